@@ -1,0 +1,36 @@
+/* Cleanup by attribute, ownership transfer, and the few macros that every file needs. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "fd.h"
+
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+#define MIN(a, b)     ((a) < (b) ? (a) : (b))
+#define MAX(a, b)     ((a) > (b) ? (a) : (b))
+
+/* A size or count that could not be found out. It is never printed as a number: JSON says null, text says
+ * "?". */
+#define U64_UNKNOWN UINT64_MAX
+
+static inline void free_pointer(void *p)
+{
+    free(*(void **)p);
+}
+
+#define _cleanup_(f)    __attribute__((cleanup(f)))
+#define _cleanup_free_  _cleanup_(free_pointer)
+#define _cleanup_close_ _cleanup_(fd_close_pointer)
+#define _printf_(a, b)  __attribute__((format(printf, a, b)))
+
+#define TAKE(value, empty)                                                                                   \
+    ({                                                                                                       \
+        __typeof__(value) *_slot = &(value);                                                                 \
+        __typeof__(value) _taken = *_slot;                                                                   \
+        *_slot = (empty);                                                                                    \
+        _taken;                                                                                              \
+    })
+#define TAKE_FD(fd)   TAKE(fd, -EBADF)
+#define TAKE_PTR(ptr) TAKE(ptr, NULL)

@@ -1,0 +1,267 @@
+#include <string.h>
+#include <wchar.h>
+
+#include "text.h"
+
+Text text_of(const char *s)
+{
+    return s ? (Text){s, strlen(s)} : (Text){"", 0};
+}
+
+bool text_equal(Text a, const char *b)
+{
+    size_t n = strlen(b);
+    return a.size == n && memcmp(a.data, b, n) == 0;
+}
+
+bool text_starts(Text a, const char *prefix)
+{
+    size_t n = strlen(prefix);
+    return a.size >= n && memcmp(a.data, prefix, n) == 0;
+}
+
+bool text_ends(Text a, const char *suffix)
+{
+    size_t n = strlen(suffix);
+    return a.size >= n && memcmp(a.data + a.size - n, suffix, n) == 0;
+}
+
+bool text_contains(Text a, const char *needle)
+{
+    return a.size > 0 && memmem(a.data, a.size, needle, strlen(needle)) != NULL;
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+static Text text_skip(Text a, size_t n)
+{
+    return (Text){a.data + n, a.size - n};
+}
+
+static Text text_trim_start(Text a)
+{
+    while (a.size > 0 && is_blank(a.data[0]))
+        a = text_skip(a, 1);
+    return a;
+}
+
+Text text_trim(Text a)
+{
+    a = text_trim_start(a);
+    while (a.size > 0 && is_blank(a.data[a.size - 1]))
+        a.size--;
+    return a;
+}
+
+bool text_until(Text *rest, char separator, Text *ret_part)
+{
+    if (rest->size == 0)
+        return false;
+    const char *end = memchr(rest->data, separator, rest->size);
+    size_t n = end ? (size_t)(end - rest->data) : rest->size;
+    *ret_part = (Text){rest->data, n};
+    *rest = text_skip(*rest, end ? n + 1 : n);
+    return true;
+}
+
+bool text_line(Text *rest, Text *ret_line)
+{
+    return text_until(rest, '\n', ret_line);
+}
+
+bool text_word(Text *rest, Text *ret_word)
+{
+    Text a = text_trim_start(*rest);
+    if (a.size == 0)
+        return false;
+    size_t n = 0;
+    while (n < a.size && !is_blank(a.data[n]))
+        n++;
+    *ret_word = (Text){a.data, n};
+    *rest = text_skip(a, n);
+    return true;
+}
+
+bool text_key(Text line, const char *key, Text *ret_value)
+{
+    size_t n = strlen(key);
+    if (!text_starts(line, key) || line.size <= n || line.data[n] != ':')
+        return false;
+    *ret_value = text_trim(text_skip(line, n + 1));
+    return true;
+}
+
+int text_u64(Text a, unsigned base, uint64_t *ret)
+{
+    if (a.size == 0)
+        return -EINVAL;
+    uint64_t value = 0;
+    for (size_t i = 0; i < a.size; i++) {
+        char c = a.data[i];
+        unsigned digit = c >= '0' && c <= '9'   ? (unsigned)(c - '0')
+                         : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10
+                         : c >= 'A' && c <= 'F' ? (unsigned)(c - 'A') + 10
+                                                : 255;
+        if (digit >= base)
+            return -EINVAL;
+        if (__builtin_mul_overflow(value, base, &value) || __builtin_add_overflow(value, digit, &value))
+            return -ERANGE;
+    }
+    *ret = value;
+    return 0;
+}
+
+int text_u32(Text a, unsigned base, uint32_t *ret)
+{
+    uint64_t value = 0;
+    int r = text_u64(a, base, &value);
+    if (r < 0)
+        return r;
+    if (value > UINT32_MAX)
+        return -ERANGE;
+    *ret = (uint32_t)value;
+    return 0;
+}
+
+int text_pid(Text a, int *ret)
+{
+    uint64_t value = 0;
+    int r = text_u64(a, 10, &value);
+    if (r < 0)
+        return r;
+    if (value == 0 || value > INT32_MAX)
+        return -ERANGE;
+    *ret = (int)value;
+    return 0;
+}
+
+int text_kib(Text a, uint64_t *ret_bytes)
+{
+    Text number;
+    Text unit;
+    if (!text_word(&a, &number) || !text_word(&a, &unit) || !text_equal(unit, "kB") || text_trim(a).size > 0)
+        return -EINVAL;
+    uint64_t kib = 0;
+    int r = text_u64(number, 10, &kib);
+    if (r < 0)
+        return r;
+    if (__builtin_mul_overflow(kib, 1024, &kib))
+        return -ERANGE;
+    *ret_bytes = kib;
+    return 0;
+}
+
+int text_decimal(Text a, double *ret)
+{
+    double value = 0;
+    double scale = 1;
+    bool point = false;
+    bool digits = false;
+    for (size_t i = 0; i < a.size; i++) {
+        char c = a.data[i];
+        if (c == '.' && !point) {
+            point = true;
+            continue;
+        }
+        if (c < '0' || c > '9')
+            return -EINVAL;
+        digits = true;
+        value = value * 10 + (c - '0');
+        if (point)
+            scale *= 10;
+    }
+    if (!digits)
+        return -EINVAL;
+    *ret = value / scale;
+    return 0;
+}
+
+/* The length of the valid UTF-8 sequence at the start of a, 0 when there is none. Overlong forms and
+ * surrogates are not. */
+static size_t utf8_length(Text a, uint32_t *ret_point)
+{
+    unsigned char first = (unsigned char)a.data[0];
+    size_t n = first < 0x80                    ? 1
+               : first >= 0xC2 && first < 0xE0 ? 2
+               : first >= 0xE0 && first < 0xF0 ? 3
+               : first >= 0xF0 && first < 0xF5 ? 4
+                                               : 0;
+    if (n == 0 || n > a.size)
+        return 0;
+    uint32_t point = n == 1 ? first : first & (0xFFU >> (n + 1));
+    for (size_t i = 1; i < n; i++) {
+        unsigned char c = (unsigned char)a.data[i];
+        if ((c & 0xC0) != 0x80)
+            return 0;
+        point = point << 6 | (c & 0x3F);
+    }
+    if ((n == 3 && point < 0x800) || (n == 4 && (point < 0x10000 || point > 0x10FFFF)) ||
+        (point >= 0xD800 && point <= 0xDFFF))
+        return 0;
+    *ret_point = point;
+    return n;
+}
+
+/* C0, DEL and C1 steer terminals; U+2028/9 and the bidirectional controls reorder or break what a person
+ * reads. */
+static bool is_unsafe(uint32_t point)
+{
+    return point < 0x20 || (point >= 0x7F && point < 0xA0) || point == 0x2028 || point == 0x2029 ||
+           (point >= 0x202A && point <= 0x202E) || (point >= 0x2066 && point <= 0x2069);
+}
+
+int text_escape(Text a, Buffer *out)
+{
+    while (a.size > 0) {
+        uint32_t point = 0;
+        size_t n = utf8_length(a, &point);
+        int r = 0;
+        if (n == 0 || is_unsafe(point)) {
+            n = MAX(n, (size_t)1);
+            for (size_t i = 0; i < n && r >= 0; i++) {
+                unsigned char c = (unsigned char)a.data[i];
+                r = c == '\n'   ? buffer_append_text(out, "\\n")
+                    : c == '\t' ? buffer_append_text(out, "\\t")
+                                : buffer_printf(out, "\\x%02x", c);
+            }
+        } else if (point == '\\')
+            r = buffer_append_text(out, "\\\\");
+        else
+            r = buffer_append(out, a.data, n);
+        if (r < 0)
+            return r;
+        a = text_skip(a, n);
+    }
+    return 0;
+}
+
+size_t text_unescape_octal(Text a, char *out)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < a.size; i++) {
+        uint32_t byte = 0;
+        if (a.data[i] == '\\' && a.size - i > 3 && text_u32((Text){a.data + i + 1, 3}, 8, &byte) == 0 &&
+            byte <= 0xFF) {
+            out[n++] = (char)byte;
+            i += 3;
+        } else
+            out[n++] = a.data[i];
+    }
+    return n;
+}
+
+size_t text_columns(Text a)
+{
+    size_t columns = 0;
+    while (a.size > 0) {
+        uint32_t point = 0;
+        size_t n = utf8_length(a, &point);
+        int width = n == 0 ? 1 : wcwidth((wchar_t)point);
+        columns += width < 0 ? 1 : (size_t)width;
+        a = text_skip(a, MAX(n, (size_t)1));
+    }
+    return columns;
+}

@@ -1,0 +1,66 @@
+/*
+ * Text as the kernel and strangers write it. A Text is a view of bytes that somebody else owns: it has no NUL
+ * at its end and may hold any byte. Parsing functions are strict: they take all of what they are given or
+ * refuse.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "buffer.h"
+
+typedef struct Text {
+    const char *data;
+    size_t size;
+} Text;
+
+#define TEXT(literal) ((Text){literal, sizeof(literal) - 1})
+
+Text text_of(const char *s); /* NULL gives the empty text */
+bool text_equal(Text a, const char *b);
+bool text_starts(Text a, const char *prefix);
+bool text_ends(Text a, const char *suffix);
+bool text_contains(Text a, const char *needle);
+Text text_trim(Text a); /* without blanks (space, tab, CR, LF) at both ends */
+
+/* Takes the next line (without its newline) off *rest. False at the end. A last line without newline counts.
+ */
+bool text_line(Text *rest, Text *ret_line);
+#define TEXT_FOR_EACH_LINE(line, text) for (Text _rest = (text), line; text_line(&_rest, &line);)
+
+/* Takes the next run of non-blanks off *rest. False when only blanks are left. */
+bool text_word(Text *rest, Text *ret_word);
+
+/* Takes what stands before the separator (or all, when there is none) off *rest. False when *rest is empty.
+ */
+bool text_until(Text *rest, char separator, Text *ret_part);
+
+/* "Key:  value": true when line starts with key followed by a colon; ret_value is trimmed. "Cached" is no
+ * "SwapCached". */
+bool text_key(Text line, const char *key, Text *ret_value);
+
+/* Unsigned numbers, whole text, no sign, no blanks. 0, -EINVAL or -ERANGE. */
+int text_u64(Text a, unsigned base, uint64_t *ret);
+int text_u32(Text a, unsigned base, uint32_t *ret);
+int text_pid(Text a, int *ret); /* a positive decimal int */
+
+/* "1234 kB" as in meminfo and status, in bytes. 0, -EINVAL or -ERANGE. */
+int text_kib(Text a, uint64_t *ret_bytes);
+
+/* "12.34" as PSI writes it: digits, optionally a point and digits. 0 or -EINVAL. */
+int text_decimal(Text a, double *ret);
+
+/*
+ * Appends text so that it is one line of valid UTF-8 and harmless on a terminal: control characters and bytes
+ * that are not UTF-8 become \n, \t or \xNN, a backslash becomes two. What was printable stays as it is.
+ */
+int text_escape(Text a, Buffer *out);
+
+/* Undoes the \040 escapes of mountinfo. Returns the number of bytes written to out (never more than a.size).
+ */
+size_t text_unescape_octal(Text a, char *out);
+
+/* Columns that valid UTF-8 takes on a terminal: wide characters count two, combining ones none. */
+size_t text_columns(Text a);

@@ -1,0 +1,26 @@
+/* Sizes and durations as people write them. Printed sizes are binary and say so (64.0 MiB). */
+#pragma once
+
+#include <stdint.h>
+
+#include "text.h"
+
+/*
+ * "64M", "64MiB", "1g", "1.5GB", "4096": a number, optionally a fraction, optionally a unit with or without
+ * "B"/"iB" in any case, blanks between allowed. K, M, G, T, P are binary with and without "iB", and with "B"
+ * too: --shm-size and mount read them so. 0, -EINVAL (no size) or -ERANGE (does not fit 64 bits).
+ */
+int size_parse(Text a, uint64_t *ret_bytes);
+
+/* "512 B", "1.5 KiB", "64.0 MiB", "?" for U64_UNKNOWN. Returns buf. */
+enum { SIZE_TEXT_MAX = 32 };
+char *size_format(uint64_t bytes, char buf[static SIZE_TEXT_MAX]);
+#define SIZE_TEXT(bytes) size_format((bytes), (char[SIZE_TEXT_MAX]){0})
+
+/* The same as a flag takes it, exact or rounded up to whole MiB ("8g", "1536m"). */
+char *size_format_flag(uint64_t bytes, char buf[static SIZE_TEXT_MAX]);
+#define SIZE_FLAG(bytes) size_format_flag((bytes), (char[SIZE_TEXT_MAX]){0})
+
+/* "4 s", "3 min", "2 h", "5 d": the largest unit, for people. Returns buf. */
+char *duration_format(double seconds, char buf[static SIZE_TEXT_MAX]);
+#define DURATION_TEXT(seconds) duration_format((seconds), (char[SIZE_TEXT_MAX]){0})

@@ -1,0 +1,44 @@
+/*
+ * doctor's table of checks. Each check is a function that looks at the survey and says fine, or adds a
+ * finding, or says that it could not look. Pure.
+ */
+#pragma once
+
+#include "advice.h"
+#include "survey.h"
+
+typedef enum Severity {
+    SEVERITY_INFO,
+    SEVERITY_WARNING,
+    SEVERITY_CRITICAL,
+} Severity;
+
+typedef struct Finding {
+    const char *id;
+    Severity severity;
+    const char *title;    /* one line */
+    const char *evidence; /* the figures it rests on, measured ones and estimated ones told apart */
+    Fixes fixes;          /* ranked */
+} Finding;
+
+typedef struct Findings {
+    Finding *items; /* the worst first */
+    size_t n;
+    size_t capacity;
+    const char **skipped; /* "oom-recent: the kernel log may not be read (Operation not permitted)" */
+    size_t n_skipped;
+    size_t skipped_capacity;
+} Findings;
+
+/* pid 0: every job; else only the job of that trainer, worker or manager. */
+int checks_run(const Survey *survey, const Guard *guard, int pid, Arena *arena, Findings *ret);
+
+typedef enum Verdict {
+    VERDICT_OK,
+    VERDICT_WARNING,
+    VERDICT_CRITICAL,
+} Verdict;
+
+Verdict findings_verdict(const Findings *findings);
+const char *verdict_name(Verdict verdict);
+const char *severity_name(Severity severity);

@@ -1,0 +1,31 @@
+/* /proc/PID/fd and fdinfo: what a process has open. */
+#pragma once
+
+#include "root.h"
+
+typedef struct FdEntry {
+    int fd;
+    Text target; /* of the link, as "/dev/shm/torch_…" or "/memfd:x" or "socket:[12]"; without " (deleted)" */
+    bool deleted; /* the target ended in " (deleted)". Only a hint: ask st_nlink */
+} FdEntry;
+
+/* Splits the text of the link. */
+void fd_target_parse(Text link, FdEntry *ret);
+
+/* Calls visit for each descriptor until it returns non-zero, which is then the result; 0 after the last;
+ * negative errno when the process cannot be read. ret_count (may be NULL) is how many there are, written on
+ * success. */
+typedef int (*FdVisit)(const FdEntry *entry, void *context);
+int fds_visit(const Root *root, int pid, FdVisit visit, void *context, uint32_t *ret_count);
+
+int fd_stat(const Root *root, int pid, int fd, FileStat *ret);
+
+typedef struct FdInfo {
+    uint64_t position;
+    uint32_t flags; /* of open(2) */
+    uint32_t mount_id;
+    uint64_t inode; /* 0 before Linux 5.14 */
+} FdInfo;
+
+int fdinfo_parse(Text text, FdInfo *ret); /* -EBADMSG when "flags" is missing */
+int fdinfo_read(const Root *root, int pid, int fd, FdInfo *ret);

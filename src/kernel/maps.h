@@ -1,0 +1,39 @@
+/*
+ * /proc/PID/maps: what is mapped where. On Linux 6.11 and later the PROCMAP_QUERY ioctl finds the few shared
+ * or executable mappings among a thousand without printing them all; elsewhere, and in captured trees, the
+ * text is read.
+ */
+#pragma once
+
+#include "root.h"
+
+typedef struct MapEntry {
+    uint64_t start;
+    uint64_t end;
+    bool shared;
+    bool executable;
+    Device device;
+    uint64_t inode;
+    uint64_t offset;
+    Text path;    /* as the kernel writes it: newlines are \012; without " (deleted)" */
+    bool deleted; /* the path ended in " (deleted)". Only a hint: ask st_nlink */
+} MapEntry;
+
+/* One line. -EBADMSG. ret->path points into line. */
+int maps_parse_line(Text line, MapEntry *ret);
+
+typedef enum MapsWhich {
+    MAPS_SHARED_FILES, /* MAP_SHARED of a file, tmpfs and memfd included */
+    MAPS_EXECUTABLE_FILES,
+} MapsWhich;
+
+/*
+ * Calls visit for each mapping of that kind in address order until it returns non-zero, which is then the
+ * result; 0 after the last; negative errno when the process cannot be read. entry->path is valid during the
+ * call. Scratch is reused memory.
+ */
+typedef int (*MapsVisit)(const MapEntry *entry, void *context);
+int maps_visit(const Root *root, int pid, MapsWhich which, Buffer *scratch, MapsVisit visit, void *context);
+
+/* The stat of what is mapped at entry (through map_files; needs CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN). */
+int maps_stat(const Root *root, int pid, const MapEntry *entry, FileStat *ret);

@@ -1,0 +1,49 @@
+/* Where we are: which container, which scheduler, which rights. Detection is by evidence, and says "unknown"
+ * without. */
+#pragma once
+
+#include "mounts.h"
+#include "proc-status.h"
+#include "root.h"
+
+typedef enum EnvironmentKind {
+    ENVIRONMENT_BARE,
+    ENVIRONMENT_DOCKER,
+    ENVIRONMENT_PODMAN,
+    ENVIRONMENT_KUBERNETES,
+    ENVIRONMENT_LXC,
+    ENVIRONMENT_UNKNOWN, /* in a container, but no telling which */
+} EnvironmentKind;
+
+/* Answers that have three outcomes. */
+typedef enum Tristate {
+    NO,
+    YES,
+    DONT_KNOW,
+} Tristate;
+
+typedef struct Sandbox {
+    EnvironmentKind kind;
+    char runtime[32];     /* "docker", "containerd", "cri-o", "podman", "lxc", "" */
+    bool slurm;           /* inside a Slurm job */
+    bool root;            /* effective uid 0 */
+    bool sys_admin;       /* CAP_SYS_ADMIN is effective */
+    bool initial_userns;  /* the uid map is the machine's own */
+    bool can_remount;     /* may change the size of /dev/shm from here */
+    bool user_namespaces; /* an unprivileged process may make one (live: tried in a child; captured: from the
+                             sysctls) */
+    bool initial_pidns;   /* every process of the machine has a number here */
+    bool hidepid;         /* /proc hides the processes of others */
+    bool sees_all;        /* initial_pidns, and /proc does not hide the processes of others */
+    uint32_t seccomp;     /* 0 off, 1 strict, 2 filter */
+    bool no_new_privs;
+    Tristate remove_ipc; /* logind deletes the user's segments at logout */
+    bool memfd;          /* memfd_create works (live: tried) */
+} Sandbox;
+
+void sandbox_read(const Root *root, const Mounts *mounts, const ProcStatus *self, Sandbox *ret);
+
+/* logind.conf and its drop-ins: the last RemoveIPC= under [Login] wins. DONT_KNOW when the text has none. */
+Tristate logind_parse_remove_ipc(Text text);
+
+const char *environment_name(EnvironmentKind kind);

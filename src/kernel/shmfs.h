@@ -1,0 +1,36 @@
+/* /dev/shm as a file system. */
+#pragma once
+
+#include "mounts.h"
+#include "root.h"
+
+#define SHM_PATH "dev/shm" /* below the root; people know it as /dev/shm */
+
+typedef enum ShmState {
+    SHM_OK,
+    SHM_ABSENT,    /* no such directory */
+    SHM_NOT_TMPFS, /* a directory of another file system: shared memory on a disk, or nothing mounted */
+    SHM_UNKNOWN,   /* could not be read */
+} ShmState;
+
+typedef struct ShmMount {
+    ShmState state;
+    Device device;
+    uint64_t size_bytes; /* 0 with no limit (mount -o size=0) */
+    uint64_t used_bytes;
+    uint64_t available_bytes;
+    uint64_t inodes; /* 0: no limit */
+    uint64_t inodes_free;
+    bool mounted; /* a mount of its own, not the directory of /dev */
+    bool read_only;
+    bool no_access; /* this user may not create files in it */
+    bool huge;      /* transparent huge pages: sizes are rounded up to 2 MiB */
+} ShmMount;
+
+/* Never fails: what is wrong is in `state`. */
+void shmfs_read(const Root *root, const Mounts *mounts, ShmMount *ret);
+
+/* Calls visit for each regular file of the mount, subdirectories (up to 4 deep) included. name is relative to
+ * the mount. */
+typedef int (*ShmVisit)(const char *name, const FileStat *stat, void *context);
+int shmfs_visit(const Root *root, ShmVisit visit, void *context);

@@ -1,0 +1,8 @@
+/* /proc/vmstat: how often the kernel has killed for memory since boot. */
+#pragma once
+
+#include "root.h"
+
+/* -ENODATA on kernels before 4.13, which do not count. */
+int vmstat_parse_oom_kills(Text text, uint64_t *ret);
+int vmstat_read_oom_kills(const Root *root, uint64_t *ret);

@@ -1,0 +1,39 @@
+/* The machine as one job sees it: memory, /dev/shm, its control group, limits, rights, and the OOM killer's
+ * deeds. */
+#pragma once
+
+#include "cgroup.h"
+#include "kmsg.h"
+#include "meminfo.h"
+#include "mounts.h"
+#include "pressure.h"
+#include "rlimits.h"
+#include "root.h"
+#include "sandbox.h"
+#include "shmfs.h"
+
+typedef struct Machine {
+    MemInfo memory;
+    ShmMount shm;
+    Cgroup cgroup;          /* of the job looked at, else of this process */
+    RLimits limits;         /* likewise */
+    uint64_t max_map_count; /* U64_UNKNOWN */
+    uint64_t oom_kills;     /* since boot; U64_UNKNOWN */
+    bool has_pressure;
+    Pressure pressure;
+    Sandbox sandbox;
+    OomKills kills;     /* from the kernel log */
+    int kills_error;    /* 0, or why the log could not be read */
+    uint32_t cpus_seen; /* that the scheduler may use (affinity); 0 unknown */
+    double cpus;        /* granted: affinity, cpuset and quota together; 0 unknown */
+    bool has_disk;
+    FsStat disk; /* the file system of the job's working directory: where checkpoints go */
+    const char *disk_path;
+    double realtime;
+    double boottime;
+    uint32_t uid;
+} Machine;
+
+/* pid 0: as this process sees it. -ENOENT when there is no proc at all; what else is missing is unknown in
+ * ret. */
+int machine_read(const Root *root, int pid, Arena *arena, Machine *ret);

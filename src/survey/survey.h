@@ -1,0 +1,148 @@
+/*
+ * What is there: training processes with their roles, and the segments of shared memory with their holders.
+ *
+ * Process    one of the machine's processes, with its role:
+ *   trainer    has PyTorch loaded and is neither of the following (torchrun's ranks are trainers, torchrun is
+ * not) worker     a DataLoader worker: it has PyTorch loaded, a trainer above it, and catches SIGBUS, SIGFPE,
+ * SIGSEGV and SIGTERM, as PyTorch's worker loop has done since 0.2 and nothing else does; or its name is
+ * pt_data_worker (since 2.6) manager    torch_shm_manager Job        a trainer with the workers and managers
+ * below it. Known by the trainer's pid. Segment    a file of the tmpfs at /dev/shm, of another namespace's
+ * /dev/shm, or a memfd. It may have no name left. Holder     a process with a descriptor of the segment open
+ * or the segment mapped. Descriptors in flight in a socket and processes that we may not read are invisible:
+ * what they hold is in `unattributed`.
+ *
+ * Nothing here judges. Everything is allocated from the survey's arena.
+ */
+#pragma once
+
+#include "machine.h"
+#include "proc-stat.h"
+
+typedef enum Role {
+    ROLE_OTHER,
+    ROLE_TRAINER,
+    ROLE_WORKER,
+    ROLE_MANAGER,
+} Role;
+
+typedef enum StartMethod {
+    START_UNKNOWN,
+    START_FORK,
+    START_SPAWN,
+    START_FORKSERVER,
+} StartMethod;
+
+typedef struct Process {
+    int pid;
+    int ppid;
+    Role role;
+    StartMethod start; /* of workers */
+    int job;           /* the trainer's pid; 0 for processes outside of any job */
+    char comm[COMM_MAX];
+    Text command; /* the arguments, blanks between them; "[comm]" when there are none. Raw bytes. */
+    uint32_t uid;
+    uint64_t start_ticks;
+    uint64_t rss_bytes;
+    uint64_t rss_shmem_bytes;
+    uint64_t pss_bytes; /* U64_UNKNOWN when not asked for or not permitted */
+    uint64_t uss_bytes; /* likewise */
+    uint64_t shm_bytes; /* allocated bytes of the segments it holds */
+    uint32_t fds;
+    uint32_t threads;
+    uint64_t open_files_soft; /* of training processes; U64_UNKNOWN */
+    uint64_t open_files_hard;
+    uint64_t maps; /* mappings of training processes with SURVEY_MAPS; U64_UNKNOWN */
+    bool torch;    /* has PyTorch loaded */
+    bool cuda;     /* has a CUDA device open */
+    bool readable; /* its descriptors and mappings could be read */
+} Process;
+
+typedef enum SegmentKind {
+    KIND_OTHER,
+    KIND_TORCH,
+    KIND_NCCL,
+    KIND_PYTHON,
+    KIND_GLOO,
+    KIND_DALI,
+    KIND_RAY,
+    KIND_MPI,
+    KIND_SEMAPHORE,
+    KIND_SHMGUARD,
+    SEGMENT_KINDS,
+} SegmentKind;
+
+typedef enum SegmentBacking {
+    BACKING_SHM,
+    BACKING_MEMFD,
+} SegmentBacking;
+
+/* What the kernel answers when it is asked whether anybody at all has a file open (by a lease). */
+typedef enum SegmentOpen {
+    OPEN_NOT_ASKED,
+    OPEN_NOWHERE,
+    OPEN_SOMEWHERE,
+    OPEN_CANNOT_TELL, /* the file is not ours, or the file system has no leases */
+} SegmentOpen;
+
+typedef struct Segment {
+    Text name; /* of the file below /dev/shm, or of the memfd. Raw bytes. */
+    Device device;
+    uint64_t inode;
+    uint64_t size_bytes;
+    uint64_t allocated_bytes;
+    bool allocated_estimated; /* no stat to be had: the most that one process has resident, a lower bound */
+    bool deleted;             /* a file without a name. False for a memfd, which never had one */
+    bool on_mount;            /* a file of our /dev/shm: it counts in its `used` */
+    SegmentBacking backing;
+    SegmentKind kind;
+    uint32_t uid;
+    uint32_t mode;
+    double changed; /* seconds since 1970 */
+    SegmentOpen open;
+    int *holders; /* pids in rising order */
+    size_t n_holders;
+    size_t holders_capacity;
+} Segment;
+
+typedef struct Survey {
+    Arena arena;
+    Machine machine;
+    Process *processes; /* all, in rising order of pid */
+    size_t n_processes;
+    size_t processes_capacity;
+    Segment *segments; /* in order of device and inode */
+    size_t n_segments;
+    size_t segments_capacity;
+    size_t n_unreadable;         /* processes with memory of their own whose descriptors we may not read */
+    uint64_t attributed_bytes;   /* of the mount's used bytes, what visible holders explain */
+    uint64_t unattributed_bytes; /* the rest */
+    uint64_t memfd_bytes;
+} Survey;
+
+typedef enum SurveyFlags {
+    SURVEY_PSS = 1 << 0,  /* PSS and USS of training processes and holders: a page-table walk each */
+    SURVEY_MAPS = 1 << 1, /* the number of mappings of training processes */
+    SURVEY_PSS_ALL = 1 << 2,
+    SURVEY_LEASES = 1 << 3, /* ask the kernel about named segments without visible holders, where some process
+                               is unreadable */
+} SurveyFlags;
+
+/*
+ * pid 0: the machine. A pid: the machine as that process sees it (its control group, limits and disk); all
+ * processes are still in the survey. -ESRCH when it is gone. ret is valid, to be freed with survey_free, only
+ * on success.
+ */
+int survey_take(const Root *root, int pid, unsigned flags, Survey *ret);
+void survey_free(Survey *survey);
+#define _cleanup_survey_ _cleanup_(survey_free)
+
+/* NULL when there is none. */
+const Process *survey_process(const Survey *survey, int pid);
+
+/* A process that belongs in the default listing: it trains, or it holds a segment. */
+bool process_is_listed(const Process *process);
+
+SegmentKind segment_kind(Text name, SegmentBacking backing);
+const char *segment_kind_name(SegmentKind kind);
+const char *role_name(Role role);
+const char *start_method_name(StartMethod start);
