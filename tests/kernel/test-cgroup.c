@@ -442,15 +442,15 @@ static void test_hostile_path(void **state)
 {
     (void)state;
     static const File files[] = {{U "cgroup.controllers", "memory\n"}, {U "memory.max", "1048576\n"}, {0}};
-    char lines[16384];
     static const char *const parts[] = {"/a", "/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "//", "/.",
                                         "/..."};
     for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
-        strcpy(lines, "0::");
-        while (strlen(lines) + strlen(parts[i]) + 2 < sizeof lines)
-            strcat(lines, parts[i]);
+        _cleanup_buffer_ Buffer lines = {0};
+        assert_int_equal(buffer_append_text(&lines, "0::"), 0);
+        while (lines.size < 16384)
+            assert_int_equal(buffer_append_text(&lines, parts[i]), 0);
         Cgroup group;
-        assert_int_equal(read_tree(lines, V2_MOUNTS, files, &group), 0);
+        assert_int_equal(read_tree(buffer_text(&lines), V2_MOUNTS, files, &group), 0);
         assert_int_equal(group.version, 2);
         assert_int_equal(strlen(group.path), sizeof group.path - 1);
     }

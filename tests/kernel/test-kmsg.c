@@ -59,7 +59,7 @@ static void test_real_dmesg(void **state)
 
 #define SIZES " total-vm:9kB, anon-rss:4kB, file-rss:3kB, shmem-rss:2kB"
 
-/* One kill each, in the words of many kernels. */
+/* One kill each, of pid 42, in the words of many kernels. */
 static void test_wordings(void **state)
 {
     (void)state;
@@ -67,12 +67,11 @@ static void test_wordings(void **state)
         const char *name;
         const char *text;
         double boottime;
-        int pid;
         const char *comm;
-        OomScope scope;
         const char *cgroup;
         uint64_t anon_bytes;
         uint64_t shmem_bytes;
+        OomScope scope;
         uint32_t uid;
     } cases[] = {
         {"the machine, now",
@@ -82,7 +81,7 @@ static void test_wordings(void **state)
          "user.slice,task=python,pid=42,uid=1000\n"
          "Out of memory: Killed process 42 (python)" SIZES ", UID:1000 pgtables:1kB oom_score_adj:0\n"
          "oom_reaper: reaped process 42 (python), now anon-rss:0kB, file-rss:0kB, shmem-rss:2kB\n",
-         -1, 42, "python", OOM_SCOPE_MACHINE, "", 4096, 2048, 1000},
+         -1, "python", "", 4096, 2048, OOM_SCOPE_MACHINE, 1000},
         {"the same in /dev/kmsg",
          "4,100,5000000,-;python invoked oom-killer: gfp_mask=0x1\n SUBSYSTEM=memory\n"
          "6,101,5000001,-;oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/"
@@ -90,66 +89,66 @@ static void test_wordings(void **state)
          "docker/abc,task_memcg=/docker/abc,task=py\\x5cx\\xff,pid=42,uid=1000\n"
          "3,102,5000002,-;Memory cgroup out of memory: Killed process 42 (py\\x5cx\\xff)" SIZES
          ", UID:1000 pgtables:1kB oom_score_adj:0\n",
-         5.000002, 42, "py\\x\xff", OOM_SCOPE_CGROUP, "/docker/abc", 4096, 2048, 1000},
+         5.000002, "py\\x\xff", "/docker/abc", 4096, 2048, OOM_SCOPE_CGROUP, 1000},
         {"5.0: reason, choice and victim in a line each",
          "[   12.5] "
          "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg=/a,"
          "task_memcg=/a/b,task=python,pid=41,uid=0\n"
          "[   12.6] Memory cgroup out of memory: Kill process 41 (python) score 900 or sacrifice child\n"
          "[   12.7] Killed process 42 (worker)" SIZES "\n",
-         12.7, 42, "worker", OOM_SCOPE_CGROUP, "/a", 4096, 2048, UINT32_MAX},
+         12.7, "worker", "/a", 4096, 2048, OOM_SCOPE_CGROUP, UINT32_MAX},
         {"4.9 and version 1",
          "[    7.000001] Task in /a/b killed as a result of limit of /a\n"
          "[    7.000002] memory: usage 65536kB, limit 65536kB, failcnt 5\n"
          "[    7.000003] Memory cgroup out of memory: Kill process 42 (python) score 900 or sacrifice child\n"
          "[    7.000004] Killed process 42 (python)" SIZES "\n",
-         7.000004, 42, "python", OOM_SCOPE_CGROUP, "/a", 4096, 2048, UINT32_MAX},
+         7.000004, "python", "/a", 4096, 2048, OOM_SCOPE_CGROUP, UINT32_MAX},
         {"the machine, 4.9",
          "Out of memory: Kill process 42 (python) score 900 or sacrifice child\n"
          "Killed process 42 (python) total-vm:9kB, anon-rss:4kB, file-rss:3kB\n",
-         -1, 42, "python", OOM_SCOPE_MACHINE, "", 4096, U64_UNKNOWN, UINT32_MAX},
-        {"the end of the log alone", "Killed process 42 (python)" SIZES "\n", -1, 42, "python",
-         OOM_SCOPE_UNKNOWN, "", 4096, 2048, UINT32_MAX},
+         -1, "python", "", 4096, U64_UNKNOWN, OOM_SCOPE_MACHINE, UINT32_MAX},
+        {"the end of the log alone", "Killed process 42 (python)" SIZES "\n", -1, "python", "", 4096, 2048,
+         OOM_SCOPE_UNKNOWN, UINT32_MAX},
         {"the reason alone",
          "[ 3.5] "
          "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=x,mems_allowed=0,oom_memcg=/"
          "a,task_memcg="
          "/a,task=python,pid=42,uid=7",
-         3.5, 42, "python", OOM_SCOPE_CGROUP, "/a", U64_UNKNOWN, U64_UNKNOWN, 7},
+         3.5, "python", "/a", U64_UNKNOWN, U64_UNKNOWN, OOM_SCOPE_CGROUP, 7},
         {"CentOS 7",
          "Killed process 42 (python), UID 1000, total-vm:9kB, anon-rss:4kB, file-rss:3kB, shmem-rss:2kB\n",
-         -1, 42, "python", OOM_SCOPE_UNKNOWN, "", 4096, 2048, 1000},
-        {"CentOS 6", "Killed process 42, UID 48, (httpd) total-vm:9kB, anon-rss:4kB, file-rss:3kB\n", -1, 42,
-         "httpd", OOM_SCOPE_UNKNOWN, "", 4096, U64_UNKNOWN, 48},
-        {"no sizes at all", "Out of memory: Killed process 42 (python).\n", -1, 42, "python",
-         OOM_SCOPE_MACHINE, "", U64_UNKNOWN, U64_UNKNOWN, UINT32_MAX},
+         -1, "python", "", 4096, 2048, OOM_SCOPE_UNKNOWN, 1000},
+        {"CentOS 6", "Killed process 42, UID 48, (httpd) total-vm:9kB, anon-rss:4kB, file-rss:3kB\n", -1,
+         "httpd", "", 4096, U64_UNKNOWN, OOM_SCOPE_UNKNOWN, 48},
+        {"no sizes at all", "Out of memory: Killed process 42 (python).\n", -1, "python", "", U64_UNKNOWN,
+         U64_UNKNOWN, OOM_SCOPE_MACHINE, UINT32_MAX},
         {"dmesg -T",
          "[Mon Nov 16 10:11:12 2026] Out of memory: Killed process 42 (python)" SIZES
          ", UID:0 pgtables:1kB\n",
-         -1, 42, "python", OOM_SCOPE_MACHINE, "", 4096, 2048, 0},
+         -1, "python", "", 4096, 2048, OOM_SCOPE_MACHINE, 0},
         {"the caller's number after the time",
-         "[  123.456789][ T4242] Out of memory: Killed process 42 (python)" SIZES "\n", 123.456789, 42,
-         "python", OOM_SCOPE_MACHINE, "", 4096, 2048, UINT32_MAX},
-        {"syslog(2)", "<3>[  123.5] Out of memory: Killed process 42 (python)" SIZES "\n", 123.5, 42,
-         "python", OOM_SCOPE_MACHINE, "", 4096, 2048, UINT32_MAX},
+         "[  123.456789][ T4242] Out of memory: Killed process 42 (python)" SIZES "\n", 123.456789, "python",
+         "", 4096, 2048, OOM_SCOPE_MACHINE, UINT32_MAX},
+        {"syslog(2)", "<3>[  123.5] Out of memory: Killed process 42 (python)" SIZES "\n", 123.5, "python",
+         "", 4096, 2048, OOM_SCOPE_MACHINE, UINT32_MAX},
         {"journalctl -k",
-         "Nov 16 10:11:12 node7 kernel: Out of memory: Killed process 42 (python)" SIZES "\n", -1, 42,
-         "python", OOM_SCOPE_MACHINE, "", 4096, 2048, UINT32_MAX},
+         "Nov 16 10:11:12 node7 kernel: Out of memory: Killed process 42 (python)" SIZES "\n", -1, "python",
+         "", 4096, 2048, OOM_SCOPE_MACHINE, UINT32_MAX},
         {"names that look like the line itself",
          "oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),global_oom,task_memcg=/"
          ",task=a,pid=1,uid=2,pid=42,uid=3\n"
          "Out of memory: Killed process 42 (a,pid=1,uid=2)" SIZES ", UID:3 pgtables:1kB\n",
-         -1, 42, "a,pid=1,uid=2", OOM_SCOPE_MACHINE, "", 4096, 2048, 3},
+         -1, "a,pid=1,uid=2", "", 4096, 2048, OOM_SCOPE_MACHINE, 3},
         {"a name with the words in it", "Out of memory: Killed process 42 (x) total-vm:1kB)" SIZES "\n", -1,
-         42, "x) total-vm:1kB", OOM_SCOPE_MACHINE, "", 4096, 2048, UINT32_MAX},
+         "x) total-vm:1kB", "", 4096, 2048, OOM_SCOPE_MACHINE, UINT32_MAX},
         {"an allocating task",
-         "Out of memory (oom_kill_allocating_task): Killed process 42 (python)" SIZES "\n", -1, 42, "python",
-         OOM_SCOPE_MACHINE, "", 4096, 2048, UINT32_MAX},
+         "Out of memory (oom_kill_allocating_task): Killed process 42 (python)" SIZES "\n", -1, "python", "",
+         4096, 2048, OOM_SCOPE_MACHINE, UINT32_MAX},
         {"figures that cannot be",
          "Out of memory: Killed process 42 (python) total-vm:9kB, anon-rss:99999999999999999999kB, "
          "file-rss:xkB, "
          "shmem-rss:18446744073709551615kB, UID:99999999999 pgtables:1kB",
-         -1, 42, "python", OOM_SCOPE_MACHINE, "", U64_UNKNOWN, U64_UNKNOWN, UINT32_MAX},
+         -1, "python", "", U64_UNKNOWN, U64_UNKNOWN, OOM_SCOPE_MACHINE, UINT32_MAX},
     };
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         _cleanup_arena_ Arena arena = {0};
@@ -157,10 +156,9 @@ static void test_wordings(void **state)
         if (kills.n != 1)
             fail_msg("%s: %zu kills", cases[i].name, kills.n);
         const OomKill *kill = &kills.items[0];
-        if (kill->pid != cases[i].pid || strcmp(kill->comm, cases[i].comm) != 0 ||
-            kill->scope != cases[i].scope || strcmp(kill->cgroup, cases[i].cgroup) != 0 ||
-            kill->anon_bytes != cases[i].anon_bytes || kill->shmem_bytes != cases[i].shmem_bytes ||
-            kill->uid != cases[i].uid)
+        if (kill->pid != 42 || strcmp(kill->comm, cases[i].comm) != 0 || kill->scope != cases[i].scope ||
+            strcmp(kill->cgroup, cases[i].cgroup) != 0 || kill->anon_bytes != cases[i].anon_bytes ||
+            kill->shmem_bytes != cases[i].shmem_bytes || kill->uid != cases[i].uid)
             fail_msg("%s: pid %d, name %s, scope %d, group %s, anon %llu, shmem %llu, uid %u", cases[i].name,
                      kill->pid, kill->comm, (int)kill->scope, kill->cgroup,
                      (unsigned long long)kill->anon_bytes, (unsigned long long)kill->shmem_bytes, kill->uid);
@@ -193,8 +191,8 @@ static void test_no_kill(void **state)
         "Killed process  invoked oom-killer: gfp_mask=0x1\n",
         "oom-kill:constraint=CONSTRAINT_MEMCG,task=x,pid=,uid=0\n",
         "oom-kill:constraint=\n",
-        "oom-kill:constraint=CONSTRAINT_NONE,task=x,pid=42,uid=0\n"
-        "Out of memory: OOM victim 42 (x) is already exiting. Skip killing the task\n",
+        "oom-kill:constraint=CONSTRAINT_NONE,task=x,pid=42,uid=0\nOut of memory: OOM victim 42 (x) is "
+        "already exiting. Skip killing the task\n",
         "\xff\xfe\xfd",
     };
     for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {

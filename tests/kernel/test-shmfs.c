@@ -160,7 +160,7 @@ static void test_link(void **state)
 }
 
 typedef struct Seen {
-    char names[2048]; /* each followed by a bar */
+    Buffer names; /* each followed by a bar */
     size_t n;
     size_t stop_at;
     uint64_t size_bytes;
@@ -169,8 +169,7 @@ typedef struct Seen {
 static int see(const char *name, const FileStat *stat, void *context)
 {
     Seen *seen = context;
-    strncat(seen->names, name, sizeof seen->names - strlen(seen->names) - 2);
-    strcat(seen->names, "|");
+    assert_int_equal(buffer_printf(&seen->names, "%s|", name), 0);
     seen->size_bytes += stat->size_bytes;
     return ++seen->n == seen->stop_at ? 42 : 0;
 }
@@ -179,8 +178,8 @@ static void assert_saw(const Seen *seen, const char *name)
 {
     char needle[512];
     snprintf(needle, sizeof needle, "%s|", name);
-    if (!strstr(seen->names, needle))
-        fail_msg("%s is not among %s", name, seen->names);
+    if (!strstr(buffer_text(&seen->names), needle))
+        fail_msg("%s is not among %s", name, buffer_text(&seen->names));
 }
 
 static void test_visit_captured(void **state)
@@ -209,10 +208,12 @@ static void test_visit_captured(void **state)
     assert_saw(&seen, "a b\nc)");
     assert_saw(&seen, "d/inner");
     assert_int_equal(seen.size_bytes, 1120);
+    buffer_free(&seen.names);
 
     Seen stopped = {.stop_at = 2};
     assert_int_equal(shmfs_visit(root, see, &stopped), 42);
     assert_int_equal(stopped.n, 2);
+    buffer_free(&stopped.names);
     temp_root_free(&temp);
 }
 
@@ -248,12 +249,13 @@ static void test_live(void **state)
     assert_int_equal(symlink("/etc/passwd", "/dev/shm/link"), 0);
     assert_int_equal(mkfifo("/dev/shm/fifo", 0600), 0);
     assert_int_equal(symlink("/etc", "/dev/shm/directory-link"), 0);
-    char path[256] = "/dev/shm";
+    _cleanup_buffer_ Buffer path = {0};
+    assert_int_equal(buffer_append_text(&path, "/dev/shm"), 0);
     for (unsigned depth = 1; depth <= 6; depth++) {
-        strcat(path, "/d");
-        assert_int_equal(mkdir(path, 0700), 0);
         char file[512];
-        snprintf(file, sizeof file, "%s/f%u", path, depth);
+        assert_int_equal(buffer_append_text(&path, "/d"), 0);
+        assert_int_equal(mkdir(buffer_text(&path), 0700), 0);
+        snprintf(file, sizeof file, "%s/f%u", buffer_text(&path), depth);
         touch(file, 4096);
     }
     assert_int_equal(mkdir("/dev/shm/other", 0700), 0);
@@ -281,6 +283,7 @@ static void test_live(void **state)
     assert_saw(&seen, "torch_1_2_3");
     assert_saw(&seen, "new\nline (x)");
     assert_saw(&seen, "d/d/d/d/f4");
+    buffer_free(&seen.names);
 
     assert_int_equal(mount(NULL, "/dev/shm", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY, NULL), 0);
     assert_int_equal(mounts_read(&root, 0, &arena, &mounts), 0);
