@@ -191,8 +191,8 @@ static void test_no_kill(void **state)
         "Killed process  invoked oom-killer: gfp_mask=0x1\n",
         "oom-kill:constraint=CONSTRAINT_MEMCG,task=x,pid=,uid=0\n",
         "oom-kill:constraint=\n",
-        "oom-kill:constraint=CONSTRAINT_NONE,task=x,pid=42,uid=0\nOut of memory: OOM victim 42 (x) is "
-        "already exiting. Skip killing the task\n",
+        ("oom-kill:constraint=CONSTRAINT_NONE,task=x,pid=42,uid=0\n"
+         "Out of memory: OOM victim 42 (x) is already exiting. Skip killing the task\n"),
         "\xff\xfe\xfd",
     };
     for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
