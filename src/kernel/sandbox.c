@@ -108,15 +108,15 @@ static void evidence_files(const Root *root, Buffer *scratch, Evidence *evidence
 }
 
 /*
- * Outside of any container for certain: all namespaces are the machine's own, and no runtime has put us in a
- * group. Docker's empty /.dockerenv stays in an image that was unpacked to boot a virtual machine from.
+ * Outside of any container for certain: the machine's own processes and groups are what we see, and no
+ * runtime has put us in a group or mounted its layers. Docker's empty /.dockerenv is no proof of the
+ * contrary: it stays in an image that was unpacked to boot a virtual machine from.
  */
 static bool is_machine(const Root *root, const Sandbox *sandbox, const Evidence *running)
 {
-    return sandbox->initial_pidns && sandbox->initial_userns &&
-           link_is(root, "proc/self/ns/cgroup", CGROUPNS_INITIAL) && !running->kubernetes &&
-           !running->docker && !running->podman && !running->crio && !running->containerd && !running->lxc &&
-           !running->storage;
+    return sandbox->initial_pidns && link_is(root, "proc/self/ns/cgroup", CGROUPNS_INITIAL) &&
+           !running->kubernetes && !running->docker && !running->podman && !running->crio &&
+           !running->containerd && !running->lxc && !running->storage;
 }
 
 /* Kubernetes runs on the others; a container in an LXC guest may see the guest's traces too. */
