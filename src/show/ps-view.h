@@ -1,0 +1,55 @@
+/* What `ps` shows of a survey, and in which order. */
+#pragma once
+
+#include "orphans.h"
+#include "survey.h"
+
+typedef enum PsSort {
+    PS_SORT_NONE, /* processes: jobs as trees, then the rest; segments: the largest first */
+    PS_SORT_PID,
+    PS_SORT_RSS,
+    PS_SORT_PSS,
+    PS_SORT_USS,
+    PS_SORT_SHM,
+    PS_SORT_FDS,
+    PS_SORT_SIZE, /* from here on: of segments */
+    PS_SORT_ALLOCATED,
+    PS_SORT_NAME,
+    PS_SORT_HOLDERS,
+    PS_SORTS,
+} PsSort;
+
+/* Names in the order of the enum; PS_SORT_NONE has none. */
+const char *ps_sort_name(PsSort sort);
+int ps_sort_find(Text name, PsSort *ret); /* -EINVAL */
+static inline bool ps_sort_is_of_segments(PsSort sort)
+{
+    return sort >= PS_SORT_SIZE;
+}
+
+typedef struct PsSelection {
+    bool all; /* every process, not only training processes and holders */
+    int pid;  /* only its job, and the segments that the job holds; 0: everything */
+    PsSort sort;
+} PsSelection;
+
+typedef struct PsSegment {
+    const Segment *segment;
+    Orphan orphan;
+} PsSegment;
+
+typedef struct PsView {
+    const Survey *survey;
+    PsSelection selection;
+    const Process **processes;
+    size_t n_processes;
+    PsSegment *segments;
+    size_t n_segments;
+} PsView;
+
+/* -ENOMEM, or -ESRCH when selection.pid is not in the survey. The view lives in arena and points into survey.
+ */
+int ps_view_make(const Survey *survey, const PsSelection *selection, Arena *arena, PsView *ret);
+
+/* Is the process shown below its trainer? */
+bool ps_view_is_child(const PsView *view, const Process *process);
