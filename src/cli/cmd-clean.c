@@ -24,10 +24,8 @@ typedef struct Clean {
     const Survey *survey;
     Arena arena;
     Cleaning cleaning;
-    const Segment **unsure; /* orphans about which the kernel gave no lease */
-    size_t n_unsure;
-    size_t unsure_capacity;
-    size_t n_denied; /* orphans that we may not remove */
+    CleanedList unsure; /* orphans about which the kernel gave no lease */
+    size_t n_denied;    /* orphans that we may not remove */
     uint32_t denied_uid;
 } Clean;
 
@@ -41,25 +39,24 @@ static bool has_name_here(const Segment *segment)
     return segment->backing == BACKING_SHM && segment->on_mount && !segment->deleted;
 }
 
+static int list_add(Clean *clean, CleanedList *list, const Segment *segment, const char *why)
+{
+    Cleaned *item = ARENA_PUSH(&clean->arena, list->items, list->n, list->capacity);
+    if (!item)
+        return -ENOMEM;
+    *item = (Cleaned){segment, why};
+    return 0;
+}
+
 static int keep(Clean *clean, const Segment *segment, const char *why)
 {
-    Kept *kept = ARENA_PUSH(&clean->arena, clean->cleaning.kept, clean->cleaning.n_kept,
-                            clean->cleaning.kept_capacity);
-    if (!kept || !why)
-        return -ENOMEM;
-    *kept = (Kept){segment, why};
-    return 0;
+    return why ? list_add(clean, &clean->cleaning.kept, segment, why) : -ENOMEM;
 }
 
 static int count_removed(Clean *clean, const Segment *segment, uint64_t freed_bytes)
 {
-    const Segment **removed = ARENA_PUSH(&clean->arena, clean->cleaning.removed, clean->cleaning.n_removed,
-                                         clean->cleaning.removed_capacity);
-    if (!removed)
-        return -ENOMEM;
-    *removed = segment;
     clean->cleaning.freed_bytes += freed_bytes;
-    return 0;
+    return list_add(clean, &clean->cleaning.removed, segment, NULL);
 }
 
 static int keep_failed(Clean *clean, const Segment *segment, int error)
@@ -93,13 +90,8 @@ static int remove_one(Clean *clean, int dir, const Segment *segment, ShmProof pr
         return keep(clean, segment, "opened by another process in between");
     case SHM_KEPT_CHANGED:
         return keep(clean, segment, "changed in between");
-    case SHM_KEPT_UNSURE: {
-        const Segment **unsure =
-            ARENA_PUSH(&clean->arena, clean->unsure, clean->n_unsure, clean->unsure_capacity);
-        if (unsure)
-            *unsure = segment;
-        return unsure ? 0 : -ENOMEM;
-    }
+    case SHM_KEPT_UNSURE:
+        return list_add(clean, &clean->unsure, segment, NULL);
     }
     return 0;
 }
@@ -117,15 +109,15 @@ static const Segment *segment_again(const Survey *survey, const Segment *segment
 /* Where no lease is to be had, a second look right before the unlink must still find an orphan. */
 static int remove_unsure(Clean *clean, const Root *root, int dir)
 {
-    if (clean->n_unsure == 0)
+    if (clean->unsure.n == 0)
         return 0;
     Survey taken;
     int r = survey_take(root, 0, SURVEY_LEASES, &taken);
     if (r < 0)
         return r;
     _cleanup_survey_ Survey survey = taken;
-    for (size_t i = 0; i < clean->n_unsure && r >= 0; i++) {
-        const Segment *segment = clean->unsure[i];
+    for (size_t i = 0; i < clean->unsure.n && r >= 0; i++) {
+        const Segment *segment = clean->unsure.items[i].segment;
         const Segment *found = segment_again(&survey, segment);
         const char *why = NULL;
         if (!found)

@@ -72,7 +72,7 @@ static int lease_take(int fd, ShmRemoval *ret)
 int shmfs_remove(int dir, const char *name, const FileStat *expected, ShmProof proof, ShmRemoval *ret,
                  uint64_t *ret_freed_bytes)
 {
-    const char *base = NULL;
+    const char *base = name;
     _cleanup_close_ int parent = parent_open(dir, name, &base);
     if (parent < 0)
         return parent;

@@ -55,7 +55,7 @@ int json_ps(FILE *out, bool indented, const PsView *view)
     json_writer_field(&writer, "shm", json_shm(&survey->machine.shm));
     json_writer_list(&writer, "processes");
     for (size_t i = 0; i < view->n_processes; i++)
-        json_writer_item(&writer, json_process(view->processes[i]));
+        json_writer_item(&writer, json_process(view->processes[i].process));
     json_writer_list_end(&writer);
     json_writer_list(&writer, "segments");
     for (size_t i = 0; i < view->n_segments; i++)

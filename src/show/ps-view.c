@@ -25,9 +25,9 @@ int ps_sort_find(Text name, PsSort *ret)
     return -EINVAL;
 }
 
-bool ps_view_is_child(const PsView *view, const Process *process)
+static bool is_child(const Process *process, PsSort sort)
 {
-    bool tree = view->selection.sort == PS_SORT_NONE || ps_sort_is_of_segments(view->selection.sort);
+    bool tree = sort == PS_SORT_NONE || ps_sort_is_of_segments(sort);
     return tree && process->job != 0 && process->job != process->pid;
 }
 
@@ -46,8 +46,8 @@ static int order_rising(uint64_t a, uint64_t b)
 
 static int process_order(const void *left, const void *right, void *context)
 {
-    const Process *a = *(const Process *const *)left;
-    const Process *b = *(const Process *const *)right;
+    const Process *a = ((const PsProcess *)left)->process;
+    const Process *b = ((const PsProcess *)right)->process;
     const PsSort *sort = context;
     int order = 0;
     switch (*sort) {
@@ -145,12 +145,13 @@ int ps_view_make(const Survey *survey, const PsSelection *selection, Arena *aren
 
     for (size_t i = 0; i < survey->n_processes; i++)
         if (is_selected(&survey->processes[i], selection, wanted))
-            view.processes[view.n_processes++] = &survey->processes[i];
+            view.processes[view.n_processes++] =
+                (PsProcess){&survey->processes[i], is_child(&survey->processes[i], selection->sort)};
     for (size_t i = 0; i < survey->n_segments; i++) {
         const Segment *segment = &survey->segments[i];
         bool shown = !wanted;
         for (size_t p = 0; !shown && p < view.n_processes; p++)
-            shown = is_held(segment, view.processes[p]->pid);
+            shown = is_held(segment, view.processes[p].process->pid);
         if (shown)
             view.segments[view.n_segments++] =
                 (PsSegment){segment, orphan_judge(survey, segment, arena, NULL)};

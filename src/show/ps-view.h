@@ -33,6 +33,11 @@ typedef struct PsSelection {
     PsSort sort;
 } PsSelection;
 
+typedef struct PsProcess {
+    const Process *process;
+    bool child; /* shown below its trainer */
+} PsProcess;
+
 typedef struct PsSegment {
     const Segment *segment;
     Orphan orphan;
@@ -41,7 +46,7 @@ typedef struct PsSegment {
 typedef struct PsView {
     const Survey *survey;
     PsSelection selection;
-    const Process **processes;
+    PsProcess *processes;
     size_t n_processes;
     PsSegment *segments;
     size_t n_segments;
@@ -50,6 +55,3 @@ typedef struct PsView {
 /* -ENOMEM, or -ESRCH when selection.pid is not in the survey. The view lives in arena and points into survey.
  */
 int ps_view_make(const Survey *survey, const PsSelection *selection, Arena *arena, PsView *ret);
-
-/* Is the process shown below its trainer? */
-bool ps_view_is_child(const PsView *view, const Process *process);

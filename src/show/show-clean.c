@@ -31,34 +31,34 @@ static void append_cell(Buffer *out, const Segment *segment, size_t column)
 static void removed_cell(const void *context, size_t row, size_t column, Buffer *out)
 {
     const Cleaning *cleaning = context;
-    append_cell(out, cleaning->removed[row], column);
+    append_cell(out, cleaning->removed.items[row].segment, column);
 }
 
 static void kept_cell(const void *context, size_t row, size_t column, Buffer *out)
 {
-    const Kept *kept = &((const Cleaning *)context)->kept[row];
+    const Cleaned *kept = &((const Cleaning *)context)->kept.items[row];
     append_cell(out, kept->segment, column);
     if (column == COL_WHY)
-        (void)buffer_append_text(out, kept->why);
+        (void)text_escape_prose(text_of(kept->why), out);
 }
 
 void show_cleaning(const Terminal *terminal, const Cleaning *cleaning)
 {
     const char *would = cleaning->dry_run ? "would be " : "";
-    if (cleaning->n_removed > 0) {
+    if (cleaning->removed.n > 0) {
         terminal_print(terminal, STYLE_BOLD, cleaning->dry_run ? "Would be removed" : "Removed");
         fputc('\n', terminal->out);
-        table_print(terminal, &(Table){removed_columns, ARRAY_SIZE(removed_columns), cleaning->n_removed,
+        table_print(terminal, &(Table){removed_columns, ARRAY_SIZE(removed_columns), cleaning->removed.n,
                                        removed_cell, cleaning});
         fputc('\n', terminal->out);
     }
-    if (cleaning->n_kept > 0) {
+    if (cleaning->kept.n > 0) {
         terminal_print(terminal, STYLE_BOLD, "Kept");
         fputc('\n', terminal->out);
         table_print(terminal,
-                    &(Table){kept_columns, ARRAY_SIZE(kept_columns), cleaning->n_kept, kept_cell, cleaning});
+                    &(Table){kept_columns, ARRAY_SIZE(kept_columns), cleaning->kept.n, kept_cell, cleaning});
         fputc('\n', terminal->out);
     }
-    fprintf(terminal->out, "%zu %sremoved, %zu kept, %s %sfreed\n", cleaning->n_removed, would,
-            cleaning->n_kept, SIZE_TEXT(cleaning->freed_bytes), would);
+    fprintf(terminal->out, "%zu %sremoved, %zu kept, %s %sfreed\n", cleaning->removed.n, would,
+            cleaning->kept.n, SIZE_TEXT(cleaning->freed_bytes), would);
 }

@@ -5,19 +5,21 @@
 #include "survey.h"
 #include "terminal.h"
 
-typedef struct Kept {
+typedef struct Cleaned {
     const Segment *segment;
-    const char *why; /* one clause */
-} Kept;
+    const char *why; /* one clause, of those that were kept */
+} Cleaned;
+
+typedef struct CleanedList {
+    Cleaned *items;
+    size_t n;
+    size_t capacity;
+} CleanedList;
 
 typedef struct Cleaning {
     bool dry_run;
-    const Segment **removed; /* with dry_run: would be */
-    size_t n_removed;
-    size_t removed_capacity;
-    Kept *kept;
-    size_t n_kept;
-    size_t kept_capacity;
+    CleanedList removed; /* with dry_run: would be */
+    CleanedList kept;
     uint64_t freed_bytes;
 } Cleaning;
 

@@ -58,8 +58,8 @@ static void total_cell(const PsView *view, size_t column, Buffer *out)
     if (column == COL_PSS || column == COL_USS) {
         uint64_t sum = 0;
         for (size_t i = 0; i < view->n_processes && sum != U64_UNKNOWN; i++) {
-            uint64_t bytes = process_size(view->processes[i], column);
-            if (view->processes[i]->rss_bytes == 0) /* a kernel thread or a zombie */
+            uint64_t bytes = process_size(view->processes[i].process, column);
+            if (view->processes[i].process->rss_bytes == 0) /* a kernel thread or a zombie */
                 continue;
             sum = bytes == U64_UNKNOWN ? U64_UNKNOWN : sum + bytes;
         }
@@ -68,7 +68,7 @@ static void total_cell(const PsView *view, size_t column, Buffer *out)
     if (column == COL_FDS || column == COL_THREADS) {
         uint64_t sum = 0;
         for (size_t i = 0; i < view->n_processes; i++)
-            sum += column == COL_FDS ? view->processes[i]->fds : view->processes[i]->threads;
+            sum += column == COL_FDS ? view->processes[i].process->fds : view->processes[i].process->threads;
         (void)buffer_printf(out, "%llu", (unsigned long long)sum);
     }
 }
@@ -80,14 +80,13 @@ static void process_cell(const void *context, size_t row, size_t column, Buffer 
         total_cell(view, column, out);
         return;
     }
-    const Process *process = view->processes[row];
+    const Process *process = view->processes[row].process;
     switch (column) {
     case COL_PID:
         (void)buffer_printf(out, "%d", process->pid);
         break;
     case COL_ROLE:
-        (void)buffer_printf(out, "%s%s", ps_view_is_child(view, process) ? "  " : "",
-                            role_name(process->role));
+        (void)buffer_printf(out, "%s%s", view->processes[row].child ? "  " : "", role_name(process->role));
         break;
     case COL_FDS:
         if (process->readable)

@@ -71,18 +71,17 @@ const char *terminal_mark(const Terminal *terminal, Mark mark)
     return marks[mark][terminal->utf8];
 }
 
-/* Replaces out's content with text, escaped where it is no plain UTF-8. A backslash alone is left single:
- * what is shown here may be a command to copy. */
-static void escape_where_needed(Text text, Buffer *out)
+int text_escape_prose(Text text, Buffer *out)
 {
+    size_t before = out->size;
     size_t backslashes = 0;
     for (size_t i = 0; i < text.size; i++)
         backslashes += text.data[i] == '\\';
-    buffer_clear(out);
-    if (text_escape(text, out) >= 0 && out->size == text.size + backslashes) {
-        buffer_clear(out);
-        (void)buffer_append(out, text.data, text.size);
-    }
+    int r = text_escape(text, out);
+    if (r < 0 || out->size - before != text.size + backslashes)
+        return r;
+    out->size = before;
+    return buffer_append(out, text.data, text.size);
 }
 
 void terminal_wrap(const Terminal *terminal, unsigned at, unsigned indent, const char *text)
@@ -94,7 +93,8 @@ void terminal_wrap(const Terminal *terminal, unsigned at, unsigned indent, const
     Text rest = text_of(text);
     Text word;
     while (text_word(&rest, &word)) {
-        escape_where_needed(word, &safe);
+        buffer_clear(&safe);
+        (void)text_escape_prose(word, &safe);
         size_t columns = text_columns((Text){buffer_text(&safe), safe.size});
         if (!fresh && column + 1 + columns > limit) {
             fprintf(terminal->out, "\n%*s", (int)indent, "");
@@ -116,7 +116,8 @@ void terminal_verbatim(const Terminal *terminal, unsigned indent, const char *te
 {
     _cleanup_buffer_ Buffer safe = {0};
     TEXT_FOR_EACH_LINE (line, text_of(text)) {
-        escape_where_needed(line, &safe);
+        buffer_clear(&safe);
+        (void)text_escape_prose(line, &safe);
         fprintf(terminal->out, "%*s%s\n", safe.size > 0 ? (int)indent : 0, "", buffer_text(&safe));
     }
 }
