@@ -39,7 +39,7 @@ static void item_begin(JsonWriter *writer)
 
 static void value_write(JsonWriter *writer, json_t *value)
 {
-    size_t flags = writer->indented ? JSON_INDENT(2) : JSON_COMPACT;
+    size_t flags = (writer->indented ? JSON_INDENT(2) : JSON_COMPACT) | JSON_REAL_PRECISION(6);
     if (!value || json_dump_callback(value, value_bytes, writer, flags | JSON_ENCODE_ANY) < 0)
         writer->error = -ENOMEM;
     json_decref(value);
