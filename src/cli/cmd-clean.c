@@ -1,4 +1,3 @@
-#include <fcntl.h>
 #include <string.h>
 
 #include "command.h"
@@ -72,15 +71,12 @@ static int keep_failed(Clean *clean, const Segment *segment, int error)
                              strerror(-error), segment->uid));
 }
 
-static int remove_one(Clean *clean, int dir, const Segment *segment, ShmProof proof)
+static int remove_one(Clean *clean, const Root *root, const Segment *segment, ShmProof proof)
 {
     FileStat expected = {.device = segment->device, .inode = segment->inode, .changed = segment->changed};
-    const char *name = arena_copy(&clean->arena, segment->name.data, segment->name.size);
-    if (!name)
-        return -ENOMEM;
     ShmRemoval outcome = SHM_KEPT_UNSURE;
     uint64_t freed_bytes = 0;
-    int r = shmfs_remove(dir, name, &expected, proof, &outcome, &freed_bytes);
+    int r = shmfs_remove(root, segment->name, &expected, proof, &outcome, &freed_bytes);
     if (r < 0)
         return keep_failed(clean, segment, r);
     switch (outcome) {
@@ -107,7 +103,7 @@ static const Segment *segment_again(const Survey *survey, const Segment *segment
 }
 
 /* Where no lease is to be had, a second look right before the unlink must still find an orphan. */
-static int remove_unsure(Clean *clean, const Root *root, int dir)
+static int remove_unsure(Clean *clean, const Root *root)
 {
     if (clean->unsure.n == 0)
         return 0;
@@ -123,7 +119,7 @@ static int remove_unsure(Clean *clean, const Root *root, int dir)
         if (!found)
             r = keep_failed(clean, segment, -ENOENT);
         else if (orphan_judge(&survey, found, &clean->arena, &why) == ORPHAN_YES)
-            r = remove_one(clean, dir, segment, SHM_PROOF_OTHER);
+            r = remove_one(clean, root, segment, SHM_PROOF_OTHER);
         else
             r = keep(clean, segment, why);
     }
@@ -132,9 +128,6 @@ static int remove_unsure(Clean *clean, const Root *root, int dir)
 
 static int clean_segments(Clean *clean, const Root *root)
 {
-    _cleanup_close_ int dir = openat(root->fd, SHM_PATH, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (dir < 0)
-        return -errno;
     int r = 0;
     for (size_t i = 0; i < clean->survey->n_segments && r >= 0; i++) {
         const Segment *segment = &clean->survey->segments[i];
@@ -148,9 +141,9 @@ static int clean_segments(Clean *clean, const Root *root)
         else if (clean->cleaning.dry_run)
             r = count_removed(clean, segment, segment->allocated_bytes);
         else
-            r = remove_one(clean, dir, segment, SHM_PROOF_LEASE);
+            r = remove_one(clean, root, segment, SHM_PROOF_LEASE);
     }
-    return r < 0 ? r : remove_unsure(clean, root, dir);
+    return r < 0 ? r : remove_unsure(clean, root);
 }
 
 static int clean_run(const Command *command, int argc, char **argv)

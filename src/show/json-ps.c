@@ -28,11 +28,9 @@ static json_t *json_holders(const Segment *segment)
     return list;
 }
 
-static json_t *json_segment(const PsView *view, const PsSegment *shown, Arena *arena)
+static json_t *json_segment(const PsSegment *shown)
 {
     const Segment *segment = shown->segment;
-    const char *why = NULL;
-    (void)orphan_judge(view->survey, segment, arena, &why);
     char device[32];
     snprintf(device, sizeof device, "%u:%u", segment->device.major, segment->device.minor);
     return json_pack("{s:o, s:o, s:s, s:o, s:o, s:s, s:b, s:s, s:s, s:o, s:s, s:o, s:I}", "name",
@@ -41,14 +39,13 @@ static json_t *json_segment(const PsView *view, const PsSegment *shown, Arena *a
                      "allocated_source", segment->allocated_estimated ? "estimated" : "measured", "deleted",
                      (int)segment->deleted, "backing", segment->backing == BACKING_MEMFD ? "memfd" : "shm",
                      "kind", segment_kind_name(segment->kind), "holders", json_holders(segment), "orphan",
-                     orphan_name(shown->orphan), "orphan_why", json_prose(why), "uid",
+                     orphan_name(shown->orphan), "orphan_why", json_prose(shown->why), "uid",
                      (json_int_t)segment->uid);
 }
 
 int json_ps(FILE *out, bool indented, const PsView *view)
 {
     const Survey *survey = view->survey;
-    _cleanup_arena_ Arena arena = {0};
     JsonWriter writer;
     json_writer_open(&writer, out, indented);
     json_writer_field(&writer, "schema", json_string("shmguard.ps/1"));
@@ -59,7 +56,7 @@ int json_ps(FILE *out, bool indented, const PsView *view)
     json_writer_list_end(&writer);
     json_writer_list(&writer, "segments");
     for (size_t i = 0; i < view->n_segments; i++)
-        json_writer_item(&writer, json_segment(view, &view->segments[i], &arena));
+        json_writer_item(&writer, json_segment(&view->segments[i]));
     json_writer_list_end(&writer);
     json_writer_field(&writer, "attributed", json_size(survey->attributed_bytes));
     json_writer_field(&writer, "unattributed", json_size(survey->unattributed_bytes));

@@ -152,9 +152,11 @@ int ps_view_make(const Survey *survey, const PsSelection *selection, Arena *aren
         bool shown = !wanted;
         for (size_t p = 0; !shown && p < view.n_processes; p++)
             shown = is_held(segment, view.processes[p].process->pid);
-        if (shown)
-            view.segments[view.n_segments++] =
-                (PsSegment){segment, orphan_judge(survey, segment, arena, NULL)};
+        if (!shown)
+            continue;
+        PsSegment *item = &view.segments[view.n_segments++];
+        item->segment = segment;
+        item->orphan = orphan_judge(survey, segment, arena, &item->why);
     }
     qsort_r(view.processes, view.n_processes, sizeof *view.processes, process_order, &view.selection.sort);
     qsort_r(view.segments, view.n_segments, sizeof *view.segments, segment_order, &view.selection.sort);

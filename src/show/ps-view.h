@@ -41,6 +41,7 @@ typedef struct PsProcess {
 typedef struct PsSegment {
     const Segment *segment;
     Orphan orphan;
+    const char *why; /* one clause */
 } PsSegment;
 
 typedef struct PsView {
