@@ -65,7 +65,7 @@ static void test_old_pytorch_knows_workers_by_signals(void **state)
     check(cases, ARRAY_SIZE(cases));
 }
 
-static void test_names_decide_since_2_6(void **state)
+static void test_names_decide_where_they_are(void **state)
 {
     (void)state;
     static const Case cases[] = {
@@ -114,9 +114,9 @@ static void test_hostile_ancestry_ends(void **state)
     (void)state;
     static const Case cases[] = {
         {PROCESS(5, 6, "a", "a", .torch = true, .signals_caught = WORKER_SIGNALS),
-         {ROLE_TRAINER, 5, START_UNKNOWN}},
+         {ROLE_WORKER, 6, START_FORK}},
         {PROCESS(6, 5, "b", "b", .torch = true, .signals_caught = WORKER_SIGNALS),
-         {ROLE_WORKER, 5, START_FORK}},
+         {ROLE_TRAINER, 6, START_UNKNOWN}},
         {PROCESS(7, 7, "c", "c", .torch = true), {ROLE_TRAINER, 7, START_UNKNOWN}},
         {PROCESS(8, 9, "torch_shm_manag", ""), {ROLE_MANAGER, 0, START_UNKNOWN}},
         {PROCESS(9, 8, "torch_shm_manag", ""), {ROLE_MANAGER, 0, START_UNKNOWN}},
@@ -128,7 +128,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_old_pytorch_knows_workers_by_signals),
-        cmocka_unit_test(test_names_decide_since_2_6),
+        cmocka_unit_test(test_names_decide_where_they_are),
         cmocka_unit_test(test_launchers_and_ranks),
         cmocka_unit_test(test_hostile_ancestry_ends),
     };
