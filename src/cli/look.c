@@ -59,7 +59,7 @@ static int process_check(const Survey *survey, const char *root_path, int pid)
     const Process *process = survey_process(survey, pid);
     if (!process)
         return survey_complain(root_path, pid, -ESRCH);
-    if (!process->readable)
+    if (process->has_memory && !process->readable)
         return complain(EX_NOPERM,
                         "process %d is of another user (uid %u) and may not be read; run shmguard as that "
                         "user or as root",

@@ -1,19 +1,17 @@
 #include "show-machine.h"
 #include "show-ps.h"
 
-static json_t *json_process(const Process *process)
+static json_t *json_process(const PsProcess *shown)
 {
-    uint64_t unknown = U64_UNKNOWN;
-    bool readable = process->readable;
+    const Process *process = shown->process;
     bool has_start = process->role == ROLE_WORKER && process->start != START_UNKNOWN;
     return json_pack("{s:i, s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:o, s:s?, s:I}", "pid",
                      process->pid, "ppid", process->ppid, "role", role_name(process->role), "command",
                      json_raw(process->command), "rss", json_size(process->rss_bytes), "pss",
-                     json_size(process->pss_bytes), "uss", json_size(process->uss_bytes), "rss_shmem",
-                     json_size(process->rss_shmem_bytes), "shm",
-                     json_size(readable ? process->shm_bytes : unknown), "fds",
-                     json_size(readable ? process->fds : unknown), "threads", (int)process->threads, "job",
-                     json_size(process->job ? (uint64_t)process->job : unknown), "start_method",
+                     json_size(shown->pss_bytes), "uss", json_size(shown->uss_bytes), "rss_shmem",
+                     json_size(process->rss_shmem_bytes), "shm", json_size(shown->shm_bytes), "fds",
+                     json_size(shown->fds), "threads", (int)process->threads, "job",
+                     json_size(process->job ? (uint64_t)process->job : U64_UNKNOWN), "start_method",
                      has_start ? start_method_name(process->start) : NULL, "uid", (json_int_t)process->uid);
 }
 
@@ -52,7 +50,7 @@ int json_ps(FILE *out, bool indented, const PsView *view)
     json_writer_field(&writer, "shm", json_shm(&survey->machine.shm));
     json_writer_list(&writer, "processes");
     for (size_t i = 0; i < view->n_processes; i++)
-        json_writer_item(&writer, json_process(view->processes[i].process));
+        json_writer_item(&writer, json_process(&view->processes[i]));
     json_writer_list_end(&writer);
     json_writer_list(&writer, "segments");
     for (size_t i = 0; i < view->n_segments; i++)

@@ -25,10 +25,17 @@ int ps_sort_find(Text name, PsSort *ret)
     return -EINVAL;
 }
 
-static bool is_child(const Process *process, PsSort sort)
+static PsProcess process_view(const Process *process, PsSort sort)
 {
     bool tree = sort == PS_SORT_NONE || ps_sort_is_of_segments(sort);
-    return tree && process->job != 0 && process->job != process->pid;
+    PsProcess view = {.process = process, .child = tree && process->job != 0 && process->job != process->pid};
+    if (!process->has_memory)
+        return view;
+    view.pss_bytes = process->pss_bytes;
+    view.uss_bytes = process->uss_bytes;
+    view.shm_bytes = process->readable ? process->shm_bytes : U64_UNKNOWN;
+    view.fds = process->readable ? process->fds : U64_UNKNOWN;
+    return view;
 }
 
 /* The largest first; what is unknown (all bits set) comes last. */
@@ -46,8 +53,10 @@ static int order_rising(uint64_t a, uint64_t b)
 
 static int process_order(const void *left, const void *right, void *context)
 {
-    const Process *a = ((const PsProcess *)left)->process;
-    const Process *b = ((const PsProcess *)right)->process;
+    const PsProcess *shown_a = left;
+    const PsProcess *shown_b = right;
+    const Process *a = shown_a->process;
+    const Process *b = shown_b->process;
     const PsSort *sort = context;
     int order = 0;
     switch (*sort) {
@@ -55,16 +64,16 @@ static int process_order(const void *left, const void *right, void *context)
         order = order_falling(a->rss_bytes, b->rss_bytes);
         break;
     case PS_SORT_PSS:
-        order = order_falling(a->pss_bytes, b->pss_bytes);
+        order = order_falling(shown_a->pss_bytes, shown_b->pss_bytes);
         break;
     case PS_SORT_USS:
-        order = order_falling(a->uss_bytes, b->uss_bytes);
+        order = order_falling(shown_a->uss_bytes, shown_b->uss_bytes);
         break;
     case PS_SORT_SHM:
-        order = order_falling(a->shm_bytes, b->shm_bytes);
+        order = order_falling(shown_a->shm_bytes, shown_b->shm_bytes);
         break;
     case PS_SORT_FDS:
-        order = order_falling(a->fds, b->fds);
+        order = order_falling(shown_a->fds, shown_b->fds);
         break;
     case PS_SORT_PID:
         break;
@@ -145,8 +154,7 @@ int ps_view_make(const Survey *survey, const PsSelection *selection, Arena *aren
 
     for (size_t i = 0; i < survey->n_processes; i++)
         if (is_selected(&survey->processes[i], selection, wanted))
-            view.processes[view.n_processes++] =
-                (PsProcess){&survey->processes[i], is_child(&survey->processes[i], selection->sort)};
+            view.processes[view.n_processes++] = process_view(&survey->processes[i], selection->sort);
     for (size_t i = 0; i < survey->n_segments; i++) {
         const Segment *segment = &survey->segments[i];
         bool shown = !wanted;

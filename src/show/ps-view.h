@@ -36,6 +36,12 @@ typedef struct PsSelection {
 typedef struct PsProcess {
     const Process *process;
     bool child; /* shown below its trainer */
+    /* U64_UNKNOWN where the process could not be read. Kernel threads and zombies have nothing, which is
+     * known. */
+    uint64_t pss_bytes;
+    uint64_t uss_bytes;
+    uint64_t shm_bytes;
+    uint64_t fds;
 } PsProcess;
 
 typedef struct PsSegment {

@@ -39,12 +39,43 @@ static const Column process_columns[] = {
     [COL_COMMAND] = {"COMMAND", .least = 8},
 };
 
-static uint64_t process_size(const Process *process, size_t column)
+static void append_count(Buffer *out, uint64_t count)
 {
-    return column == COL_RSS   ? process->rss_bytes
-           : column == COL_PSS ? process->pss_bytes
-           : column == COL_USS ? process->uss_bytes
-                               : process->shm_bytes;
+    if (count == U64_UNKNOWN)
+        (void)buffer_append_text(out, "?");
+    else
+        (void)buffer_printf(out, "%llu", (unsigned long long)count);
+}
+
+static uint64_t process_figure(const PsProcess *shown, size_t column)
+{
+    switch (column) {
+    case COL_RSS:
+        return shown->process->rss_bytes;
+    case COL_PSS:
+        return shown->pss_bytes;
+    case COL_USS:
+        return shown->uss_bytes;
+    case COL_SHM:
+        return shown->shm_bytes;
+    case COL_FDS:
+        return shown->fds;
+    default:
+        return shown->process->threads;
+    }
+}
+
+/* Unknown when one of them is. */
+static uint64_t figures_sum(const PsView *view, size_t column)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < view->n_processes; i++) {
+        uint64_t figure = process_figure(&view->processes[i], column);
+        if (figure == U64_UNKNOWN)
+            return U64_UNKNOWN;
+        sum += figure;
+    }
+    return sum;
 }
 
 /* PSS adds up to what the processes take together, and USS to what would be free without them. RSS and SHM
@@ -53,24 +84,12 @@ static void total_cell(const PsView *view, size_t column, Buffer *out)
 {
     if (column == COL_ROLE)
         (void)buffer_append_text(out, "total");
-    if (column == COL_COMMAND)
+    else if (column == COL_COMMAND)
         (void)buffer_printf(out, "%zu process%s", view->n_processes, view->n_processes == 1 ? "" : "es");
-    if (column == COL_PSS || column == COL_USS) {
-        uint64_t sum = 0;
-        for (size_t i = 0; i < view->n_processes && sum != U64_UNKNOWN; i++) {
-            uint64_t bytes = process_size(view->processes[i].process, column);
-            if (view->processes[i].process->rss_bytes == 0) /* a kernel thread or a zombie */
-                continue;
-            sum = bytes == U64_UNKNOWN ? U64_UNKNOWN : sum + bytes;
-        }
-        append_mib(out, sum);
-    }
-    if (column == COL_FDS || column == COL_THREADS) {
-        uint64_t sum = 0;
-        for (size_t i = 0; i < view->n_processes; i++)
-            sum += column == COL_FDS ? view->processes[i].process->fds : view->processes[i].process->threads;
-        (void)buffer_printf(out, "%llu", (unsigned long long)sum);
-    }
+    else if (column == COL_PSS || column == COL_USS)
+        append_mib(out, figures_sum(view, column));
+    else if (column == COL_FDS || column == COL_THREADS)
+        append_count(out, figures_sum(view, column));
 }
 
 static void process_cell(const void *context, size_t row, size_t column, Buffer *out)
@@ -80,22 +99,18 @@ static void process_cell(const void *context, size_t row, size_t column, Buffer 
         total_cell(view, column, out);
         return;
     }
-    const Process *process = view->processes[row].process;
+    const PsProcess *shown = &view->processes[row];
+    const Process *process = shown->process;
     switch (column) {
     case COL_PID:
-        (void)buffer_printf(out, "%d", process->pid);
+        append_count(out, (uint64_t)process->pid);
         break;
     case COL_ROLE:
-        (void)buffer_printf(out, "%s%s", view->processes[row].child ? "  " : "", role_name(process->role));
+        (void)buffer_printf(out, "%s%s", shown->child ? "  " : "", role_name(process->role));
         break;
     case COL_FDS:
-        if (process->readable)
-            (void)buffer_printf(out, "%u", process->fds);
-        else
-            (void)buffer_append_text(out, "?");
-        break;
     case COL_THREADS:
-        (void)buffer_printf(out, "%u", process->threads);
+        append_count(out, process_figure(shown, column));
         break;
     case COL_START:
         if (process->role == ROLE_WORKER)
@@ -104,11 +119,8 @@ static void process_cell(const void *context, size_t row, size_t column, Buffer 
     case COL_COMMAND:
         append_raw(out, process->command);
         break;
-    case COL_SHM:
-        append_mib(out, process->readable ? process->shm_bytes : U64_UNKNOWN);
-        break;
     default:
-        append_mib(out, process_size(process, column));
+        append_mib(out, process_figure(shown, column));
     }
 }
 
@@ -360,8 +372,9 @@ static void show_summary(const Terminal *terminal, const PsView *view)
     fprintf(terminal->out, "%s, outside of /dev/shm\n", SIZE_TEXT(survey->memfd_bytes));
     if (survey->n_unreadable > 0) {
         terminal_label(terminal, "unreadable");
-        fprintf(terminal->out, "%zu process%s of other users could not be read; root can\n",
-                survey->n_unreadable, survey->n_unreadable == 1 ? "" : "es");
+        fprintf(terminal->out, "%zu process%s%s could not be read%s\n", survey->n_unreadable,
+                survey->n_unreadable == 1 ? "" : "es", survey->machine.sandbox.root ? "" : " of other users",
+                survey->machine.sandbox.root ? "" : "; root can");
     }
 }
 

@@ -8,19 +8,27 @@
 
 #include "ps-view.h"
 
+#define MEMORY .has_memory = true, .readable = true
+
 enum { N_PROCESSES = 8, N_SEGMENTS = 4 };
 
 static void survey_make(Survey *survey)
 {
     static const Process processes[N_PROCESSES] = {
-        {.pid = 1, .readable = true},
-        {.pid = 100, .role = ROLE_WORKER, .job = 300, .rss_bytes = 5, .pss_bytes = U64_UNKNOWN, .fds = 9},
-        {.pid = 200, .role = ROLE_TRAINER, .job = 200, .rss_bytes = 50, .pss_bytes = 40, .fds = 7},
-        {.pid = 201, .role = ROLE_WORKER, .job = 200, .rss_bytes = 60, .pss_bytes = 10, .fds = 7},
-        {.pid = 202, .role = ROLE_MANAGER, .job = 200, .rss_bytes = 1, .pss_bytes = 1, .fds = 1},
-        {.pid = 300, .role = ROLE_TRAINER, .job = 300, .rss_bytes = 70, .pss_bytes = 70, .fds = 3},
-        {.pid = 400, .rss_bytes = 2, .pss_bytes = 2, .shm_bytes = 4096, .fds = 2},
-        {.pid = 500, .rss_bytes = 3, .pss_bytes = 3, .fds = 2},
+        {.pid = 1},
+        {.pid = 100,
+         MEMORY,
+         .role = ROLE_WORKER,
+         .job = 300,
+         .rss_bytes = 5,
+         .pss_bytes = U64_UNKNOWN,
+         .fds = 9},
+        {.pid = 200, MEMORY, .role = ROLE_TRAINER, .job = 200, .rss_bytes = 50, .pss_bytes = 40, .fds = 7},
+        {.pid = 201, MEMORY, .role = ROLE_WORKER, .job = 200, .rss_bytes = 60, .pss_bytes = 10, .fds = 7},
+        {.pid = 202, MEMORY, .role = ROLE_MANAGER, .job = 200, .rss_bytes = 1, .pss_bytes = 1, .fds = 1},
+        {.pid = 300, MEMORY, .role = ROLE_TRAINER, .job = 300, .rss_bytes = 70, .pss_bytes = 70, .fds = 3},
+        {.pid = 400, MEMORY, .rss_bytes = 2, .pss_bytes = 2, .shm_bytes = 4096, .fds = 2},
+        {.pid = 500, MEMORY, .rss_bytes = 3, .pss_bytes = 3, .fds = 2},
     };
     static int holders_a[] = {100, 300};
     static int holders_b[] = {201, 400};
