@@ -280,7 +280,7 @@ static const Column kind_columns[] = {
     [COL_SUM_KIND] = {"KIND"},
     [COL_SUM_N] = {"COUNT", .right = true},
     [COL_SUM_ALLOCATED] = {"ALLOCATED", .right = true},
-    [COL_SUM_UNHELD] = {"HELD BY NOBODY SEEN", .right = true},
+    [COL_SUM_UNHELD] = {"UNHELD", .right = true},
     [COL_SUM_ORPHANS] = {"ORPHANS", .right = true},
 };
 

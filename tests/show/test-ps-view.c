@@ -27,7 +27,7 @@ static void survey_make(Survey *survey)
         {.pid = 201, MEMORY, .role = ROLE_WORKER, .job = 200, .rss_bytes = 60, .pss_bytes = 10, .fds = 7},
         {.pid = 202, MEMORY, .role = ROLE_MANAGER, .job = 200, .rss_bytes = 1, .pss_bytes = 1, .fds = 1},
         {.pid = 300, MEMORY, .role = ROLE_TRAINER, .job = 300, .rss_bytes = 70, .pss_bytes = 70, .fds = 3},
-        {.pid = 400, MEMORY, .rss_bytes = 2, .pss_bytes = 2, .shm_bytes = 4096, .fds = 2},
+        {.pid = 400, MEMORY, .rss_bytes = 2, .pss_bytes = 2, .shm_bytes = 4096, .segments = 1, .fds = 2},
         {.pid = 500, MEMORY, .rss_bytes = 3, .pss_bytes = 3, .fds = 2},
     };
     static int holders_a[] = {100, 300};
