@@ -23,9 +23,10 @@ typedef struct Clean {
     const Survey *survey;
     Arena arena;
     Cleaning cleaning;
-    CleanedList unsure; /* orphans about which the kernel gave no lease */
-    size_t n_denied;    /* orphans that we may not remove */
-    uint32_t denied_uid;
+    CleanedList unsure;    /* orphans about which the kernel gave no lease */
+    size_t n_denied;       /* orphans that we may not remove */
+    const Segment *denied; /* the last of them */
+    int denied_error;
 } Clean;
 
 static void clean_free(Clean *clean)
@@ -64,7 +65,8 @@ static int keep_failed(Clean *clean, const Segment *segment, int error)
         return keep(clean, segment, "gone already: somebody else removed it");
     if (error == -EACCES || error == -EPERM || error == -EROFS) {
         clean->n_denied++;
-        clean->denied_uid = segment->uid;
+        clean->denied = segment;
+        clean->denied_error = error;
     }
     return keep(clean, segment,
                 arena_printf(&clean->arena, "could not be removed: %s (its owner is uid %u)",
@@ -146,6 +148,22 @@ static int clean_segments(Clean *clean, const Root *root)
     return r < 0 ? r : remove_unsure(clean, root);
 }
 
+static int denied_complain(const Clean *clean)
+{
+    _cleanup_buffer_ Buffer name = {0};
+    (void)text_escape(clean->denied->name, &name);
+    const char *plural = clean->n_denied == 1 ? "" : "s";
+    if (clean->denied_error == -EROFS)
+        return complain(EX_NOPERM,
+                        "%zu orphan%s could not be removed, as %s: /dev/shm is mounted read-only; root can: "
+                        "mount -o remount,rw /dev/shm",
+                        clean->n_denied, plural, buffer_text(&name));
+    return complain(EX_NOPERM,
+                    "%zu orphan%s could not be removed for lack of permission, as %s; run shmguard clean as "
+                    "root or as the owner (uid %u)",
+                    clean->n_denied, plural, buffer_text(&name), clean->denied->uid);
+}
+
 static int clean_run(const Command *command, int argc, char **argv)
 {
     CleanOptions options = {0};
@@ -174,13 +192,7 @@ static int clean_run(const Command *command, int argc, char **argv)
         show_cleaning(&terminal, &clean.cleaning);
     if (r < 0)
         return complain(EX_SOFTWARE, "cleaning stopped: %s", strerror(-r));
-    if (clean.n_denied > 0)
-        return complain(
-            EX_NOPERM,
-            "%zu orphan%s could not be removed for lack of permission; run shmguard clean as root "
-            "or as the owner (uid %u)",
-            clean.n_denied, clean.n_denied == 1 ? "" : "s", clean.denied_uid);
-    return code;
+    return clean.n_denied > 0 ? denied_complain(&clean) : code;
 }
 
 const Command command_clean = {

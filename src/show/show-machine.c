@@ -5,9 +5,9 @@ static const char *state_words(ShmState state)
 {
     switch (state) {
     case SHM_ABSENT:
-        return "there is none: programs that share memory cannot start";
+        return "is missing: programs that share memory will fail";
     case SHM_NOT_TMPFS:
-        return "is not a tmpfs: shared memory has no room of its own here";
+        return "is not a tmpfs: shared memory has no place of its own here";
     case SHM_OK:
     case SHM_UNKNOWN:
         break;
