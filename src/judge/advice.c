@@ -145,7 +145,7 @@ static FixNeeds system_needs(const Machine *machine)
     return root_within_reach(machine) ? NEEDS_ROOT : NEEDS_ADMIN;
 }
 
-/* Where it is somebody else who types, he is not root at once. */
+/* Somebody else who types it is not root at once. */
 static const char *sudo_of(const Machine *machine, FixNeeds needs)
 {
     return needs == NEEDS_ROOT ? sudo_prefix(machine) : "sudo ";
@@ -243,7 +243,7 @@ static void offer_kubernetes_shm(Offers *offers, uint64_t bytes)
                arena_printf(offers->arena,
                             "spec:\n"
                             "  containers:\n"
-                            "  - name: train\n"
+                            "  - name: train # your container\n"
                             "    volumeMounts:\n"
                             "    - name: shm\n"
                             "      mountPath: /dev/shm\n"
@@ -261,7 +261,7 @@ static void offer_engine_shm(Offers *offers, const char *engine, const char *siz
                "Start the container anew with a larger /dev/shm, by adding the option to your usual command.",
                arena_printf(offers->arena, "%s run --shm-size=%s IMAGE COMMAND", engine, size));
     offer_made(offers, NEEDS_RESTART, "The same in a compose file.",
-               arena_printf(offers->arena, "services:\n  train:\n    shm_size: %s", size));
+               arena_printf(offers->arena, "services:\n  train: # your service\n    shm_size: %s", size));
 }
 
 int advise_shm_mount(const Machine *machine, uint64_t bytes, Arena *arena, Fixes *fixes)
@@ -413,7 +413,7 @@ static void offer_cgroup_memory(Offers *offers, uint64_t bytes)
                    arena_printf(arena,
                                 "spec:\n"
                                 "  containers:\n"
-                                "  - name: train\n"
+                                "  - name: train # your container\n"
                                 "    resources:\n"
                                 "      limits:\n"
                                 "        memory: %s",
@@ -485,8 +485,10 @@ int advise_cpus(const Machine *machine, uint32_t cpus, Arena *arena, Fixes *fixe
     if (machine->sandbox.slurm)
         offer_made(&offers, NEEDS_RESTART, "Ask Slurm for more CPUs.",
                    arena_printf(arena, "sbatch --cpus-per-task=%u job.sh", cpus));
-    /* Without a quota it is the machine that has no more. */
-    if (machine->cgroup.cpu_quota <= 0)
+    /* Without a quota, or with one as large as the machine, there are no more. */
+    if (machine->cpus_seen > 0)
+        cpus = MIN(cpus, machine->cpus_seen);
+    if (machine->cgroup.cpu_quota <= 0 || (double)cpus <= machine->cgroup.cpu_quota)
         return offers.error;
     switch (machine->sandbox.kind) {
     case ENVIRONMENT_DOCKER:
@@ -502,7 +504,7 @@ int advise_cpus(const Machine *machine, uint32_t cpus, Arena *arena, Fixes *fixe
                    arena_printf(arena,
                                 "spec:\n"
                                 "  containers:\n"
-                                "  - name: train\n"
+                                "  - name: train # your container\n"
                                 "    resources:\n"
                                 "      limits:\n"
                                 "        cpu: %u",
@@ -535,8 +537,8 @@ int advise_open_files(const Machine *machine, Arena *arena, Fixes *fixes)
                    "Raise the limit in the shell or script that starts the training, before it starts.",
                    arena_printf(arena, "ulimit -n %llu", (unsigned long long)target));
     offer(&offers, NEEDS_NOTHING,
-          "Share tensors by name, which takes no descriptor for each: put this at the top of the training "
-          "script.",
+          "Share tensors by name, which takes no descriptor for each (a killed training then leaves files "
+          "behind): put this at the top of the script.",
           "import torch.multiprocessing; torch.multiprocessing.set_sharing_strategy('file_system')");
     if (target >= wanted)
         return offers.error;
@@ -601,7 +603,7 @@ int advise_remove_ipc(const Machine *machine, Arena *arena, Fixes *fixes)
     Offers offers = {machine, arena, fixes, 0};
     FixNeeds needs = system_needs(machine);
     const char *sudo = sudo_of(machine, needs);
-    /* logind tidies up after a user only when it forgets him, and it never forgets one who lingers. */
+    /* logind tidies up after users only when it forgets them, and it never forgets those who linger. */
     if (!machine->sandbox.root)
         offer(&offers, NEEDS_NOTHING, "Tell logind that you stay when you log out.",
               "loginctl enable-linger");
