@@ -193,15 +193,19 @@ static char *quantity_text(uint64_t bytes, char buf[static SIZE_TEXT_MAX])
 }
 #define QUANTITY_TEXT(bytes) quantity_text((bytes), (char[SIZE_TEXT_MAX]){0})
 
-/* Who can remount /dev/shm. False when nobody can from where we are: the container must be started anew. */
+/* Who can mount or remount /dev/shm. False when nobody can from where we are: the container must be started
+ * anew. can_remount speaks of a mount that is there and writable; for the others the right to mount must do.
+ */
 static bool remount_needs(const Machine *machine, FixNeeds *ret_needs, const char **ret_sudo)
 {
     const Sandbox *sandbox = &machine->sandbox;
+    bool odd = machine->shm.state != SHM_OK || machine->shm.read_only || !machine->shm.mounted;
+    bool at_once = sandbox->can_remount || (odd && sandbox->root && sandbox->sys_admin);
     bool by_sudo = is_system(machine) && !sandbox->root && root_within_reach(machine);
-    if (!sandbox->can_remount && !by_sudo && sandbox->kind != ENVIRONMENT_BARE)
+    if (!at_once && !by_sudo && sandbox->kind != ENVIRONMENT_BARE)
         return false;
-    *ret_needs = sandbox->can_remount || by_sudo ? NEEDS_ROOT : NEEDS_ADMIN;
-    *ret_sudo = sandbox->can_remount ? "" : "sudo ";
+    *ret_needs = at_once || by_sudo ? NEEDS_ROOT : NEEDS_ADMIN;
+    *ret_sudo = at_once ? "" : "sudo ";
     return true;
 }
 

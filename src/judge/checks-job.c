@@ -153,13 +153,10 @@ void check_max_map_count_low(Look *look)
 static const char *cpus_clause(Look *look)
 {
     const Machine *machine = look->machine;
-    const char *by = "";
-    if (machine->cgroup.cpu_quota > 0 && machine->cgroup.cpu_quota <= machine->cpus)
-        by = ", by the control group's quota";
-    else if (machine->cgroup.cpuset_cpus > 0 && (double)machine->cgroup.cpuset_cpus <= machine->cpus)
-        by = ", by the control group's set of CPUs";
+    double quota = machine->cgroup.cpu_quota;
+    bool limits = quota > 0 && quota <= machine->cpus && quota != (double)machine->cpus_seen;
     return arena_printf(look->arena, "%.3g CPU%s granted%s", machine->cpus,
-                        machine->cpus == 1 ? " is" : "s are", by);
+                        machine->cpus == 1 ? " is" : "s are", limits ? ", by the control group's quota" : "");
 }
 
 void check_workers_exceed_cpus(Look *look)

@@ -206,8 +206,9 @@ static const char *demand_evidence(Look *look, const ShmDemand *demand)
     const char *estimated = jobs_estimated(look, demand);
     if (!size || !measured || !estimated)
         return NULL;
-    return arena_printf(look->arena, "Measured: %s%s. Estimated: %s; with a margin, %s is the right size.",
-                        size, measured, estimated, SIZE_TEXT(demand->recommended_bytes));
+    return arena_printf(look->arena, "Measured: %s%s. Estimated: %s; with a margin%s, %s.", size, measured,
+                        estimated, demand->others_bytes ? " and what others use" : "",
+                        SIZE_TEXT(demand->tight_bytes));
 }
 
 /* Nobody to measure: what would a usual job find? */
@@ -269,6 +270,18 @@ void check_shm_too_small(Look *look)
                demand_evidence(look, &demand));
 }
 
+/* What the mount holds and no file that we know of explains. */
+static uint64_t unseen_bytes(const Look *look)
+{
+    uint64_t unseen = look->survey->unattributed_bytes;
+    for (size_t i = 0; i < look->survey->n_segments; i++) {
+        const Segment *segment = &look->survey->segments[i];
+        if (segment->on_mount && segment->n_holders == 0)
+            unseen -= MIN(segment->allocated_bytes, unseen);
+    }
+    return unseen;
+}
+
 /* How large it should be, where it is large enough: people ask. */
 void check_shm_need(Look *look)
 {
@@ -276,11 +289,11 @@ void check_shm_need(Look *look)
     if (!has_shm(look))
         return;
     shm_demand(look, &demand);
-    if (look->survey->n_unreadable > 0 && look->survey->unattributed_bytes >= UNSEEN_BYTES)
+    if (look->survey->n_unreadable > 0 && unseen_bytes(look) >= UNSEEN_BYTES)
         look_skipped(look,
                      arena_printf(look->arena,
-                                  "%zu processes may not be read; what they need of /dev/shm is unknown",
-                                  look->survey->n_unreadable));
+                                  "%zu process%s may not be read; what jobs among them need is unknown",
+                                  look->survey->n_unreadable, look->survey->n_unreadable == 1 ? "" : "es"));
     uint64_t size = look->machine->shm.size_bytes;
     if (demand.n_estimated == 0 || (size > 0 && demand.tight_bytes > size))
         return;
@@ -377,8 +390,8 @@ void check_shm_orphans(Look *look)
     if (left.n_unknown > 0)
         look_skipped(look,
                      arena_printf(look->arena,
-                                  "%zu segment%s (%s) may be held by processes that cannot be seen from "
-                                  "here",
+                                  "whether anybody needs %zu more segment%s (%s) cannot be told from here; "
+                                  "shmguard ps --segments lists them",
                                   left.n_unknown, left.n_unknown == 1 ? "" : "s",
                                   SIZE_TEXT(left.unknown_bytes)));
     if (left.n == 0)
@@ -417,10 +430,9 @@ void check_shm_nearly_full(Look *look)
     if (left.n > 0)
         advise_clean(look, &left);
     look_fix(look, NEEDS_NOTHING, "See who holds it.", "shmguard ps --segments");
-    look_advice(look,
-                advise_shm_size(look->machine, look->guard,
-                                MAX(demand.recommended_bytes, shm_round_up(bytes_scale(shm->used_bytes, 2))),
-                                look->arena, &look->fixes));
+    uint64_t wanted = demand.recommended_bytes ? demand.recommended_bytes : usual_bytes(look->machine);
+    wanted = MAX(wanted, shm_round_up(bytes_scale(shm->used_bytes, 2)));
+    look_advice(look, advise_shm_size(look->machine, look->guard, wanted, look->arena, &look->fixes));
     look_found(
         look, severity,
         arena_printf(look->arena, "/dev/shm is %.0f %% full",

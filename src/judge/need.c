@@ -61,14 +61,19 @@ static uint64_t segment_maker(const Segment *segment)
     return pid;
 }
 
+/* NULL when it is gone, or its number is of a namespace that is not ours. */
+static const Process *maker_process(const Survey *survey, const Segment *segment)
+{
+    uint64_t pid = segment->kind == KIND_TORCH ? segment_maker(segment) : 0;
+    return pid > 0 && pid <= INT32_MAX ? survey_process(survey, (int)pid) : NULL;
+}
+
 /* Whether it may be a tensor of a batch. What a trainer made is none: workers make batches. */
 static bool is_batch(const Survey *survey, const Segment *segment)
 {
-    if (segment->kind != KIND_TORCH || segment->size_bytes == U64_UNKNOWN)
-        return false;
-    uint64_t pid = segment_maker(segment);
-    const Process *maker = pid <= INT32_MAX ? survey_process(survey, (int)pid) : NULL;
-    return !maker || maker->role != ROLE_TRAINER;
+    const Process *maker = maker_process(survey, segment);
+    return segment->kind == KIND_TORCH && segment->size_bytes != U64_UNKNOWN &&
+           (!maker || maker->role != ROLE_TRAINER);
 }
 
 static void maker_count(Maker *maker, uint64_t bytes)
@@ -137,7 +142,9 @@ static uint64_t maker_batch_bytes(const Makers *makers, const Maker *maker)
 /* False when no process of the job holds it. ret_earlier: a job with a smaller pid holds it too. */
 static bool is_held_by(const Survey *survey, const Segment *segment, int trainer, bool *ret_earlier)
 {
-    bool held = false;
+    /* Under the file_system strategy a tensor that waits in a queue is a file which nobody has open. */
+    const Process *maker = segment->n_holders == 0 ? maker_process(survey, segment) : NULL;
+    bool held = maker && maker->job == trainer;
     bool earlier = false;
     for (size_t i = 0; i < segment->n_holders; i++) {
         const Process *holder = survey_process(survey, segment->holders[i]);

@@ -18,8 +18,8 @@ enum { PREFETCH_DEFAULT = 2, HELD_DEFAULT = 1 };
 typedef struct JobNeed {
     int trainer;
     uint32_t workers;
-    uint64_t held_bytes;   /* measured: allocated bytes of the segments that the job holds now */
-    uint64_t mount_bytes;  /* measured: of these, what lies on our /dev/shm */
+    uint64_t held_bytes;  /* measured: allocated bytes of the segments that the job holds or has in a queue */
+    uint64_t mount_bytes; /* measured: of these, what lies on our /dev/shm */
     uint64_t shared_bytes; /* measured: of held_bytes, what a job with a smaller pid holds too */
     uint64_t other_bytes;  /* measured: of held_bytes, what is no batch (NCCL, semaphores, a shared model) */
     uint64_t batch_bytes;  /* estimated; 0 when no batch was seen */

@@ -78,6 +78,7 @@ typedef struct Place {
     bool root;
     bool can_remount;
     bool no_new_privs;
+    bool sys_admin;
 } Place;
 
 static void place_set(Fixture *f, Place place)
@@ -88,6 +89,7 @@ static void place_set(Fixture *f, Place place)
     sandbox->root = place.root;
     sandbox->can_remount = place.can_remount;
     sandbox->no_new_privs = place.no_new_privs;
+    sandbox->sys_admin = place.sys_admin;
     f->survey.machine.uid = place.root ? 0 : 1000;
 }
 
@@ -123,6 +125,7 @@ static void test_shm_size(void **state)
          "mount -o remount,size=8g /dev/shm",
          NEEDS_ROOT},
         {{ENVIRONMENT_DOCKER, .root = true, .can_remount = true}, "fstab", -1},
+        {{ENVIRONMENT_DOCKER, .root = true, .sys_admin = true}, "mount -o", -1},
         {{ENVIRONMENT_PODMAN}, "podman run --shm-size=8g IMAGE COMMAND", NEEDS_RESTART},
         {{ENVIRONMENT_PODMAN}, "docker", -1},
         {{ENVIRONMENT_KUBERNETES}, "medium: Memory\n      sizeLimit: 8Gi", NEEDS_RESTART},
@@ -215,6 +218,15 @@ static void test_shm_writable(void **state)
     } cases[] = {
         {{ENVIRONMENT_BARE}, true, "sudo mount -o remount,rw /dev/shm", NEEDS_ROOT},
         {{ENVIRONMENT_BARE}, false, "sudo chmod 1777 /dev/shm", NEEDS_ROOT},
+        {{ENVIRONMENT_BARE, .root = true, .sys_admin = true},
+         true,
+         "mount -o remount,rw /dev/shm",
+         NEEDS_ROOT},
+        {{ENVIRONMENT_BARE, .root = true}, true, "sudo mount -o remount,rw /dev/shm", NEEDS_ADMIN},
+        {{ENVIRONMENT_DOCKER, .root = true, .sys_admin = true},
+         true,
+         "mount -o remount,rw /dev/shm",
+         NEEDS_ROOT},
         {{ENVIRONMENT_DOCKER}, true, NULL, NEEDS_RESTART},
         {{ENVIRONMENT_DOCKER}, false, "sudo chmod 1777 /dev/shm", NEEDS_ADMIN},
         {{ENVIRONMENT_DOCKER, .root = true}, false, "chmod 1777 /dev/shm", NEEDS_ROOT},

@@ -219,7 +219,7 @@ static void test_shm_size_says(void **state)
     assert_non_null(strstr(found->evidence,
                            "Estimated: a batch is 10.0 MiB and up to 9 are alive at once, so the "
                            "job needs 90.0 MiB"));
-    assert_non_null(strstr(found->evidence, "512.0 MiB is the right size"));
+    assert_non_null(strstr(found->evidence, "; with a margin, 117.0 MiB."));
     /* 6 batches fit in 64 MiB: four workers with one each, and one that the trainer holds. */
     assert_non_null(fix_with(found, "num_workers=4 and prefetch_factor=1, or a batch_size of at most 71 %"));
     assert_non_null(fix_with(found, "shmguard run"));
@@ -878,7 +878,8 @@ static void test_workers_exceed_cpus(void **state)
         {5, 4, 0, WARNING, "and 4 CPUs are granted."},
         {3, 2.5, 2.5, FINE, NULL},
         {4, 2.5, 2.5, WARNING, "and 2.5 CPUs are granted, by the control group's quota."},
-        {2, 1, 8, WARNING, "and 1 CPU is granted."}, /* the affinity, not the quota */
+        {2, 1, 8, WARNING, "and 1 CPU is granted."},       /* the affinity, not the quota */
+        {17, 16, 16, WARNING, "and 16 CPUs are granted."}, /* a quota of the whole machine is none */
         {4, 0, 0, SKIPPED, NULL},
         {0, 0, 0, FINE, NULL},
     };
@@ -1071,6 +1072,11 @@ static void test_unseen_processes(void **state)
     f->survey.n_unreadable = 40;
     f->survey.unattributed_bytes = MIB;
     EXPECT(f, "shm-need", SKIPPED, 1);
+    f = fixture_new();
+    f->survey.n_unreadable = 40;
+    f->survey.unattributed_bytes = 3 * MIB;
+    fixture_segment(f, "torch_7_1_0", KIND_TORCH, 3 * MIB, 0); /* a file that nobody holds explains it */
+    EXPECT(f, "shm-need", FINE, 2);
 }
 
 /* Whom --pid means. */

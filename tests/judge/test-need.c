@@ -155,6 +155,25 @@ static void test_held_twice(void **state)
     fixture_free(f);
 }
 
+/* The file_system strategy: in the queue a tensor has a name, a maker and no holder. */
+static void test_in_a_queue(void **state)
+{
+    (void)state;
+    Fixture *f = fixture_new();
+    fixture_job(f, 100, 1);
+    fixture_job(f, 200, 1);
+    fixture_tensor(f, 101, 1000, 0);
+    fixture_tensor(f, 101, 1000, 100);
+    fixture_tensor(f, 555, 7000, 0); /* its maker is gone: a leftover, and nobody's need */
+    JobNeed need;
+    job_need(&f->survey, 100, &need);
+    assert_int_equal(need.held_bytes, 2000);
+    assert_int_equal(need.need_bytes, 3000);
+    job_need(&f->survey, 200, &need);
+    assert_int_equal(need.held_bytes, 0);
+    fixture_free(f);
+}
+
 static void test_guarded_and_elsewhere(void **state)
 {
     (void)state;
@@ -217,11 +236,17 @@ static void test_crowd(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_up),         cmocka_unit_test(test_arithmetic),
-        cmocka_unit_test(test_no_job),           cmocka_unit_test(test_batch),
-        cmocka_unit_test(test_what_is_no_batch), cmocka_unit_test(test_names),
-        cmocka_unit_test(test_held_twice),       cmocka_unit_test(test_guarded_and_elsewhere),
-        cmocka_unit_test(test_huge_and_unknown), cmocka_unit_test(test_crowd),
+        cmocka_unit_test(test_round_up),
+        cmocka_unit_test(test_arithmetic),
+        cmocka_unit_test(test_no_job),
+        cmocka_unit_test(test_batch),
+        cmocka_unit_test(test_what_is_no_batch),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_held_twice),
+        cmocka_unit_test(test_in_a_queue),
+        cmocka_unit_test(test_guarded_and_elsewhere),
+        cmocka_unit_test(test_huge_and_unknown),
+        cmocka_unit_test(test_crowd),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
