@@ -213,6 +213,22 @@ bool root_exists(const Root *root, const char *path)
     return faccessat(root->fd, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
+FileStat file_stat_of(const struct stat *st)
+{
+    double modified = (double)st->st_mtim.tv_sec + (double)st->st_mtim.tv_nsec / 1e9;
+    double changed = (double)st->st_ctim.tv_sec + (double)st->st_ctim.tv_nsec / 1e9;
+    return (FileStat){
+        .device = {major(st->st_dev), minor(st->st_dev)},
+        .inode = st->st_ino,
+        .mode = st->st_mode,
+        .nlink = (uint32_t)st->st_nlink,
+        .uid = st->st_uid,
+        .size_bytes = (uint64_t)st->st_size,
+        .allocated_bytes = (uint64_t)st->st_blocks * 512,
+        .changed = MAX(modified, changed),
+    };
+}
+
 static int root_stat_flags(const Root *root, const char *path, int flags, FileStat *ret)
 {
     if (!root->live) {
@@ -227,18 +243,7 @@ static int root_stat_flags(const Root *root, const char *path, int flags, FileSt
     struct stat st;
     if (fstatat(root->fd, path, &st, flags) < 0)
         return -errno;
-    double modified = (double)st.st_mtim.tv_sec + (double)st.st_mtim.tv_nsec / 1e9;
-    double changed = (double)st.st_ctim.tv_sec + (double)st.st_ctim.tv_nsec / 1e9;
-    *ret = (FileStat){
-        .device = {major(st.st_dev), minor(st.st_dev)},
-        .inode = st.st_ino,
-        .mode = st.st_mode,
-        .nlink = (uint32_t)st.st_nlink,
-        .uid = st.st_uid,
-        .size_bytes = (uint64_t)st.st_size,
-        .allocated_bytes = (uint64_t)st.st_blocks * 512,
-        .changed = MAX(modified, changed),
-    };
+    *ret = file_stat_of(&st);
     return 0;
 }
 

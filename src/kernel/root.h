@@ -51,6 +51,9 @@ typedef struct FileStat {
     double changed; /* the later of mtime and ctime, in seconds since 1970 */
 } FileStat;
 
+struct stat;
+FileStat file_stat_of(const struct stat *st);
+
 typedef struct FsStat {
     uint32_t type; /* the magic number, as TMPFS_MAGIC */
     uint64_t size_bytes;
