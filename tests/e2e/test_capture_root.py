@@ -2,6 +2,7 @@
 
 import os
 import re
+import runpy
 import subprocess
 import sys
 import time
@@ -112,9 +113,9 @@ def test_arguments_on_request(private_shm, secretive, tmp_path):
 
 
 @needs_root
-@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
-@pytest.mark.parametrize("user", ["root", "nobody"])
-def test_same_answers(private_shm, python, nobody, tmp_path, method, user):
+@pytest.mark.parametrize("user, method", [("root", "fork"), ("root", "spawn"), ("root", "forkserver"),
+                                          ("nobody", "fork")])
+def test_same_answers(private_shm, python, nobody, tmp_path, user, method):
     """Of the tree as of the machine: for root, and for a user who may look into his own processes only."""
     open_to_all(tmp_path)
     machine = Machine([*private_shm.prefix, *(nobody if user == "nobody" else [])])
@@ -125,7 +126,7 @@ def test_same_answers(private_shm, python, nobody, tmp_path, method, user):
         tree = tmp_path / "tree"
         capture(machine, tree)
         processes = [machine.json("ps", *root) for root in ([], ["--root", tree])]
-        findings = [machine.json("doctor", *root, codes=(0, 1, 2)) for root in ([], ["--root", tree])]
+        findings = [machine.json("doctor", "--pid", trainer, *root, codes=(0, 1, 2)) for root in ([], ["--root", tree])]
         job = {trainer, *children(trainer)}
 
     # Other trainings may come and go on the same machine.
@@ -175,6 +176,35 @@ for name in eval(sys.argv[1]):
         b"dev/shm/blank\\040name", b"dev/shm/new\\012line", b"dev/shm/back\\134slash",
         b"dev/shm/\xff\xfe\\040not\\040UTF-8", b"dev/shm/dir", b"dev/shm/dir/inner", b"dev/shm/$(reboot)"}
     assert all(len(line.split(b" ")) == 10 for line in stats if line)
+
+
+COMMANDS = [
+    ("python3 -u train.py --token=SECRET", "python3 -u train.py …"),
+    ("/usr/bin/python3.11 /home/me/SECRET/train.py", "/usr/bin/python3.11 train.py"),
+    ("python -m torch.distributed.run --nproc_per_node=2 SECRET", "python -m torch.distributed.run …"),
+    ("python /opt/venv/bin/torchrun SECRET", "python /opt/venv/bin/torchrun …"),
+    ("python /opt/venv/bin/accelerate launch SECRET", "python /opt/venv/bin/accelerate launch …"),
+    ("python -X SECRET -W SECRET -Xdev=SECRET x.py", "python -X … -W … … x.py"),
+    ("python -c SECRET", "python -c …"),
+    ("python -c", "python …"),
+    ("bash -c SECRET", "bash …"),
+    ("/usr/lib/torch/bin/torch_shm_manager", "/usr/lib/torch/bin/torch_shm_manager"),
+    ("", ""),
+]
+
+
+@pytest.mark.parametrize("command, cut", COMMANDS)
+def test_commands_are_cut(command, cut):
+    script = runpy.run_path(str(CAPTURE))
+    found = script["cut_command"](command.encode().replace(b" ", b"\0") + b"\0" if command else b"")
+    assert found == (cut.encode().replace(b" ", b"\0") + b"\0" if cut else b"")
+
+
+def test_commands_with_blanks_are_cut():
+    cut = runpy.run_path(str(CAPTURE))["cut_command"]
+    spawned = b"/usr/bin/python3\0-c\0from multiprocessing.spawn import spawn_main; spawn_main(SECRET)\0SECRET\0"
+    assert cut(spawned) == "/usr/bin/python3\0-c\0from multiprocessing.spawn import spawn_main …\0…\0".encode()
+    assert cut(b"postgres: alice SECRET idle\0") == "postgres:\0…\0".encode()  # renamed itself
 
 
 def test_an_ordinary_user_captures_what_he_can(here, nobody, tmp_path):
