@@ -72,6 +72,12 @@ bool text_line(Text *rest, Text *ret_line)
     return text_until(rest, '\n', ret_line);
 }
 
+Text text_whole_lines(Text a)
+{
+    const char *end = a.size > 0 ? memrchr(a.data, '\n', a.size) : NULL;
+    return (Text){a.data, end ? (size_t)(end - a.data) + 1 : 0};
+}
+
 bool text_word(Text *rest, Text *ret_word)
 {
     Text a = text_trim_start(*rest);

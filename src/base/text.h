@@ -30,6 +30,9 @@ Text text_trim(Text a); /* without blanks (space, tab, CR, LF) at both ends */
 bool text_line(Text *rest, Text *ret_line);
 #define TEXT_FOR_EACH_LINE(line, text) for (Text _rest = (text), line; text_line(&_rest, &line);)
 
+/* Without what follows the last newline: a line that was cut may hold half a number. */
+Text text_whole_lines(Text a);
+
 /* Takes the next run of non-blanks off *rest. False when only blanks are left. */
 bool text_word(Text *rest, Text *ret_word);
 

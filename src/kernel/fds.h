@@ -13,8 +13,9 @@ typedef struct FdEntry {
 void fd_target_parse(Text link, FdEntry *ret);
 
 /* Calls visit for each descriptor until it returns non-zero, which is then the result; 0 after the last;
- * negative errno when the process cannot be read. ret_count (may be NULL) is how many there are, written on
- * success. */
+ * negative errno when the process cannot be read. The target is empty where it is longer than PATH_MAX.
+ * ret_count (may be NULL) is how many there are, written on success. A zombie has none, but only root may
+ * see that: -EACCES to others. */
 typedef int (*FdVisit)(const FdEntry *entry, void *context);
 int fds_visit(const Root *root, int pid, FdVisit visit, void *context, uint32_t *ret_count);
 

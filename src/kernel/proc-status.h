@@ -7,8 +7,8 @@
 typedef struct ProcStatus {
     uint32_t uid;       /* real */
     uint32_t euid;      /* effective */
-    bool kernel_thread; /* has no memory of its own: no Vm lines */
-    uint64_t rss_bytes;
+    bool kernel_thread; /* has no memory of its own: no Vm lines, and no zombie */
+    uint64_t rss_bytes; /* these are 0 for kernel threads and zombies, U64_UNKNOWN where a line is missing */
     uint64_t rss_anon_bytes;
     uint64_t rss_file_bytes;
     uint64_t rss_shmem_bytes; /* touched tmpfs, memfd and SysV pages; not libraries, those are rss_file */
@@ -18,9 +18,9 @@ typedef struct ProcStatus {
     uint64_t caps_effective;
     uint32_t seccomp; /* 0 off, 1 strict, 2 filter */
     bool no_new_privs;
-    uint32_t cpus_allowed; /* how many, from Cpus_allowed_list; 0 unknown */
-    uint32_t
-        pid_namespaces; /* how many numbers NSpid lists: nested namespaces below the reader's, 1 = the same */
+    uint32_t cpus_allowed;   /* how many, from Cpus_allowed_list; 0 unknown */
+    uint32_t pid_namespaces; /* how many numbers NSpid lists: nested namespaces below the reader's, 1 = the
+                              * same, 0 unknown (before 4.1) */
 } ProcStatus;
 
 int proc_status_parse(Text text, ProcStatus *ret);                /* -EBADMSG when Uid is missing */

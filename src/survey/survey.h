@@ -15,6 +15,7 @@
  */
 #pragma once
 
+#include "lease.h"
 #include "machine.h"
 #include "proc-stat.h"
 
@@ -41,20 +42,23 @@ typedef struct Process {
     char comm[COMM_MAX];
     Text command; /* the arguments, blanks between them; "[comm]" when there are none. Raw bytes. */
     uint32_t uid;
-    uint64_t start_ticks;
+    double started;          /* seconds since 1970 */
+    uint64_t signals_caught; /* bit N-1 for signal N */
     uint64_t rss_bytes;
     uint64_t rss_shmem_bytes;
     uint64_t pss_bytes; /* U64_UNKNOWN when not asked for or not permitted */
     uint64_t uss_bytes; /* likewise */
     uint64_t shm_bytes; /* allocated bytes of the segments it holds */
+    uint32_t segments;  /* how many it holds */
     uint32_t fds;
     uint32_t threads;
     uint64_t open_files_soft; /* of training processes; U64_UNKNOWN */
     uint64_t open_files_hard;
-    uint64_t maps; /* mappings of training processes with SURVEY_MAPS; U64_UNKNOWN */
-    bool torch;    /* has PyTorch loaded */
-    bool cuda;     /* has a CUDA device open */
-    bool readable; /* its descriptors and mappings could be read */
+    uint64_t maps;   /* mappings of training processes with SURVEY_MAPS; U64_UNKNOWN */
+    bool torch;      /* has PyTorch loaded */
+    bool cuda;       /* has a CUDA device open */
+    bool has_memory; /* no kernel thread, no zombie */
+    bool readable;   /* its descriptors and mappings could be read */
 } Process;
 
 typedef enum SegmentKind {
@@ -76,14 +80,6 @@ typedef enum SegmentBacking {
     BACKING_MEMFD,
 } SegmentBacking;
 
-/* What the kernel answers when it is asked whether anybody at all has a file open (by a lease). */
-typedef enum SegmentOpen {
-    OPEN_NOT_ASKED,
-    OPEN_NOWHERE,
-    OPEN_SOMEWHERE,
-    OPEN_CANNOT_TELL, /* the file is not ours, or the file system has no leases */
-} SegmentOpen;
-
 typedef struct Segment {
     Text name; /* of the file below /dev/shm, or of the memfd. Raw bytes. */
     Device device;
@@ -98,7 +94,7 @@ typedef struct Segment {
     uint32_t uid;
     uint32_t mode;
     double changed; /* seconds since 1970 */
-    SegmentOpen open;
+    FileOpen open;
     int *holders; /* pids in rising order */
     size_t n_holders;
     size_t holders_capacity;

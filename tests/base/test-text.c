@@ -65,6 +65,15 @@ static void test_lines_and_words(void **state)
     assert_false(text_word(&rest, &word));
 }
 
+static void test_whole_lines(void **state)
+{
+    (void)state;
+    assert_true(text_equal(text_whole_lines(TEXT("a\nb\nha")), "a\nb\n"));
+    assert_true(text_equal(text_whole_lines(TEXT("a\n")), "a\n"));
+    assert_int_equal(text_whole_lines(TEXT("half")).size, 0);
+    assert_int_equal(text_whole_lines((Text){NULL, 0}).size, 0);
+}
+
 static void test_escape(void **state)
 {
     (void)state;
@@ -122,6 +131,7 @@ int main(void)
         cmocka_unit_test(test_u64),
         cmocka_unit_test(test_key_is_whole),
         cmocka_unit_test(test_lines_and_words),
+        cmocka_unit_test(test_whole_lines),
         cmocka_unit_test(test_escape),
         cmocka_unit_test(test_unescape_octal),
         cmocka_unit_test(test_kib_and_decimal),

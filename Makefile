@@ -1,0 +1,60 @@
+# The front door. Meson does the work; every target installs what it needs (Debian packages, with sudo when not root).
+.PHONY: all build demo test sanitize bench lint fuzz install clean
+
+BUILD := build
+PYTHON := /usr/bin/python3
+PREFIX := /usr/local
+FUZZ_SECONDS := 60
+
+all: build
+
+build: $(BUILD)/build.ninja
+	@ninja -C $(BUILD)
+
+$(BUILD)/build.ninja:
+	@scripts/need build
+	meson setup $(BUILD) --prefix=$(PREFIX)
+
+demo: build
+	@scripts/need test
+	@demo/run $(BUILD)/shmguard
+
+# Unit tests, the corpora of the fuzz targets, and the real program with real PyTorch.
+test:
+	@scripts/need build test
+	@test -e $(BUILD)/build.ninja || meson setup $(BUILD) --prefix=$(PREFIX)
+	@meson configure $(BUILD) -Dtests=enabled
+	@ninja -C $(BUILD)
+	meson test -C $(BUILD) --print-errorlogs
+	SHMGUARD=$(abspath $(BUILD))/shmguard $(PYTHON) -m pytest tests/e2e
+
+# The same tests, with AddressSanitizer and UndefinedBehaviorSanitizer in the program and in the unit tests.
+sanitize:
+	@scripts/need build test
+	@test -e $(BUILD)-sanitize/build.ninja || \
+	    meson setup $(BUILD)-sanitize -Dtests=enabled -Db_sanitize=address,undefined
+	@ninja -C $(BUILD)-sanitize
+	meson test -C $(BUILD)-sanitize --print-errorlogs
+	SHMGUARD=$(abspath $(BUILD))-sanitize/shmguard $(PYTHON) -m pytest tests/e2e
+
+bench: build
+	@scripts/need bench
+	$(PYTHON) bench/ps.py $(BUILD)/shmguard
+
+lint: build
+	@scripts/need lint
+	scripts/lint $(BUILD)
+
+# FUZZ_SECONDS for all targets together.
+fuzz:
+	@scripts/need build fuzz
+	@test -e $(BUILD)-fuzz/build.ninja || \
+	    CC=clang meson setup $(BUILD)-fuzz -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false
+	@ninja -C $(BUILD)-fuzz
+	scripts/fuzz $(BUILD)-fuzz $(FUZZ_SECONDS)
+
+install: build
+	meson install -C $(BUILD)
+
+clean:
+	rm -rf $(BUILD) $(BUILD)-sanitize $(BUILD)-fuzz

@@ -1,0 +1,101 @@
+#include <limits.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "fds.h"
+#include "proc-path.h"
+
+void fd_target_parse(Text link, FdEntry *ret)
+{
+    static const char mark[] = " (deleted)";
+    ret->deleted = text_ends(link, mark);
+    ret->target = (Text){link.data, link.size - (ret->deleted ? sizeof mark - 1 : 0)};
+}
+
+static int fd_number_parse(Text name, int *ret)
+{
+    uint64_t value = 0;
+    if (text_u64(name, 10, &value) < 0 || value > INT32_MAX)
+        return -EINVAL;
+    *ret = (int)value;
+    return 0;
+}
+
+static int directory_visit(DIR *directory, FdVisit visit, void *context, uint32_t *ret_count)
+{
+    uint32_t count = 0;
+    for (;;) {
+        char link[PATH_MAX];
+        FdEntry entry;
+        errno = 0;
+        const struct dirent *item = readdir(directory);
+        if (!item && errno != 0)
+            return -errno;
+        if (!item)
+            break;
+        if (fd_number_parse(text_of(item->d_name), &entry.fd) < 0)
+            continue;
+        ssize_t n = readlinkat(dirfd(directory), item->d_name, link, sizeof link);
+        if (n < 0 && errno == ENAMETOOLONG)
+            n = 0; /* it is open all the same */
+        if (n < 0 && (errno == EACCES || errno == EPERM))
+            return -errno;
+        if (n < 0)
+            continue; /* closed in between, or no link */
+        count++;
+        fd_target_parse((Text){link, (size_t)n}, &entry);
+        int r = visit(&entry, context);
+        if (r != 0)
+            return r;
+    }
+    if (ret_count)
+        *ret_count = count;
+    return 0;
+}
+
+int fds_visit(const Root *root, int pid, FdVisit visit, void *context, uint32_t *ret_count)
+{
+    DIR *directory = root_list(root, PROC_PATH(pid, "fd"));
+    if (!directory)
+        return -errno;
+    int r = directory_visit(directory, visit, context, ret_count);
+    closedir(directory);
+    return r;
+}
+
+int fd_stat(const Root *root, int pid, int fd, FileStat *ret)
+{
+    char name[PROC_PATH_MAX];
+    snprintf(name, sizeof name, "fd/%d", fd);
+    return root_stat(root, PROC_PATH(pid, name), ret);
+}
+
+int fdinfo_parse(Text text, FdInfo *ret)
+{
+    FdInfo info = {0};
+    bool flags = false;
+    TEXT_FOR_EACH_LINE (line, text_whole_lines(text)) {
+        Text value;
+        if (text_key(line, "pos", &value))
+            (void)text_u64(value, 10, &info.position);
+        else if (text_key(line, "flags", &value))
+            flags = text_u32(value, 8, &info.flags) == 0;
+        else if (text_key(line, "mnt_id", &value))
+            (void)text_u32(value, 10, &info.mount_id);
+        else if (text_key(line, "ino", &value))
+            (void)text_u64(value, 10, &info.inode);
+    }
+    if (!flags)
+        return -EBADMSG;
+    *ret = info;
+    return 0;
+}
+
+int fdinfo_read(const Root *root, int pid, int fd, FdInfo *ret)
+{
+    char name[PROC_PATH_MAX];
+    snprintf(name, sizeof name, "fdinfo/%d", fd);
+    _cleanup_buffer_ Buffer buffer = {0};
+    int r = proc_read(root, pid, name, &buffer);
+    return r < 0 ? r : fdinfo_parse((Text){buffer.data, buffer.size}, ret);
+}

@@ -1,0 +1,57 @@
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lease.h"
+#include "shmfs.h"
+
+FileOpen lease_take(int fd)
+{
+    /* The signal that tells of an opener is SIGIO, which kills. SIGURG is ignored unless somebody catches it.
+     */
+    if (fcntl(fd, F_SETSIG, SIGURG) < 0)
+        return OPEN_CANNOT_TELL;
+    if (fcntl(fd, F_SETLEASE, F_WRLCK) == 0)
+        return OPEN_NOWHERE;
+    return errno == EAGAIN ? OPEN_SOMEWHERE : OPEN_CANNOT_TELL;
+}
+
+bool lease_held(int fd)
+{
+    return fcntl(fd, F_GETLEASE) == F_WRLCK;
+}
+
+int shm_file_open(const Root *root, Text name, int *ret_directory)
+{
+    char part[256];
+    _cleanup_close_ int directory = openat(root->fd, SHM_PATH, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (directory < 0)
+        return -errno;
+    for (Text component; text_until(&name, '/', &component);) {
+        if (component.size == 0 || component.size >= sizeof part || text_equal(component, ".") ||
+            text_equal(component, ".."))
+            return -EXDEV;
+        memcpy(part, component.data, component.size);
+        part[component.size] = '\0';
+        bool last = name.size == 0;
+        int flags = last ? O_RDONLY | O_NONBLOCK | O_NOCTTY : O_PATH | O_DIRECTORY;
+        int fd = openat(directory, part, flags | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0)
+            return -errno;
+        if (last) {
+            if (ret_directory)
+                *ret_directory = TAKE_FD(directory);
+            return fd;
+        }
+        fd_close(directory);
+        directory = fd;
+    }
+    return -ENOENT;
+}
+
+FileOpen lease_ask(const Root *root, Text name)
+{
+    _cleanup_close_ int fd = shm_file_open(root, name, NULL);
+    return fd < 0 ? OPEN_CANNOT_TELL : lease_take(fd);
+}

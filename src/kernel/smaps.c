@@ -1,0 +1,140 @@
+#include "smaps.h"
+#include "proc-path.h"
+
+typedef struct Figures {
+    uint64_t rss;
+    uint64_t pss;
+    uint64_t pss_shmem;
+    uint64_t private_clean;
+    uint64_t private_dirty;
+    uint64_t private_hugetlb;
+    uint64_t swap;
+} Figures;
+
+#define FIGURES_NONE                                                                                         \
+    ((Figures){U64_UNKNOWN, U64_UNKNOWN, U64_UNKNOWN, U64_UNKNOWN, U64_UNKNOWN, U64_UNKNOWN, U64_UNKNOWN})
+
+static void figures_take(Text line, Figures *figures)
+{
+    const struct {
+        const char *key;
+        uint64_t *bytes;
+    } fields[] = {
+        {"Rss", &figures->rss},
+        {"Pss", &figures->pss},
+        {"Pss_Shmem", &figures->pss_shmem},
+        {"Private_Clean", &figures->private_clean},
+        {"Private_Dirty", &figures->private_dirty},
+        {"Private_Hugetlb", &figures->private_hugetlb},
+        {"Swap", &figures->swap},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
+        Text value;
+        if (text_key(line, fields[i].key, &value)) {
+            (void)text_kib(value, fields[i].bytes);
+            return;
+        }
+    }
+}
+
+/* What is unknown or too large makes the sum unknown. */
+static uint64_t sum(uint64_t a, uint64_t b)
+{
+    uint64_t total = 0;
+    return a == U64_UNKNOWN || b == U64_UNKNOWN || __builtin_add_overflow(a, b, &total) ? U64_UNKNOWN : total;
+}
+
+static Smaps figures_smaps(const Figures *figures)
+{
+    uint64_t hugetlb = figures->private_hugetlb == U64_UNKNOWN ? 0 : figures->private_hugetlb; /* since 4.4 */
+    return (Smaps){
+        .rss_bytes = figures->rss,
+        .pss_bytes = figures->pss,
+        .pss_shmem_bytes = figures->pss_shmem,
+        .private_bytes = sum(sum(figures->private_clean, figures->private_dirty), hugetlb),
+        .swap_bytes = figures->swap,
+    };
+}
+
+int smaps_rollup_parse(Text text, Smaps *ret)
+{
+    Figures figures = FIGURES_NONE;
+    TEXT_FOR_EACH_LINE (line, text)
+        figures_take(line, &figures);
+    if (figures.rss == U64_UNKNOWN || figures.pss == U64_UNKNOWN)
+        return -EBADMSG;
+    *ret = figures_smaps(&figures);
+    return 0;
+}
+
+/* Takes the lines up to the next mapping's first. */
+static Figures figures_parse(Text *rest)
+{
+    Figures figures = FIGURES_NONE;
+    Text line;
+    MapEntry next;
+    for (Text ahead = *rest; text_line(&ahead, &line) && maps_parse_line(line, &next) < 0; *rest = ahead)
+        figures_take(line, &figures);
+    return figures;
+}
+
+bool smaps_next(Text *rest, MapEntry *ret_entry, Smaps *ret_sizes)
+{
+    Text line;
+    while (text_line(rest, &line)) {
+        MapEntry entry;
+        if (maps_parse_line(line, &entry) < 0)
+            continue;
+        Figures figures = figures_parse(rest);
+        Smaps sizes = figures_smaps(&figures);
+        /* Swap comes last of them: without it the file was cut here. */
+        if (sizes.rss_bytes == U64_UNKNOWN || sizes.pss_bytes == U64_UNKNOWN ||
+            sizes.private_bytes == U64_UNKNOWN || sizes.swap_bytes == U64_UNKNOWN)
+            continue;
+        *ret_entry = entry;
+        *ret_sizes = sizes;
+        return true;
+    }
+    return false;
+}
+
+int smaps_read(const Root *root, int pid, Buffer *buffer)
+{
+    return proc_read(root, pid, "smaps", buffer);
+}
+
+static int smaps_sum(const Root *root, int pid, Buffer *buffer, Smaps *ret)
+{
+    int r = smaps_read(root, pid, buffer);
+    if (r < 0)
+        return r;
+    if (buffer->size == 0)
+        return -ESRCH; /* a zombie or a kernel thread, as smaps_rollup says it */
+    if (buffer->size >= ROOT_FILE_MAX)
+        return -EFBIG; /* cut: the sum would be wrong */
+    Smaps total = {.pss_shmem_bytes = U64_UNKNOWN};
+    Text rest = {buffer->data, buffer->size};
+    MapEntry entry;
+    Smaps sizes;
+    bool any = false;
+    while (smaps_next(&rest, &entry, &sizes)) {
+        any = true;
+        total.rss_bytes = sum(total.rss_bytes, sizes.rss_bytes);
+        total.pss_bytes = sum(total.pss_bytes, sizes.pss_bytes);
+        total.private_bytes = sum(total.private_bytes, sizes.private_bytes);
+        total.swap_bytes = sum(total.swap_bytes, sizes.swap_bytes);
+    }
+    if (!any)
+        return -EBADMSG;
+    *ret = total;
+    return 0;
+}
+
+int smaps_rollup_read(const Root *root, int pid, Smaps *ret)
+{
+    _cleanup_buffer_ Buffer buffer = {0};
+    int r = proc_read(root, pid, "smaps_rollup", &buffer);
+    if (r == -ENOENT && root_exists(root, PROC_PATH(pid, "")))
+        return smaps_sum(root, pid, &buffer, ret);
+    return r < 0 ? r : smaps_rollup_parse((Text){buffer.data, buffer.size}, ret);
+}

@@ -1,0 +1,16 @@
+/* What the files of this folder share. */
+#pragma once
+
+#include "survey.h"
+
+/* Processes are in rising order of pid. NULL when there is none. */
+Process *process_find(const Survey *survey, int pid);
+
+/* Fills processes, from pid to readable except the sizes that segments and PSS give. */
+int processes_list(const Root *root, unsigned flags, Survey *survey);
+
+/* Which processes train: needs processes and their `torch`. Pure. */
+void processes_assign_roles(Survey *survey);
+
+/* Fills segments, the holders and what follows from them. */
+int segments_scan(const Root *root, const Mounts *mounts, Survey *survey);

@@ -1,0 +1,85 @@
+#include <string.h>
+
+#include "survey.h"
+
+/*
+ * Who makes files of these names. `clean` removes what it recognises here, so a pattern must be one that
+ * nobody else would use: '#' stands for one or more digits, '*' at the end for anything. The guard's memfds
+ * begin with its own name.
+ */
+static const struct {
+    const char *pattern;
+    SegmentKind kind;
+    SegmentBacking backing;
+} names[] = {
+    {"torch_#_*", KIND_TORCH, BACKING_SHM}, /* torch_PID_RANDOM_COUNTER, before 1.8 torch_PID_COUNTER */
+    {"nccl-*", KIND_NCCL, BACKING_SHM},
+    {"psm_*", KIND_PYTHON, BACKING_SHM}, /* multiprocessing.shared_memory */
+    {"pym-*", KIND_PYTHON, BACKING_SHM}, /* multiprocessing.heap */
+    {"shm_allreduce_buffer_*", KIND_GLOO, BACKING_SHM},
+    {"nvidia_dali_*", KIND_DALI, BACKING_SHM},
+    {"plasma*", KIND_RAY, BACKING_SHM},
+    {"vader_segment.*", KIND_MPI, BACKING_SHM},
+    {"sm_segment.*", KIND_MPI, BACKING_SHM}, /* Open MPI 5 */
+    {"sem.*", KIND_SEMAPHORE, BACKING_SHM},
+    {"shmguard*", KIND_SHMGUARD, BACKING_MEMFD},
+};
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool name_matches(Text name, const char *pattern)
+{
+    size_t i = 0;
+    for (; *pattern; pattern++) {
+        if (*pattern == '*')
+            return true;
+        if (*pattern == '#') {
+            if (i == name.size || !is_digit(name.data[i]))
+                return false;
+            while (i < name.size && is_digit(name.data[i]))
+                i++;
+        } else if (i == name.size || name.data[i++] != *pattern)
+            return false;
+    }
+    return i == name.size;
+}
+
+SegmentKind segment_kind(Text name, SegmentBacking backing)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+        if (names[i].backing == backing && name_matches(name, names[i].pattern))
+            return names[i].kind;
+    return KIND_OTHER;
+}
+
+const char *segment_kind_name(SegmentKind kind)
+{
+    static const char *const kinds[SEGMENT_KINDS] = {
+        [KIND_OTHER] = "other",       [KIND_TORCH] = "torch", [KIND_NCCL] = "nccl",
+        [KIND_PYTHON] = "python",     [KIND_GLOO] = "gloo",   [KIND_DALI] = "dali",
+        [KIND_RAY] = "ray",           [KIND_MPI] = "mpi",     [KIND_SEMAPHORE] = "semaphore",
+        [KIND_SHMGUARD] = "shmguard",
+    };
+    return kinds[kind];
+}
+
+const char *role_name(Role role)
+{
+    static const char *const roles[] = {[ROLE_OTHER] = "other",
+                                        [ROLE_TRAINER] = "trainer",
+                                        [ROLE_WORKER] = "worker",
+                                        [ROLE_MANAGER] = "manager"};
+    return roles[role];
+}
+
+const char *start_method_name(StartMethod start)
+{
+    static const char *const methods[] = {[START_UNKNOWN] = "unknown",
+                                          [START_FORK] = "fork",
+                                          [START_SPAWN] = "spawn",
+                                          [START_FORKSERVER] = "forkserver"};
+    return methods[start];
+}

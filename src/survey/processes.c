@@ -1,0 +1,173 @@
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "internal.h"
+#include "maps.h"
+#include "proc-stat.h"
+#include "proc-status.h"
+
+enum { COMMAND_MAX = 1024 }; /* enough to know a program by; an argument list may have 2 MiB */
+
+static int read_command(const Root *root, int pid, Buffer *scratch, Survey *survey, Process *process)
+{
+    char path[64];
+    snprintf(path, sizeof path, "proc/%d/cmdline", pid);
+    size_t n = root_read(root, path, COMMAND_MAX, scratch) < 0 ? 0 : scratch->size;
+    while (n > 0 && scratch->data[n - 1] == '\0')
+        n--;
+    char *command = NULL;
+    if (n == 0) {
+        command = arena_printf(&survey->arena, "[%s]", process->comm);
+        n = command ? strlen(command) : 0;
+    } else if ((command = arena_copy(&survey->arena, scratch->data, n)))
+        for (size_t i = 0; i < n; i++)
+            if (command[i] == '\0')
+                command[i] = ' ';
+    process->command = (Text){command, n};
+    return command ? 0 : -ENOMEM;
+}
+
+/* libtorch_cpu.so, libtorch.so, libc10.so: wheels, conda and distributions alike. */
+static int visit_library(const MapEntry *entry, void *context)
+{
+    (void)context;
+    const char *slash = memrchr(entry->path.data, '/', entry->path.size);
+    if (!slash)
+        return 0;
+    Text name = {slash + 1, entry->path.size - (size_t)(slash + 1 - entry->path.data)};
+    return text_starts(name, "libtorch") || text_starts(name, "libc10.so");
+}
+
+static int process_order(const void *a, const void *b)
+{
+    const Process *left = a;
+    const Process *right = b;
+    return (left->pid > right->pid) - (left->pid < right->pid);
+}
+
+Process *process_find(const Survey *survey, int pid)
+{
+    Process key = {.pid = pid};
+    return survey->n_processes == 0
+               ? NULL
+               : bsearch(&key, survey->processes, survey->n_processes, sizeof key, process_order);
+}
+
+const Process *survey_process(const Survey *survey, int pid)
+{
+    return process_find(survey, pid);
+}
+
+/* A process that goes away in between is left out: -ESRCH or -ENOENT. */
+static int read_process(const Root *root, int pid, Buffer *scratch, Survey *survey, Process *ret)
+{
+    ProcStat stat;
+    ProcStatus status;
+    int r = proc_stat_read(root, pid, &stat);
+    if (r < 0)
+        return r;
+    r = proc_status_read(root, pid, &status);
+    if (r < 0)
+        return r;
+
+    const Machine *machine = &survey->machine;
+    Process process = {
+        .pid = pid,
+        .ppid = stat.ppid,
+        .uid = status.euid,
+        .started =
+            machine->realtime - machine->boottime + (double)stat.start_ticks / (double)sysconf(_SC_CLK_TCK),
+        .signals_caught = status.signals_caught,
+        .rss_bytes = status.rss_bytes,
+        .rss_shmem_bytes = status.rss_shmem_bytes,
+        .pss_bytes = U64_UNKNOWN,
+        .uss_bytes = U64_UNKNOWN,
+        .threads = status.threads,
+        .open_files_soft = U64_UNKNOWN,
+        .open_files_hard = U64_UNKNOWN,
+        .maps = U64_UNKNOWN,
+        .has_memory = !status.kernel_thread && stat.state != 'Z' && stat.state != 'X',
+    };
+    memcpy(process.comm, stat.comm, sizeof process.comm);
+    r = read_command(root, pid, scratch, survey, &process);
+    if (r < 0)
+        return r;
+    if (process.has_memory) {
+        r = maps_visit(root, pid, MAPS_EXECUTABLE_FILES, scratch, visit_library, NULL);
+        if (r == -ENOMEM)
+            return r;
+        process.readable = r >= 0;
+        process.torch = r > 0;
+    }
+    *ret = process;
+    return 0;
+}
+
+static uint64_t count_lines(Text text)
+{
+    uint64_t lines = 0;
+    TEXT_FOR_EACH_LINE (line, text)
+        lines += line.size > 0;
+    return lines;
+}
+
+/* What only training processes are asked for. */
+static void read_training_details(const Root *root, unsigned flags, Buffer *scratch, Process *process)
+{
+    RLimits limits;
+    if (rlimits_read(root, process->pid, &limits) >= 0) {
+        process->open_files_soft = limits.open_files_soft;
+        process->open_files_hard = limits.open_files_hard;
+    }
+    char path[64];
+    snprintf(path, sizeof path, "proc/%d/maps", process->pid);
+    if ((flags & SURVEY_MAPS) && root_read(root, path, ROOT_FILE_MAX, scratch) >= 0)
+        process->maps = count_lines((Text){scratch->data, scratch->size});
+}
+
+int processes_list(const Root *root, unsigned flags, Survey *survey)
+{
+    DIR *dir = root_list(root, "proc");
+    if (!dir)
+        return -errno;
+    _cleanup_buffer_ Buffer scratch = {0};
+    int r = 0;
+    for (struct dirent *entry; r >= 0 && (entry = readdir(dir));) {
+        int pid = 0;
+        Process process;
+        if (text_pid(text_of(entry->d_name), &pid) < 0)
+            continue;
+        r = read_process(root, pid, &scratch, survey, &process);
+        if (r == -ENOMEM)
+            break;
+        if (r < 0) { /* gone, or garbage in a captured tree */
+            r = 0;
+            continue;
+        }
+        Process *slot =
+            ARENA_PUSH(&survey->arena, survey->processes, survey->n_processes, survey->processes_capacity);
+        r = slot ? 0 : -ENOMEM;
+        if (slot)
+            *slot = process;
+    }
+    closedir(dir);
+    if (r < 0)
+        return r;
+    if (survey->n_processes > 0)
+        qsort(survey->processes, survey->n_processes, sizeof *survey->processes, process_order);
+
+    processes_assign_roles(survey);
+    for (size_t i = 0; i < survey->n_processes; i++) {
+        Process *process = &survey->processes[i];
+        survey->n_unreadable += process->has_memory && !process->readable;
+        if (process->role != ROLE_OTHER)
+            read_training_details(root, flags, &scratch, process);
+    }
+    return 0;
+}
+
+bool process_is_listed(const Process *process)
+{
+    return process->role != ROLE_OTHER || process->segments > 0;
+}

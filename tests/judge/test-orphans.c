@@ -1,0 +1,112 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "orphans.h"
+
+#define NOW 1700000000.0
+
+typedef struct Case {
+    const char *what;
+    Segment segment;
+    size_t unreadable;
+    bool blind; /* not every process has a number here */
+    Process other;
+    Orphan expected;
+    const char *why; /* a part of it */
+} Case;
+
+static int holder = 12;
+
+static const Case cases[] = {
+    {.what = "held",
+     .segment = {.changed = NOW - 1000, .holders = &holder, .n_holders = 1},
+     .expected = ORPHAN_NO,
+     .why = "held by pid 12"},
+    {.what = "left behind",
+     .segment = {.changed = NOW - 61},
+     .expected = ORPHAN_YES,
+     .why = "nobody holds it"},
+    {.what = "fresh", .segment = {.changed = NOW - 59}, .expected = ORPHAN_NO, .why = "changed 59 s ago"},
+    {.what = "from the future", .segment = {.changed = NOW + 5}, .expected = ORPHAN_NO, .why = "future"},
+    {.what = "another namespace may hold it",
+     .segment = {.changed = NOW - 1000},
+     .blind = true,
+     .expected = ORPHAN_UNKNOWN,
+     .why = "cannot be seen"},
+    {.what = "the kernel's word does not make up for blindness: an unseen process may reopen it by name",
+     .segment = {.changed = NOW - 1000, .open = OPEN_NOWHERE},
+     .blind = true,
+     .expected = ORPHAN_UNKNOWN,
+     .why = "cannot be seen"},
+    {.what = "closed doors",
+     .segment = {.changed = NOW - 1000},
+     .unreadable = 3,
+     .expected = ORPHAN_UNKNOWN,
+     .why = "3 processes"},
+    {.what = "closed doors, and the kernel cannot tell",
+     .segment = {.changed = NOW - 1000, .open = OPEN_CANNOT_TELL},
+     .unreadable = 1,
+     .expected = ORPHAN_UNKNOWN,
+     .why = "1 process "},
+    {.what = "closed doors, but the kernel knows that nobody has it open",
+     .segment = {.changed = NOW - 1000, .open = OPEN_NOWHERE},
+     .unreadable = 3,
+     .expected = ORPHAN_YES,
+     .why = "nobody"},
+    {.what = "closed doors, and behind one somebody has it open",
+     .segment = {.changed = NOW - 1000, .open = OPEN_SOMEWHERE},
+     .unreadable = 3,
+     .expected = ORPHAN_NO,
+     .why = "may not be read"},
+    {.what = "its manager lives",
+     .segment = {.changed = NOW - 1000, .kind = KIND_TORCH, .uid = 7},
+     .other = {.pid = 9, .role = ROLE_MANAGER, .uid = 7, .started = NOW - 1001},
+     .expected = ORPHAN_UNKNOWN,
+     .why = "torch_shm_manager (pid 9)"},
+    {.what = "a manager that came later is not its own",
+     .segment = {.changed = NOW - 1000, .kind = KIND_TORCH, .uid = 7},
+     .other = {.pid = 9, .role = ROLE_MANAGER, .uid = 7, .started = NOW - 900},
+     .expected = ORPHAN_YES,
+     .why = "nobody"},
+    {.what = "another user's manager is not its own",
+     .segment = {.changed = NOW - 1000, .kind = KIND_TORCH, .uid = 7},
+     .other = {.pid = 9, .role = ROLE_MANAGER, .uid = 8, .started = NOW - 1001},
+     .expected = ORPHAN_YES,
+     .why = "nobody"},
+    {.what = "managers do not keep what is not PyTorch's",
+     .segment = {.changed = NOW - 1000, .kind = KIND_PYTHON, .uid = 7},
+     .other = {.pid = 9, .role = ROLE_MANAGER, .uid = 7, .started = NOW - 1001},
+     .expected = ORPHAN_YES,
+     .why = "nobody"},
+};
+
+static void test_table(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        _cleanup_arena_ Arena arena = {0};
+        Process other = cases[i].other;
+        Survey survey = {
+            .machine = {.realtime = NOW, .sandbox = {.sees_all = !cases[i].blind}},
+            .processes = &other,
+            .n_processes = other.pid > 0,
+            .n_unreadable = cases[i].unreadable,
+        };
+        const char *why = NULL;
+        Orphan orphan = orphan_judge(&survey, &cases[i].segment, &arena, &why);
+        if (orphan != cases[i].expected || !strstr(why, cases[i].why))
+            fail_msg("%s: %s (%s)", cases[i].what, orphan_name(orphan), why);
+        assert_int_equal(orphan_judge(&survey, &cases[i].segment, &arena, NULL), orphan);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_table)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
