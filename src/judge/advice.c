@@ -309,8 +309,8 @@ int advise_shm_mount(const Machine *machine, uint64_t bytes, Arena *arena, Fixes
         break;
     case ENVIRONMENT_UNKNOWN:
         offer_made(&offers, NEEDS_RESTART,
-                   "Start the container anew with a larger /dev/shm; docker and podman call the option so.",
-                   arena_printf(arena, "--shm-size=%s", size));
+                   "Start the container anew with a larger /dev/shm; other engines have a like option.",
+                   arena_printf(arena, "docker run --shm-size=%s IMAGE COMMAND", size));
         break;
     case ENVIRONMENT_BARE:
         /* A node's /dev/shm is everybody's; only worth a word where somebody uses it. */

@@ -10,9 +10,10 @@
 /* The usual default is 1024, and works for most; below it even a few workers come close. */
 enum { OPEN_FILES_USUAL = 1024 };
 
-/* Threads that every process has for the traffic itself, measured with PyTorch 1.13 and 2.13: a worker's main
- * thread, its queue's feeder and the resource sharer; in a trainer one feeder for each worker and a few more.
- * CUDA adds its own, which do no work on the CPU. */
+/* Threads that every process has for the traffic itself. Measured with PyTorch 1.13 and 2.13: three in a
+ * worker (main, its queue's feeder, the resource sharer); in a trainer one feeder for each worker, main and
+ * up to two more, for which there is room here to pin memory and to save checkpoints. That CUDA's own, which
+ * do no work on the CPU, are no more than 24 is a guess on the safe side. */
 enum { WORKER_THREADS = 3, TRAINER_THREADS = 8, CUDA_THREADS = 24 };
 
 /* What is left are pools (OpenMP, MKL, OpenBLAS, OpenCV). They sleep between calls, so as many as CPUs are
