@@ -314,7 +314,8 @@ int advise_shm_mount(const Machine *machine, uint64_t bytes, Arena *arena, Fixes
         break;
     case ENVIRONMENT_BARE:
         /* A node's /dev/shm is everybody's; only worth a word where somebody uses it. */
-        if (machine->sandbox.slurm && shm->used_bytes >= shm->size_bytes / 10)
+        if (machine->sandbox.slurm && shm->used_bytes != U64_UNKNOWN &&
+            shm->used_bytes >= shm->size_bytes / 10)
             offer(&offers, NEEDS_RESTART,
                   "Ask Slurm for a whole node, so that no other job fills its /dev/shm.",
                   "sbatch --exclusive job.sh");
