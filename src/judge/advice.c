@@ -612,7 +612,7 @@ int advise_remove_ipc(const Machine *machine, Arena *arena, Fixes *fixes)
     if (!machine->sandbox.root)
         offer(&offers, NEEDS_NOTHING, "Tell logind that you stay when you log out.",
               "loginctl enable-linger");
-    offer_made(&offers, needs, "Switch it off for all users.",
+    offer_made(&offers, needs, "Switch RemoveIPC off for all users.",
                arena_printf(arena,
                             "%smkdir -p /etc/systemd/logind.conf.d && printf '[Login]\\nRemoveIPC=no\\n' | "
                             "%stee /etc/systemd/logind.conf.d/90-keep-ipc.conf && "
