@@ -197,7 +197,7 @@ void root_close(Root *root)
  */
 int root_openat(const Root *root, const char *path, int flags)
 {
-    flags |= O_CLOEXEC | O_NOCTTY;
+    flags |= O_CLOEXEC | (flags & O_PATH ? 0 : O_NOCTTY); /* openat2 is strict about what goes together */
     if (!root->live) {
         struct open_how how = {.flags = (uint64_t)flags, .resolve = RESOLVE_IN_ROOT};
         int fd = (int)syscall(SYS_openat2, root->fd, path, &how, sizeof how);
@@ -221,16 +221,22 @@ int root_read(const Root *root, const char *path, size_t limit, Buffer *buffer)
 
 ssize_t root_link(const Root *root, const char *path, char *buf, size_t size)
 {
-    ssize_t n = readlinkat(root->fd, path, buf, size - 1);
-    if (n < 0)
-        return -errno;
+    _cleanup_close_ int fd = root->live ? -EBADF : root_openat(root, path, O_PATH | O_NOFOLLOW);
+    if (!root->live && fd < 0)
+        return fd;
+    ssize_t n = root->live ? readlinkat(root->fd, path, buf, size - 1) : readlinkat(fd, "", buf, size - 1);
+    if (n < 0) /* of a descriptor that is no link's it says ENOENT */
+        return !root->live && errno == ENOENT ? -EINVAL : -errno;
     buf[n] = '\0';
     return n;
 }
 
 bool root_exists(const Root *root, const char *path)
 {
-    return faccessat(root->fd, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    if (root->live)
+        return faccessat(root->fd, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    _cleanup_close_ int fd = root_openat(root, path, O_PATH | O_NOFOLLOW);
+    return fd >= 0;
 }
 
 FileStat file_stat_of(const struct stat *st)

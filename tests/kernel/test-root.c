@@ -71,6 +71,29 @@ static void test_fifo_does_not_block(void **state)
     temp_root_free(&temp);
 }
 
+/* A link halfway must not lead to the machine at hand: what it has is not the tree's. */
+static void test_links_stay_inside(void **state)
+{
+    (void)state;
+    TempRoot temp = temp_root_make();
+    temp_root_write(&temp, "proc/7/comm", "inside\n");
+    temp_root_link(&temp, "/proc", "out");
+    temp_root_link(&temp, "/etc", "etc");
+    const Root *root = temp_root_open(&temp);
+    _cleanup_buffer_ Buffer text = {0};
+    char link[64];
+
+    assert_int_equal(root_read(root, "out/7/comm", ROOT_FILE_MAX, &text), 0);
+    assert_string_equal(buffer_text(&text), "inside\n");
+    assert_true(root_read(root, "out/self/status", ROOT_FILE_MAX, &text) < 0);
+    assert_true(root_exists(root, "out/7/comm"));
+    assert_false(root_exists(root, "out/self/status"));
+    assert_int_equal(root_link(root, "out/self", link, sizeof link), -ENOENT);
+    assert_int_equal(root_link(root, "etc/mtab", link, sizeof link), -ELOOP);
+    assert_null(root_list(root, "out/self"));
+    temp_root_free(&temp);
+}
+
 static void test_captured_tables(void **state)
 {
     (void)state;
@@ -215,6 +238,7 @@ int main(void)
         cmocka_unit_test(test_open),
         cmocka_unit_test(test_read_and_link),
         cmocka_unit_test(test_fifo_does_not_block),
+        cmocka_unit_test(test_links_stay_inside),
         cmocka_unit_test(test_captured_tables),
         cmocka_unit_test(test_captured_nothing),
         cmocka_unit_test(test_live),
