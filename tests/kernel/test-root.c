@@ -106,6 +106,8 @@ static void test_captured_tables(void **state)
                     "proc/9/fd/4 0:1 7 100600 1 0 18446744073709551615 99999999999999999999 0 0\n"
                     "dev/shm/a\\040b\\012c 0:25 12 100600 1 1000 4096 8 5 4\n"
                     "dev/shm 0:25 1 41777 2 0 60 0 1 1\n");
+    temp_root_write(&temp, ".capture/open",
+                    "dev/shm/a\\040b\\012c 0\ndev/shm 1\nproc/9/fd/3 2\nproc/9/fd/4 1\nelsewhere 0\nhalf");
     temp_root_write(&temp, ".capture/statfs",
                     "dev/shm 1021994 4096 16384 16000 15999 1000 998\nnonsense 1\n"
                     "proc/9/cwd ef53 18446744073709551615 2 2 2 2 2\nproc/self/cwd ef53 4096 100 50 40 10 5");
@@ -131,6 +133,12 @@ static void test_captured_tables(void **state)
     assert_int_equal(stat.inode, 1);
     assert_int_equal(root_stat(root, "proc/9/fd/4", &stat), -ENOENT); /* its line does not parse */
     assert_int_equal(root_stat(root, "proc/9/fd/5", &stat), -ENOENT);
+
+    assert_int_equal(root_captured_open(root, "dev/shm/a b\nc"), 0);
+    assert_int_equal(root_captured_open(root, "dev/shm"), 1);
+    assert_int_equal(root_captured_open(root, "proc/9/fd/3"), -ENODATA);
+    assert_int_equal(root_captured_open(root, "proc/9/fd/4"), -ENODATA);
+    assert_int_equal(root_captured_open(root, "elsewhere"), -ENODATA);
 
     FsStat fs;
     assert_int_equal(root_statfs(root, "dev/shm", &fs), 0);
