@@ -122,18 +122,30 @@ class Machine:
     def training(self, python, *options, hold=300, workers=2, batch=16, side=256, steps=50, train=TRAIN, settle=True):
         """demo/train.py, holding its first two batches while the workers fill their queues. Gives the trainer's pid."""
         numbers = {"--hold": hold, "--workers": workers, "--batch": batch, "--side": side, "--steps": steps}
-        job = self.popen(python, train, *(word for pair in numbers.items() for word in pair), *options,
-                         stdout=subprocess.PIPE, start_new_session=True)
-        try:
-            line = job.stdout.readline()
-            assert line == b"holding\n", line
-            if settle:
-                batches = min(steps, 2 * workers + 2)
-                wait_until(lambda: self.shm_used >= batches * batch * 3 * side * side, 60, "the workers fill their queues")
-                time.sleep(0.1)  # the last of them is on its way to the trainer
-            yield job.pid
-        finally:
-            end_tree(job)
+        with scratch_directory() as scratch:
+            job = self.popen(python, train, *(word for pair in numbers.items() for word in pair), *options,
+                             stdout=subprocess.PIPE, start_new_session=True, env={**os.environ, "TMPDIR": scratch})
+            try:
+                line = job.stdout.readline()
+                assert line == b"holding\n", line
+                if settle:
+                    bytes_at_rest = min(steps, 2 * workers + 2) * batch * 3 * side * side
+                    wait_until(lambda: self.shm_used >= bytes_at_rest, 60, "the workers fill their queues")
+                    time.sleep(0.1)  # the last of them is on its way to the trainer
+                yield job.pid
+            finally:
+                end_tree(job)
+
+
+@contextlib.contextmanager
+def scratch_directory():
+    """For the sockets of processes that will be killed and cannot remove them."""
+    directory = tempfile.mkdtemp(prefix="shmguard-e2e-")
+    try:
+        os.chmod(directory, 0o1777)
+        yield directory
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 def wait_until(condition, seconds, what):
@@ -223,6 +235,17 @@ def public():
         yield directory
     finally:
         shutil.rmtree(directory)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def leftovers(request, public):
+    """What test_clean.py removes. Made before all other tests, so that it has grown old when its turn comes."""
+    if not mounts_are_allowed() or all(item.path.name != "test_clean.py" for item in request.session.items):
+        yield None
+        return
+    from leftovers import Leftovers
+    with Leftovers(public) as made:
+        yield made
 
 
 @pytest.fixture(scope="session")
