@@ -5,18 +5,15 @@ import json
 import os
 import pathlib
 import re
-import shutil
 import subprocess
-import sys
 import tempfile
 
 import pytest
 
-from conftest import PROGRAM, PROJECT, Machine, children, needs_root
+from conftest import MIB, PROJECT, TRAIN, Machine, children, holder, needs_root, scratch_directory
 
 ROOTS = PROJECT / "tests" / "roots"
 CAPTURE = PROJECT / "scripts" / "capture-root"
-MIB = 1 << 20
 GIB = 1 << 30
 
 
@@ -90,7 +87,7 @@ TREES = {
         "roles": {"trainer": 1, "worker": 2, "manager": 2}, "start": "fork",
         "verdict": "warning",
         "findings": {"shm-too-small": "warning"},
-        "fix": ("root", "mount -o remount,size=512m /dev/shm"),
+        "fix": ("root", "mount -o remount,nosuid,nodev,size=512m tmpfs /dev/shm"),
     },
     "podman": {
         "kind": "podman", "can_remount": False, "cgroup_limit": None, "shm": (64000 << 10, 31522816),
@@ -108,24 +105,16 @@ TREES = {
     },
 }
 
-EXITS = {"ok": 0, "warning": 1, "critical": 2}
-
-
-def run(*arguments, prefix=(), **kwargs):
-    return Machine(prefix).shmguard(*arguments, timeout=60, **kwargs)
+def run(*arguments, **kwargs):
+    return Machine().shmguard(*arguments, timeout=60, **kwargs)
 
 
 def doctor(tree, *options):
-    done = run("doctor", "--root", tree, "--json", *options)
-    report = json.loads(done.stdout)
-    assert done.returncode == EXITS[report["verdict"]] and done.stderr == b""
-    return report
+    return Machine().json("doctor", "--root", tree, *options)
 
 
 def ps(tree, *options):
-    done = run("ps", "--root", tree, "--json", *options)
-    assert done.returncode == 0 and done.stderr == b"", done
-    return json.loads(done.stdout)
+    return Machine().json("ps", "--root", tree, *options)
 
 
 def roles(report):
@@ -281,18 +270,15 @@ def test_a_pid_that_is_not_in_the_tree():
 
 # Whoever looks at a tree, and wherever: it answers for the machine that it was taken from.
 
-def answers(tree, prefix=(), env=None):
-    return [run(*command, "--root", tree, "--json", prefix=prefix, env=env)
+def answers(machine, tree, env=None):
+    done = [machine.shmguard(*command, "--root", tree, "--json", env=env)
             for command in (("ps",), ("ps", "--all"), ("doctor",))]
-
-
-def outputs(done):
     return [(each.returncode, each.stdout, each.stderr) for each in done]
 
 
 @pytest.fixture(scope="module")
-def public(nobody):
-    """The trees and the program where everybody may read them."""
+def trees():
+    """Copies that everybody may read."""
     with tempfile.TemporaryDirectory(prefix="shmguard-roots-") as directory:
         os.chmod(directory, 0o755)
         for name in TREES:
@@ -306,24 +292,22 @@ ELSEWHERE = {"TZ": "Asia/Tokyo", "LANG": "de_DE.UTF-8", "LC_ALL": "zh_CN.GB18030
 
 
 @pytest.mark.parametrize("name", TREES)
-def test_the_same_a_second_time_and_in_another_environment(public, name):
-    first = outputs(answers(public / name))
-    assert outputs(answers(public / name)) == first
-    assert outputs(answers(public / name, env={**os.environ, **ELSEWHERE})) == first
-    assert outputs(answers(public / name, env={"PATH": "/usr/bin:/bin"})) == first
-    limited = ["prlimit", "--nofile=32:32", "--nproc=64:64", "taskset", "-c", str(min(os.sched_getaffinity(0)))]
-    assert outputs(answers(public / name, prefix=limited)) == first
+def test_the_same_a_second_time_and_in_another_environment(here, trees, name):
+    first = answers(here, trees / name)
+    assert answers(here, trees / name) == first
+    assert answers(here, trees / name, env={**os.environ, **ELSEWHERE}) == first
+    assert answers(here, trees / name, env={"PATH": "/usr/bin:/bin"}) == first
+    limited = here.within("prlimit", "--nofile=32:32", "--nproc=64:64", "taskset", "-c", min(os.sched_getaffinity(0)))
+    assert answers(limited, trees / name) == first
 
 
 @needs_root
 @pytest.mark.parametrize("name", TREES)
-def test_the_same_as_another_user_and_in_other_namespaces(public, nobody, name):
-    if Machine(nobody).run("test", "-x", PROGRAM).returncode != 0:
-        pytest.skip(f"an ordinary user may not run {PROGRAM}")
-    first = outputs(answers(public / name))
-    assert outputs(answers(public / name, prefix=nobody)) == first
-    apart = ["unshare", "--mount", "--pid", "--fork", "--mount-proc", "--ipc", "--net"]
-    assert outputs(answers(public / name, prefix=apart)) == first
+def test_the_same_as_another_user_and_in_other_namespaces(here, nobody, trees, name):
+    first = answers(here, trees / name)
+    assert answers(nobody(here), trees / name) == first
+    apart = here.within("unshare", "--mount", "--pid", "--fork", "--mount-proc", "--ipc", "--net")
+    assert answers(apart, trees / name) == first
 
 
 # The trees themselves
@@ -418,7 +402,8 @@ def test_a_hostile_tree_is_no_window_to_the_machine_at_hand(hostile):
     assert report["limits"]["max_map_count"] is None
     assert "at an unknown time" in findings(report)["oom-recent"]["title"]
     live = pathlib.Path("/proc/1/cmdline").read_bytes().split(b"\0")[0].decode(errors="replace")
-    shown = {process["command"].split(" ")[0] for process in ps(hostile, "--all")["processes"]}
+    shown = {process["command"].split(" ")[0] for process in
+             assert_sane(hostile, "ps", "--all", "--json")["processes"]}
     assert live in ("python", "python3") or live not in shown
 
 
@@ -514,6 +499,11 @@ def test_processes_vanish_while_they_are_looked_at(tmp_path):
 
 # A tree gives the answers of the machine that it is taken from
 
+def capture(machine, directory, *options):
+    done = machine.run("/usr/bin/python3", CAPTURE, *options, directory / "tree")
+    assert done.returncode == 0, done
+
+
 def assert_alike(live, replayed):
     """Sizes change a little while one looks. With how many a page is shared changes with every other Python process
     that comes and goes, the one that captures among them: of PSS and USS it must only be known alike."""
@@ -533,20 +523,16 @@ def assert_alike(live, replayed):
 @pytest.mark.parametrize("user", ["root", "nobody"])
 @pytest.mark.parametrize("method, strategy", [("fork", "file_descriptor"), ("spawn", "file_system"),
                                               ("forkserver", "file_descriptor")])
-def test_a_captured_tree_answers_as_the_machine(small_shm, nobody, user, method, strategy):
-    machine = Machine([*small_shm.prefix, *(nobody if user == "nobody" else [])])
-    for program in (PROGRAM, CAPTURE):
-        if machine.run("test", "-x", program).returncode != 0:
-            pytest.skip(f"{user} may not run {program}")
+def test_a_captured_tree_answers_as_the_machine(small_shm, nobody, public, user, method, strategy):
+    machine = nobody(small_shm) if user == "nobody" else small_shm
     machine.run("dd", "if=/dev/zero", "of=/dev/shm/nccl-Left12", "bs=1M", "count=2")
-    directory = pathlib.Path(tempfile.mkdtemp(prefix="shmguard-live-"))
-    os.chmod(directory, 0o777)
-    try:
-        with machine.training("/usr/bin/python3", "--batch", "16", "--side", "256", "--start-method", method,
-                              "--strategy", strategy) as trainer:
-            assert machine.run(CAPTURE, "--arguments", directory / "tree").returncode == 0
+    with scratch_directory() as scratch:
+        directory = pathlib.Path(scratch)
+        with machine.training("/usr/bin/python3", "--start-method", method, "--strategy", strategy,
+                              train=public / TRAIN.name) as trainer:
+            capture(machine, directory, "--arguments")
             both = [(machine.json("ps", *root), machine.json("ps", "--pid", trainer, *root),
-                     machine.json("doctor", "--pid", trainer, *root, codes=(0, 1, 2)))
+                     machine.json("doctor", "--pid", trainer, *root))
                     for root in ((), ("--root", directory / "tree"))]
             job = {trainer, *children(trainer)}
         (everything, one, judged), (everything_then, one_then, judged_then) = both
@@ -574,31 +560,21 @@ def test_a_captured_tree_answers_as_the_machine(small_shm, nobody, user, method,
             assert judged_then["memory"][key] == judged["memory"][key], key
         assert [(f["id"], f["severity"], f["fixes"]) for f in judged_then["findings"]] == \
             [(f["id"], f["severity"], f["fixes"]) for f in judged["findings"]]
-    finally:
-        shutil.rmtree(directory)
 
 
 @needs_root
 def test_a_plain_users_capture_knows_what_nobody_has_open(small_shm, nobody):
     """By a lease, as the program itself asks: pid 1 is closed to him, and may hold anything."""
-    if not nobody:
-        pytest.skip("there is nobody else to be")
-    machine = Machine([*small_shm.prefix, *nobody])
-    directory = pathlib.Path(tempfile.mkdtemp(prefix="shmguard-live-"))
-    os.chmod(directory, 0o777)
-    keep = machine.popen(sys.executable, "-c", "import sys; f = open('/dev/shm/psm_kept', 'w'); f.write('x'); f.flush();"
-                         "open('/dev/shm/psm_left', 'w').write('x'); print(flush=True); sys.stdin.read()",
-                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    try:
-        keep.stdout.readline()
-        assert machine.run(CAPTURE, directory / "tree").returncode == 0
+    machine = nobody(small_shm)
+    program = "kept = open('/dev/shm/psm_kept', 'w'); kept.write('x'); kept.flush(); " \
+              "left = open('/dev/shm/psm_left', 'w'); left.write('x'); left.close()"
+    with scratch_directory() as scratch, holder(machine, program):
+        directory = pathlib.Path(scratch)
+        capture(machine, directory)
         assert (directory / "tree/.capture/open").read_text() == "dev/shm/psm_kept 1\ndev/shm/psm_left 0\n"
 
-        tree = make.Tree(directory / "tree")  # two minutes later
+        tree = make.Tree(directory / "tree")
         tree.edit(b".capture/clock", lambda data: b"%f %f\n" % tuple(float(word) + 120 for word in data.split()))
-        tree.write(directory / "later")
-        found = {segment["name"]: segment["orphan"] for segment in ps(directory / "later")["segments"]}
+        tree.write(directory / "two minutes later")
+        found = {segment["name"]: segment["orphan"] for segment in ps(directory / "two minutes later")["segments"]}
         assert found["psm_left"] == "yes" and found["psm_kept"] == "no"
-    finally:
-        keep.communicate()
-        shutil.rmtree(directory)
