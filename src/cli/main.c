@@ -1,4 +1,94 @@
-int main(void)
+#include <fcntl.h>
+#include <locale.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "command.h"
+
+static const Command *const commands[] = {
+    &command_doctor,
+    &command_ps,
+    &command_clean,
+    &command_explain,
+};
+
+static const Command *command_find(const char *name)
 {
-    return 0;
+    for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+        if (strcmp(commands[i]->name, name) == 0)
+            return commands[i];
+    return NULL;
+}
+
+static void usage_print(FILE *out)
+{
+    fputs("Usage: shmguard COMMAND [OPTION]...\n\n"
+          "Sees how PyTorch training uses shared memory, says what is wrong and what to do.\n\n"
+          "Commands:\n",
+          out);
+    for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+        fprintf(out, "  %-8s  %s\n", commands[i]->name, commands[i]->summary);
+    fputs("\nshmguard COMMAND --help tells more, shmguard --version the version.\n", out);
+}
+
+static int command_unknown(const char *name)
+{
+    const char *names[ARRAY_SIZE(commands) + 1] = {0};
+    for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+        names[i] = commands[i]->name;
+    const char *nearest = nearest_name(name, names);
+    _cleanup_buffer_ Buffer safe = {0};
+    (void)text_escape(text_of(name), &safe);
+    const char *what = name[0] == '-' ? "option" : "command";
+    return nearest
+               ? complain(EX_USAGE, "unknown %s \"%s\"; did you mean %s?", what, buffer_text(&safe), nearest)
+               : complain(EX_USAGE, "unknown %s \"%s\"; shmguard --help lists the commands", what,
+                          buffer_text(&safe));
+}
+
+static int dispatch(int argc, char **argv)
+{
+    const char *word = argc > 1 ? argv[1] : NULL;
+    if (!word) {
+        usage_print(stderr);
+        return EX_USAGE;
+    }
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
+        usage_print(stdout);
+        return EX_OK;
+    }
+    if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0) {
+        fputs("shmguard " SHMGUARD_VERSION "\n", stdout);
+        return EX_OK;
+    }
+    const Command *command = command_find(word);
+    return command ? command->run(command, argc - 1, argv + 1) : command_unknown(word);
+}
+
+/* A closed standard descriptor would be given to the first file that we open, and our output written into it.
+ * Opened the wrong way round, it fails as it should. */
+static void descriptors_fill(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0)
+            (void)open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY); /* the lowest free one: fd */
+}
+
+static int output_finish(int code)
+{
+    errno = 0;
+    bool failed = fflush(stdout) != 0 || ferror(stdout);
+    /* A reader that has seen enough and gone is no error of ours. */
+    if (!failed || errno == EPIPE)
+        return code;
+    return errno ? complain(EX_SOFTWARE, "the output could not be written: %s", strerror(errno))
+                 : complain(EX_SOFTWARE, "the output could not be written in full");
+}
+
+int main(int argc, char **argv)
+{
+    descriptors_fill();
+    setlocale(LC_CTYPE, "");
+    setvbuf(stdout, NULL, _IOFBF, BUFSIZ);
+    return output_finish(dispatch(argc, argv));
 }

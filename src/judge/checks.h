@@ -30,7 +30,8 @@ typedef struct Findings {
     size_t skipped_capacity;
 } Findings;
 
-/* pid 0: every job; else only the job of that trainer, worker or manager. */
+/* pid 0: every job; else only the job of that trainer, worker or manager, or the jobs below that launcher.
+ * -ESRCH when the survey has no such process. */
 int checks_run(const Survey *survey, const Guard *guard, int pid, Arena *arena, Findings *ret);
 
 typedef enum Verdict {

@@ -1,6 +1,12 @@
 /*
  * How much shared memory do the jobs that we see need? Estimated from one look: the segments that a job holds
  * now tell the size of a batch, its workers tell how many batches may be in flight. Pure.
+ *
+ * A batch is what one worker made: PyTorch names each segment after the process that made it, so what the
+ * trainer made itself (a model or a dataset in shared memory) is known to be none. Of one worker's segments
+ * each size counts once, for the same size again is the next batch. Sizes that came up only once in the whole
+ * job and are alike (less than a factor of two apart) are taken for one tensor whose length varies from batch
+ * to batch: the largest counts. The worker with the largest sum decides.
  */
 #pragma once
 
@@ -12,15 +18,28 @@ enum { PREFETCH_DEFAULT = 2, HELD_DEFAULT = 1 };
 typedef struct JobNeed {
     int trainer;
     uint32_t workers;
-    uint64_t held_bytes;  /* measured: allocated bytes of the segments that the job holds now */
-    uint64_t batch_bytes; /* estimated: each size of segment seen counts once */
-    uint64_t
-        need_bytes; /* estimated: the larger of held_bytes and batch_bytes x (workers x prefetch + held) */
+    uint64_t held_bytes;  /* measured: allocated bytes of the segments that the job holds or has in a queue */
+    uint64_t mount_bytes; /* measured: of these, what lies on our /dev/shm */
+    uint64_t shared_bytes; /* measured: of held_bytes, what a job with a smaller pid holds too */
+    uint64_t other_bytes;  /* measured: of held_bytes, what is no batch (NCCL, semaphores, a shared model) */
+    uint64_t batch_bytes;  /* estimated; 0 when no batch was seen */
+    uint64_t need_bytes;   /* estimated: the larger of held_bytes and
+                              other_bytes + batch_bytes x (workers x prefetch + held) */
+    uint64_t mount_need_bytes; /* estimated: need_bytes, or mount_bytes when guarded or elsewhere */
+    bool guarded;              /* its segments are the guard's memfds: the size of /dev/shm does not matter */
+    bool elsewhere;            /* its batches lie on a /dev/shm that is not ours (another container's) */
 } JobNeed;
 
 void job_need(const Survey *survey, int trainer, JobNeed *ret);
 
-/* All jobs together, with the margin, rounded up to a figure that people use (512 MiB, then whole GiB). 0
- * without jobs. */
+/* How many batches of a job may be alive at once. */
+uint64_t batches_in_flight(uint64_t workers);
+
+/* What all jobs together need of our /dev/shm, with the margin, rounded up to a figure that people use
+ * (512 MiB, then whole GiB). 0 without jobs. */
 uint64_t jobs_recommended_bytes(const Survey *survey);
 uint64_t shm_round_up(uint64_t bytes);
+
+/* Sizes are summed without wrapping round: the end of the scale is the largest figure that is not unknown. */
+uint64_t bytes_add(uint64_t a, uint64_t b);
+uint64_t bytes_scale(uint64_t bytes, double factor);

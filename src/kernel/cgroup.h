@@ -8,15 +8,17 @@
 #include "root.h"
 
 typedef struct Cgroup {
-    int version;                 /* 0: no memory controller to be seen */
-    char path[512];              /* of this process, as /proc/PID/cgroup has it */
-    char limited_by[512];        /* the group whose memory limit is the tightest; "" without a limit */
+    int version;          /* 0: no memory controller to be seen */
+    char path[512];       /* of this process, as /proc/PID/cgroup has it */
+    char limited_by[512]; /* the group whose memory limit is the tightest; "" without a limit. One above
+                             what is mounted here ends in "/..": its use is unknown */
     uint64_t memory_limit_bytes; /* U64_UNKNOWN: none */
     uint64_t memory_used_bytes;  /* of the limiting group (of the own one without a limit); U64_UNKNOWN */
-    uint64_t memory_reclaimable_bytes; /* inactive file pages in it, which the kernel drops first */
+    uint64_t memory_reclaimable_bytes; /* inactive file pages in it, which go first; 0 unknown */
     uint64_t memory_shmem_bytes;       /* tmpfs and memfd pages in it; U64_UNKNOWN */
     uint64_t swap_limit_bytes;         /* U64_UNKNOWN: none */
-    uint64_t oom_kills;                /* of the limiting group; U64_UNKNOWN */
+    uint64_t oom_kills;                /* of the limiting group (version 1 counts a kill only in the victim's
+                                          own: there summed from this process's group up to it); U64_UNKNOWN */
     double cpu_quota;                  /* CPUs, the smallest along the path; 0: none */
     uint32_t cpuset_cpus;              /* 0: unknown */
 } Cgroup;
@@ -39,6 +41,6 @@ int cgroup_key_parse(Text text, const char *key, uint64_t *ret);
 /* cpu.max: "200000 100000" → 2.0; "max 100000" → 0. -EBADMSG */
 int cgroup_cpu_max_parse(Text text, double *ret_cpus);
 
-/* -ENODATA when the process is in no group that we can see; ret->version is then 0 and ret is filled all the
- * same. */
+/* -ENODATA when the process is in no group that we can see, or the error that /proc/PID/cgroup gave;
+ * ret->version is then 0 and ret is filled all the same. */
 int cgroup_read(const Root *root, int pid, const Mounts *mounts, Cgroup *ret); /* pid 0: this process */

@@ -15,10 +15,10 @@ typedef struct OomKill {
     char comm[64];
     OomScope scope;
     char cgroup[256];    /* the group at its limit, "" unless known */
-    uint64_t anon_bytes; /* of the victim */
+    uint64_t anon_bytes; /* of the victim; U64_UNKNOWN where the log does not say, as the next two */
     uint64_t file_bytes;
-    uint64_t shmem_bytes;
-    uint32_t uid; /* UINT32_MAX unknown (before 5.3) */
+    uint64_t shmem_bytes; /* since 4.5 */
+    uint32_t uid;         /* UINT32_MAX unknown (before 5.3) */
 } OomKill;
 
 typedef struct OomKills {
@@ -33,6 +33,6 @@ enum { KMSG_KILLS_MAX = 64 };
  * times) alike. */
 int kmsg_parse(Text text, Arena *arena, OomKills *ret);
 
-/* /dev/kmsg where we may, without blocking; in a captured tree the file of that name. -EACCES/-EPERM: not for
- * us. */
+/* /dev/kmsg where we may, without blocking, or syslog(2) where there is none; in a captured tree the file of
+ * that name. -EACCES/-EPERM: not for us. */
 int kmsg_read(const Root *root, Arena *arena, OomKills *ret);

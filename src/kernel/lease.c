@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -7,6 +8,10 @@
 
 FileOpen lease_take(int fd)
 {
+    /* The signal that tells of an opener is SIGIO, which kills. SIGURG is ignored unless somebody catches it.
+     */
+    if (fcntl(fd, F_SETSIG, SIGURG) < 0)
+        return OPEN_CANNOT_TELL;
     if (fcntl(fd, F_SETLEASE, F_WRLCK) == 0)
         return OPEN_NOWHERE;
     return errno == EAGAIN ? OPEN_SOMEWHERE : OPEN_CANNOT_TELL;

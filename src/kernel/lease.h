@@ -2,7 +2,7 @@
  * Is a file of /dev/shm open anywhere? The kernel grants a write lease only when the asker's is the only open
  * description of the inode: no other descriptor, mapping or descriptor in flight, in any process of any
  * namespace (fcntl(2), F_SETLEASE). Only the owner of the file or CAP_LEASE may ask. While a lease is held,
- * whoever opens the file waits, and the holder gets SIGIO, whose default is to die: ignore it before asking.
+ * whoever opens the file waits, and the holder gets SIGURG.
  */
 #pragma once
 

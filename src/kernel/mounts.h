@@ -5,6 +5,7 @@
 
 typedef struct Mount {
     uint32_t id;
+    uint32_t parent; /* the id of the mount that it stands on */
     Device device;
     char *mount_point; /* unescaped */
     char *type;        /* "tmpfs" */

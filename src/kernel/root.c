@@ -20,12 +20,12 @@ typedef struct CapturedFs {
     FsStat stat;
 } CapturedFs;
 
-static int device_parse(Text a, Device *ret)
+int device_numbers_parse(Text a, unsigned base, Device *ret)
 {
     Text major;
     Device device = {0};
-    if (!text_until(&a, ':', &major) || text_u32(major, 10, &device.major) < 0 ||
-        text_u32(a, 10, &device.minor) < 0)
+    if (!text_until(&a, ':', &major) || text_u32(major, base, &device.major) < 0 ||
+        text_u32(a, base, &device.minor) < 0)
         return -EBADMSG;
     *ret = device;
     return 0;
@@ -55,9 +55,9 @@ int capture_stat_parse(Text line, char *out_path, Text *ret_path, FileStat *ret)
     uint64_t blocks = 0;
     double modified = 0;
     double changed = 0;
-    if (!text_word(&line, &path) || !text_word(&line, &device) || device_parse(device, &stat.device) < 0 ||
-        word_u64(&line, 10, &stat.inode) < 0 || word_u64(&line, 8, &mode) < 0 ||
-        word_u64(&line, 10, &nlink) < 0 || word_u64(&line, 10, &uid) < 0 ||
+    if (!text_word(&line, &path) || !text_word(&line, &device) ||
+        device_numbers_parse(device, 10, &stat.device) < 0 || word_u64(&line, 10, &stat.inode) < 0 ||
+        word_u64(&line, 8, &mode) < 0 || word_u64(&line, 10, &nlink) < 0 || word_u64(&line, 10, &uid) < 0 ||
         word_u64(&line, 10, &stat.size_bytes) < 0 || word_u64(&line, 10, &blocks) < 0 ||
         word_seconds(&line, &modified) < 0 || word_seconds(&line, &changed) < 0)
         return -EBADMSG;
@@ -213,7 +213,23 @@ bool root_exists(const Root *root, const char *path)
     return faccessat(root->fd, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-int root_stat(const Root *root, const char *path, FileStat *ret)
+FileStat file_stat_of(const struct stat *st)
+{
+    double modified = (double)st->st_mtim.tv_sec + (double)st->st_mtim.tv_nsec / 1e9;
+    double changed = (double)st->st_ctim.tv_sec + (double)st->st_ctim.tv_nsec / 1e9;
+    return (FileStat){
+        .device = {major(st->st_dev), minor(st->st_dev)},
+        .inode = st->st_ino,
+        .mode = st->st_mode,
+        .nlink = (uint32_t)st->st_nlink,
+        .uid = st->st_uid,
+        .size_bytes = (uint64_t)st->st_size,
+        .allocated_bytes = (uint64_t)st->st_blocks * 512,
+        .changed = MAX(modified, changed),
+    };
+}
+
+static int root_stat_flags(const Root *root, const char *path, int flags, FileStat *ret)
 {
     if (!root->live) {
         CapturedStat key = {.path = text_of(path)};
@@ -225,21 +241,20 @@ int root_stat(const Root *root, const char *path, FileStat *ret)
         return 0;
     }
     struct stat st;
-    if (fstatat(root->fd, path, &st, 0) < 0)
+    if (fstatat(root->fd, path, &st, flags) < 0)
         return -errno;
-    double modified = (double)st.st_mtim.tv_sec + (double)st.st_mtim.tv_nsec / 1e9;
-    double changed = (double)st.st_ctim.tv_sec + (double)st.st_ctim.tv_nsec / 1e9;
-    *ret = (FileStat){
-        .device = {major(st.st_dev), minor(st.st_dev)},
-        .inode = st.st_ino,
-        .mode = st.st_mode,
-        .nlink = (uint32_t)st.st_nlink,
-        .uid = st.st_uid,
-        .size_bytes = (uint64_t)st.st_size,
-        .allocated_bytes = (uint64_t)st.st_blocks * 512,
-        .changed = MAX(modified, changed),
-    };
+    *ret = file_stat_of(&st);
     return 0;
+}
+
+int root_stat(const Root *root, const char *path, FileStat *ret)
+{
+    return root_stat_flags(root, path, 0, ret);
+}
+
+int root_lstat(const Root *root, const char *path, FileStat *ret)
+{
+    return root_stat_flags(root, path, AT_SYMLINK_NOFOLLOW, ret);
 }
 
 int root_statfs(const Root *root, const char *path, FsStat *ret)

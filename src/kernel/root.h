@@ -5,11 +5,15 @@
  * a mount, a few environment variables, the time. The capture writes them to files under ".capture/" in the
  * tree, and the functions below answer from there, so that no reader knows which kind of root it has.
  *
- *   .capture/stat     one line a path:  PATH DEV INO MODE NLINK UID SIZE BLOCKS MTIME CTIME
- *                     (PATH octal-escaped as in mountinfo; DEV "MAJOR:MINOR"; MODE octal; BLOCKS of 512
- * bytes; times in s) .capture/statfs   one line a path:  PATH TYPE BSIZE BLOCKS BFREE BAVAIL FILES FFREE
- * (TYPE hexadecimal) .capture/env      NAME=VALUE, only of the names that sandbox.c asks for .capture/clock
- * REALTIME_SECONDS BOOTTIME_SECONDS .capture/ids      UID
+ *   .capture/stat     PATH DEV INO MODE NLINK UID SIZE BLOCKS MTIME CTIME
+ *                     (one line a path; PATH octal-escaped as in mountinfo; DEV "MAJOR:MINOR"; MODE octal;
+ *                     BLOCKS of 512 bytes; times in seconds)
+ *   .capture/statfs   PATH TYPE BSIZE BLOCKS BFREE BAVAIL FILES FFREE
+ *                     (one line a path; TYPE hexadecimal)
+ *   .capture/env      NAME=VALUE, only of the names that sandbox.c asks for
+ *   .capture/clock    REALTIME_SECONDS BOOTTIME_SECONDS
+ *   .capture/ids      UID
+ *   .capture/tried    NAME 0|1: what sandbox.c finds out by trying ("user_namespaces", "memfd")
  *
  * Paths are relative to the root, without a leading slash: "proc/meminfo".
  */
@@ -33,6 +37,9 @@ static inline bool device_equal(Device a, Device b)
     return a.major == b.major && a.minor == b.minor;
 }
 
+/* "MAJOR:MINOR", decimal in mountinfo, hexadecimal in maps. -EBADMSG. */
+int device_numbers_parse(Text a, unsigned base, Device *ret);
+
 typedef struct FileStat {
     Device device;
     uint64_t inode;
@@ -43,6 +50,9 @@ typedef struct FileStat {
     uint64_t allocated_bytes;
     double changed; /* the later of mtime and ctime, in seconds since 1970 */
 } FileStat;
+
+struct stat;
+FileStat file_stat_of(const struct stat *st);
 
 typedef struct FsStat {
     uint32_t type; /* the magic number, as TMPFS_MAGIC */
@@ -87,6 +97,9 @@ bool root_exists(const Root *root, const char *path);
 
 /* Follows links, also the magic ones of proc/PID/fd. */
 int root_stat(const Root *root, const char *path, FileStat *ret);
+
+/* Does not follow a link at the end of the path. (A captured tree has one answer for both.) */
+int root_lstat(const Root *root, const char *path, FileStat *ret);
 int root_statfs(const Root *root, const char *path, FsStat *ret);
 
 /* A directory to list, or NULL with errno. closedir() it. */

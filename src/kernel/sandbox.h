@@ -30,15 +30,15 @@ typedef struct Sandbox {
     bool sys_admin;       /* CAP_SYS_ADMIN is effective */
     bool initial_userns;  /* the uid map is the machine's own */
     bool can_remount;     /* may change the size of /dev/shm from here */
-    bool user_namespaces; /* an unprivileged process may make one (live: tried in a child; captured: from the
-                             sysctls) */
+    bool user_namespaces; /* a process like this may make one and mount in it (tried in a child, here or when
+                             the tree was captured; in a tree that does not say, from the sysctls) */
     bool initial_pidns;   /* every process of the machine has a number here */
-    bool hidepid;         /* /proc hides the processes of others */
+    bool hidepid;         /* /proc hides the processes of others from us */
     bool sees_all;        /* initial_pidns, and /proc does not hide the processes of others */
     uint32_t seccomp;     /* 0 off, 1 strict, 2 filter */
     bool no_new_privs;
     Tristate remove_ipc; /* logind deletes the user's segments at logout */
-    bool memfd;          /* memfd_create works (live: tried) */
+    bool memfd;          /* memfd_create works (tried, as above; else taken for granted) */
 } Sandbox;
 
 void sandbox_read(const Root *root, const Mounts *mounts, const ProcStatus *self, Sandbox *ret);

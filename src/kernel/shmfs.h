@@ -16,10 +16,10 @@ typedef enum ShmState {
 typedef struct ShmMount {
     ShmState state;
     Device device;
-    uint64_t size_bytes; /* 0 with no limit (mount -o size=0) */
-    uint64_t used_bytes;
-    uint64_t available_bytes;
-    uint64_t inodes; /* 0: no limit */
+    uint64_t size_bytes;      /* 0 with no limit (mount -o size=0) */
+    uint64_t used_bytes;      /* U64_UNKNOWN with no limit: the kernel does not count then */
+    uint64_t available_bytes; /* likewise */
+    uint64_t inodes;          /* 0: no limit */
     uint64_t inodes_free;
     bool mounted; /* a mount of its own, not the directory of /dev */
     bool read_only;
@@ -30,7 +30,10 @@ typedef struct ShmMount {
 /* Never fails: what is wrong is in `state`. */
 void shmfs_read(const Root *root, const Mounts *mounts, ShmMount *ret);
 
-/* Calls visit for each regular file of the mount, subdirectories (up to 4 deep) included. name is relative to
- * the mount. */
+/*
+ * Calls visit for each regular file of the mount, subdirectories (up to 4 deep) included, until it returns
+ * non-zero, which is then the result; 0 after the last; negative errno when the directory cannot be read.
+ * name is relative to the mount. Links are not followed, other mounts below it not entered.
+ */
 typedef int (*ShmVisit)(const char *name, const FileStat *stat, void *context);
 int shmfs_visit(const Root *root, ShmVisit visit, void *context);

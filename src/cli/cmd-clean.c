@@ -1,0 +1,207 @@
+#include <string.h>
+
+#include "command.h"
+#include "orphans.h"
+#include "shmfs-remove.h"
+#include "show-clean.h"
+
+typedef struct CleanOptions {
+    bool json;
+    bool dry_run;
+    int color;
+} CleanOptions;
+
+static const Option clean_options[] = {
+    {OPTION_FLAG, 'n', "dry-run", offsetof(CleanOptions, dry_run), .help = "only list what would be removed"},
+    OPTION_JSON(CleanOptions),
+    OPTION_COLOR(CleanOptions),
+    {OPTION_END},
+};
+
+/* One run: what was found, and what became of it. */
+typedef struct Clean {
+    const Survey *survey;
+    Arena arena;
+    Cleaning cleaning;
+    CleanedList unsure;    /* orphans about which the kernel gave no lease */
+    size_t n_denied;       /* orphans that we may not remove */
+    const Segment *denied; /* the last of them */
+    int denied_error;
+} Clean;
+
+static void clean_free(Clean *clean)
+{
+    arena_free(&clean->arena);
+}
+
+static bool has_name_here(const Segment *segment)
+{
+    return segment->backing == BACKING_SHM && segment->on_mount && !segment->deleted;
+}
+
+static int list_add(Clean *clean, CleanedList *list, const Segment *segment, const char *why)
+{
+    Cleaned *item = ARENA_PUSH(&clean->arena, list->items, list->n, list->capacity);
+    if (!item)
+        return -ENOMEM;
+    *item = (Cleaned){segment, why};
+    return 0;
+}
+
+static int keep(Clean *clean, const Segment *segment, const char *why)
+{
+    return why ? list_add(clean, &clean->cleaning.kept, segment, why) : -ENOMEM;
+}
+
+static int count_removed(Clean *clean, const Segment *segment, uint64_t freed_bytes)
+{
+    clean->cleaning.freed_bytes += freed_bytes;
+    return list_add(clean, &clean->cleaning.removed, segment, NULL);
+}
+
+static int keep_failed(Clean *clean, const Segment *segment, int error)
+{
+    if (error == -ENOENT)
+        return keep(clean, segment, "gone already: somebody else removed it");
+    if (error == -EACCES || error == -EPERM || error == -EROFS) {
+        clean->n_denied++;
+        clean->denied = segment;
+        clean->denied_error = error;
+    }
+    return keep(clean, segment,
+                arena_printf(&clean->arena, "could not be removed: %s (its owner is uid %u)",
+                             strerror(-error), segment->uid));
+}
+
+static int remove_one(Clean *clean, const Root *root, const Segment *segment, ShmProof proof)
+{
+    FileStat expected = {.device = segment->device, .inode = segment->inode, .changed = segment->changed};
+    ShmRemoval outcome = SHM_KEPT_UNSURE;
+    uint64_t freed_bytes = 0;
+    int r = shmfs_remove(root, segment->name, &expected, proof, &outcome, &freed_bytes);
+    if (r < 0)
+        return keep_failed(clean, segment, r);
+    switch (outcome) {
+    case SHM_REMOVED:
+        return count_removed(clean, segment, freed_bytes);
+    case SHM_KEPT_OPEN:
+        return keep(clean, segment, "opened by another process in between");
+    case SHM_KEPT_CHANGED:
+        return keep(clean, segment, "changed in between");
+    case SHM_KEPT_UNSURE:
+        return list_add(clean, &clean->unsure, segment, NULL);
+    }
+    return 0;
+}
+
+static const Segment *segment_again(const Survey *survey, const Segment *segment)
+{
+    for (size_t i = 0; i < survey->n_segments; i++) {
+        const Segment *found = &survey->segments[i];
+        if (found->inode == segment->inode && device_equal(found->device, segment->device))
+            return found;
+    }
+    return NULL;
+}
+
+/* Where no lease is to be had, a second look right before the unlink must still find an orphan. */
+static int remove_unsure(Clean *clean, const Root *root)
+{
+    if (clean->unsure.n == 0)
+        return 0;
+    Survey taken;
+    int r = survey_take(root, 0, SURVEY_LEASES, &taken);
+    if (r < 0)
+        return r;
+    _cleanup_survey_ Survey survey = taken;
+    for (size_t i = 0; i < clean->unsure.n && r >= 0; i++) {
+        const Segment *segment = clean->unsure.items[i].segment;
+        const Segment *found = segment_again(&survey, segment);
+        const char *why = NULL;
+        if (!found)
+            r = keep_failed(clean, segment, -ENOENT);
+        else if (orphan_judge(&survey, found, &clean->arena, &why) == ORPHAN_YES)
+            r = remove_one(clean, root, segment, SHM_PROOF_OTHER);
+        else
+            r = keep(clean, segment, why);
+    }
+    return r;
+}
+
+static int clean_segments(Clean *clean, const Root *root)
+{
+    int r = 0;
+    for (size_t i = 0; i < clean->survey->n_segments && r >= 0; i++) {
+        const Segment *segment = &clean->survey->segments[i];
+        const char *why = NULL;
+        if (!has_name_here(segment))
+            continue;
+        if (segment->kind == KIND_OTHER)
+            r = keep(clean, segment, "not of a kind that shmguard knows");
+        else if (orphan_judge(clean->survey, segment, &clean->arena, &why) != ORPHAN_YES)
+            r = keep(clean, segment, why);
+        else if (clean->cleaning.dry_run)
+            r = count_removed(clean, segment, segment->allocated_bytes);
+        else
+            r = remove_one(clean, root, segment, SHM_PROOF_LEASE);
+    }
+    return r < 0 ? r : remove_unsure(clean, root);
+}
+
+static int denied_complain(const Clean *clean)
+{
+    _cleanup_buffer_ Buffer name = {0};
+    (void)text_escape(clean->denied->name, &name);
+    const char *plural = clean->n_denied == 1 ? "" : "s";
+    if (clean->denied_error == -EROFS)
+        return complain(EX_NOPERM,
+                        "%zu orphan%s could not be removed, as %s: /dev/shm is mounted read-only; root can: "
+                        "mount -o remount,rw /dev/shm",
+                        clean->n_denied, plural, buffer_text(&name));
+    return complain(EX_NOPERM,
+                    "%zu orphan%s could not be removed for lack of permission, as %s; run shmguard clean as "
+                    "root or as the owner (uid %u)",
+                    clean->n_denied, plural, buffer_text(&name), clean->denied->uid);
+}
+
+static int clean_run(const Command *command, int argc, char **argv)
+{
+    CleanOptions options = {0};
+    Operands operands;
+    int code = EX_OK;
+    if (!command_parse(command, argc, argv, &options, &operands, &code))
+        return code;
+    _cleanup_look_ Look look = {0};
+    code = look_take(NULL, 0, SURVEY_LEASES, &look);
+    if (code != EX_OK)
+        return code;
+    ShmState shm = look.survey.machine.shm.state;
+    if (shm != SHM_OK)
+        return complain(EX_UNAVAILABLE, "%s; shmguard doctor says what to do",
+                        shm == SHM_NOT_TMPFS ? "/dev/shm is not a tmpfs"
+                        : shm == SHM_ABSENT  ? "there is no /dev/shm"
+                                             : "/dev/shm could not be read");
+
+    _cleanup_(clean_free) Clean clean = {.survey = &look.survey, .cleaning = {.dry_run = options.dry_run}};
+    int r = clean_segments(&clean, &look.root);
+    /* What has been done is told even when the rest failed. */
+    Terminal terminal = terminal_of(stdout, (ColorMode)options.color);
+    if (options.json)
+        code = json_finish(json_cleaning(stdout, terminal.is_tty, &clean.cleaning));
+    else
+        show_cleaning(&terminal, &clean.cleaning);
+    if (r < 0)
+        return complain(EX_SOFTWARE, "cleaning stopped: %s", strerror(-r));
+    return clean.n_denied > 0 ? denied_complain(&clean) : code;
+}
+
+const Command command_clean = {
+    .name = "clean",
+    .summary = "remove what provably belongs to nobody",
+    .about = "Removes segments of /dev/shm that shmguard knows the kind of, that no process\n"
+             "can hold, and that have not changed for a minute. Right before each removal the\n"
+             "kernel is asked once more whether anybody has the segment open. What is kept is\n"
+             "listed with the reason.",
+    .options = clean_options,
+    .run = clean_run,
+};

@@ -1,0 +1,66 @@
+#include "command.h"
+#include "guard.h"
+#include "show-doctor.h"
+
+typedef struct DoctorOptions {
+    bool json;
+    int pid;
+    const char *root;
+    int color;
+} DoctorOptions;
+
+static const Option doctor_options[] = {
+    {OPTION_PID, 'p', "pid", offsetof(DoctorOptions, pid), "PID",
+     .help = "judge only the job of this process"},
+    OPTION_JSON(DoctorOptions),
+    OPTION_ROOT(DoctorOptions),
+    OPTION_COLOR(DoctorOptions),
+    {OPTION_END},
+};
+
+static int doctor_run(const Command *command, int argc, char **argv)
+{
+    DoctorOptions options = {0};
+    Operands operands;
+    int code = EX_OK;
+    if (!command_parse(command, argc, argv, &options, &operands, &code))
+        return code;
+    _cleanup_look_ Look look = {0};
+    code = look_take(options.root, options.pid, SURVEY_MAPS | SURVEY_LEASES, &look);
+    if (code != EX_OK)
+        return code;
+
+    _cleanup_arena_ Arena arena = {0};
+    Guard guard = guard_find(&look.survey.machine);
+    Findings findings;
+    int r = checks_run(&look.survey, &guard, options.pid, &arena, &findings);
+    if (r < 0)
+        return complain(EX_SOFTWARE, "out of memory");
+    Terminal terminal = terminal_of(stdout, (ColorMode)options.color);
+    if (options.json) {
+        code = json_finish(json_doctor(stdout, terminal.is_tty, &look.survey.machine, &guard, &findings));
+        if (code != EX_OK)
+            return code;
+    } else
+        show_doctor(&terminal, &look.survey.machine, &guard, &findings);
+
+    switch (findings_verdict(&findings)) {
+    case VERDICT_WARNING:
+        return 1;
+    case VERDICT_CRITICAL:
+        return 2;
+    case VERDICT_OK:
+        break;
+    }
+    return EX_OK;
+}
+
+const Command command_doctor = {
+    .name = "doctor",
+    .summary = "what is wrong here, or soon will be, and what to do about it",
+    .about = "Checks shared memory, memory, limits and the jobs that run here, and says what\n"
+             "can be done with the rights that you have.\n"
+             "Exit code: 0 fine, 1 a warning, 2 critical.",
+    .options = doctor_options,
+    .run = doctor_run,
+};

@@ -1,0 +1,112 @@
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "command.h"
+#include "guard.h"
+#include "show-explain.h"
+
+typedef struct ExplainOptions {
+    bool json;
+    int color;
+} ExplainOptions;
+
+static const Option explain_options[] = {
+    OPTION_JSON(ExplainOptions),
+    OPTION_COLOR(ExplainOptions),
+    {OPTION_END},
+};
+
+static void explainer_free_pointer(Explainer **explainer)
+{
+    explainer_free(*explainer);
+}
+
+static int input_complain(const char *path, int error)
+{
+    _cleanup_buffer_ Buffer safe = {0};
+    (void)text_escape(text_of(path), &safe);
+    int code = error == EACCES || error == EPERM ? EX_NOPERM : EX_DATAERR;
+    return complain(code, "%s: %s; give a file that holds the traceback or log, or pipe it in",
+                    buffer_text(&safe), strerror(error));
+}
+
+/* NULL or "-" is standard input. Returns a descriptor, or the negative exit code. */
+static int input_open(const char *path)
+{
+    if (path && strcmp(path, "-") != 0) {
+        int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+        return fd < 0 ? -input_complain(path, errno) : fd;
+    }
+    if (isatty(STDIN_FILENO))
+        fputs("Paste the traceback or log, then press Enter and Ctrl-D.\n", stderr);
+    int fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
+    return fd < 0 ? -input_complain("standard input", errno) : fd;
+}
+
+static int input_feed(int fd, const char *path, Explainer *explainer)
+{
+    char piece[32 * 1024];
+    for (;;) {
+        ssize_t n = read(fd, piece, sizeof piece);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return input_complain(path ? path : "standard input", errno);
+        if (n == 0)
+            return EX_OK;
+        if (explainer_feed(explainer, piece, (size_t)n) < 0)
+            return complain(EX_SOFTWARE, "out of memory");
+    }
+}
+
+static int explain_run(const Command *command, int argc, char **argv)
+{
+    ExplainOptions options = {0};
+    Operands operands;
+    int code = EX_OK;
+    if (!command_parse(command, argc, argv, &options, &operands, &code))
+        return code;
+
+    const char *path = operands.n > 0 ? operands.items[0] : NULL;
+    _cleanup_close_ int fd = input_open(path);
+    if (fd < 0)
+        return -fd;
+    _cleanup_(explainer_free_pointer) Explainer *explainer = explainer_new();
+    if (!explainer)
+        return complain(EX_SOFTWARE, "out of memory");
+    code = input_feed(fd, path, explainer);
+    if (code != EX_OK)
+        return code;
+
+    /* The log may come from elsewhere, but most come from here: fixes are for this machine where it can be
+     * read. */
+    _cleanup_arena_ Arena arena = {0};
+    Root root = ROOT_NONE;
+    Machine machine;
+    bool known = root_open(NULL, &root) >= 0 && machine_read(&root, 0, &arena, &machine) >= 0;
+    Guard guard = guard_find(known ? &machine : NULL);
+    Explanation explanation;
+    int r = explainer_finish(explainer, known ? &machine : NULL, &guard, &arena, &explanation);
+    root_close(&root);
+    if (r < 0)
+        return complain(EX_SOFTWARE, "out of memory");
+
+    Terminal terminal = terminal_of(stdout, (ColorMode)options.color);
+    if (options.json)
+        return json_finish(json_explanation(stdout, terminal.is_tty, &explanation));
+    show_explanation(&terminal, &explanation);
+    return EX_OK;
+}
+
+const Command command_explain = {
+    .name = "explain",
+    .summary = "what happened, from a traceback or log",
+    .operands = "[FILE]",
+    .operands_most = 1,
+    .about = "Reads a traceback or log of a training (FILE, or standard input) and names the\n"
+             "cause, the lines that told, and what to do. A cause that cannot be told is\n"
+             "\"unknown\".",
+    .options = explain_options,
+    .run = explain_run,
+};

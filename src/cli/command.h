@@ -1,0 +1,70 @@
+/* What a command is to main.c, and what all commands share. A command returns its exit code (sysexits.h). */
+#pragma once
+
+#include <sysexits.h>
+
+#include "json.h"
+#include "options.h"
+#include "survey.h"
+#include "terminal.h"
+
+typedef struct Command Command;
+struct Command {
+    const char *name;
+    const char *summary;  /* one line, for the list of commands */
+    const char *operands; /* "[FILE]" as usage shows it, or NULL */
+    int operands_most;
+    const char *about; /* a paragraph or two below the usage line */
+    const Option *options;
+    int (*run)(const Command *command, int argc, char **argv); /* argv[0] is the command's name */
+};
+
+extern const Command command_clean;
+extern const Command command_doctor;
+extern const Command command_explain;
+extern const Command command_ps;
+
+/* Options that mean the same everywhere; T is the command's struct of values. */
+#define OPTION_JSON(T)                                                                                       \
+    {                                                                                                        \
+        OPTION_FLAG, 'j', "json", offsetof(T, json), .help = "one JSON object instead of text"               \
+    }
+#define OPTION_COLOR(T)                                                                                      \
+    {                                                                                                        \
+        OPTION_CHOICE, 0, "color", offsetof(T, color), "WHEN", color_choices,                                \
+            "auto, always or never; NO_COLOR is honoured"                                                    \
+    }
+#define OPTION_ROOT(T)                                                                                       \
+    {                                                                                                        \
+        OPTION_TEXT, 0, "root", offsetof(T, root), "DIR",                                                    \
+            .help = "read a tree made by scripts/capture-root, not this machine"                             \
+    }
+extern const char *const color_choices[]; /* in the order of ColorMode */
+
+/* One line on stderr, after the program's name. Returns code. */
+int complain(int code, const char *format, ...) _printf_(2, 3);
+
+void command_help(const Command *command, FILE *out);
+
+/* True: go on. False: leave with *ret_code, everything has been said. */
+bool command_parse(const Command *command, int argc, char **argv, void *values, Operands *ret_operands,
+                   int *ret_code);
+
+/* 0 after json_*, or the exit code for what went wrong, said. */
+int json_finish(int r);
+
+/* A root and what was found in it. {0} is an empty one. */
+typedef struct Look {
+    Root root;
+    Survey survey;
+    bool taken;
+} Look;
+
+#define _cleanup_look_ _cleanup_(look_free)
+void look_free(Look *look);
+
+/*
+ * Opens the root (NULL: this machine) and surveys it. 0, or the exit code for what went wrong, said. pid 0:
+ * none in particular; a pid must be there and readable.
+ */
+int look_take(const char *root_path, int pid, unsigned flags, Look *ret);

@@ -1,0 +1,88 @@
+#include <string.h>
+
+#include "command.h"
+
+static bool is_live(const char *path)
+{
+    return !path || strcmp(path, "/") == 0;
+}
+
+static int no_proc(void)
+{
+    return complain(EX_UNAVAILABLE, "there is no /proc to read; mount one: mount -t proc proc /proc");
+}
+
+static int root_complain(const char *path, int r)
+{
+    if (is_live(path))
+        return no_proc();
+    _cleanup_buffer_ Buffer safe = {0};
+    (void)text_escape(text_of(path), &safe);
+    const char *shown = buffer_text(&safe);
+    if (r == -EINVAL)
+        return complain(EX_DATAERR,
+                        "--root %s: no captured tree (it holds no proc); make one with "
+                        "scripts/capture-root",
+                        shown);
+    return complain(r == -EACCES ? EX_NOPERM : EX_DATAERR,
+                    "--root %s: %s; a captured tree is made with scripts/capture-root", shown, strerror(-r));
+}
+
+static int survey_complain(const char *path, int pid, int r)
+{
+    switch (r) {
+    case -ESRCH:
+        return complain(EX_DATAERR, "there is no process %d%s; shmguard ps lists the training processes", pid,
+                        is_live(path) ? "" : " in that tree");
+    case -ENOENT:
+        return is_live(path) ? no_proc() : root_complain(path, -EINVAL);
+    case -EACCES:
+    case -EPERM:
+        return complain(EX_NOPERM, "/proc may not be read: %s", strerror(-r));
+    default:
+        return complain(EX_SOFTWARE, "the machine could not be surveyed: %s", strerror(-r));
+    }
+}
+
+void look_free(Look *look)
+{
+    if (!look->taken)
+        return;
+    survey_free(&look->survey);
+    root_close(&look->root);
+    *look = (Look){0};
+}
+
+/* The process must be there, and its descriptors and mappings ours to read: an empty answer would mislead. */
+static int process_check(const Survey *survey, const char *root_path, int pid)
+{
+    const Process *process = survey_process(survey, pid);
+    if (!process)
+        return survey_complain(root_path, pid, -ESRCH);
+    if (process->has_memory && !process->readable)
+        return complain(EX_NOPERM,
+                        "process %d is of another user (uid %u) and may not be read; run shmguard as that "
+                        "user or as root",
+                        pid, process->uid);
+    return EX_OK;
+}
+
+int look_take(const char *root_path, int pid, unsigned flags, Look *ret)
+{
+    Look look = {0};
+    int r = root_open(root_path, &look.root);
+    if (r < 0)
+        return root_complain(root_path, r);
+    r = survey_take(&look.root, pid, flags, &look.survey);
+    if (r < 0) {
+        root_close(&look.root);
+        return survey_complain(root_path, pid, r);
+    }
+    look.taken = true;
+    int code = pid ? process_check(&look.survey, root_path, pid) : EX_OK;
+    if (code != EX_OK)
+        look_free(&look);
+    else
+        *ret = look;
+    return code;
+}

@@ -1,0 +1,621 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "advice.h"
+#include "units.h"
+
+#define MIB (UINT64_C(1) << 20)
+#define GIB (UINT64_C(1) << 30)
+
+/* What a mount of shared memory looks like on every distribution with systemd, but for its size. */
+#define SHM_OPTIONS "rw,nosuid,nodev,mode=1777,size="
+
+/* Soft limit to ask for: far above what PyTorch needs, yet low enough that programs which walk through all
+ * possible descriptors do not stall, as they do with the 2^30 of some container engines. */
+enum { OPEN_FILES_WANTED = 65536 };
+
+/* Four times the kernel's default, the figure that other memory-hungry servers ask for: it costs nothing. */
+enum { MAX_MAP_COUNT_WANTED = 262144 };
+
+/* Room for a quarter of a million files takes about 256 MiB of kernel memory, and only when they are there.
+ */
+enum { SHM_INODES_WANTED = 262144 };
+
+#define SWAP_BYTES (8 * GIB)
+
+/* Where offers go. The first error sticks and stops the rest, so that a list of offers reads as a list. */
+typedef struct Offers {
+    const Machine *machine;
+    Arena *arena;
+    Fixes *fixes;
+    int error;
+} Offers;
+
+const char *fix_needs_name(FixNeeds needs)
+{
+    switch (needs) {
+    case NEEDS_NOTHING:
+        return "nothing";
+    case NEEDS_ROOT:
+        return "root";
+    case NEEDS_RESTART:
+        return "restart";
+    case NEEDS_ADMIN:
+        return "admin";
+    }
+    return "admin";
+}
+
+int fix_add(Arena *arena, Fixes *fixes, FixNeeds needs, const char *what, const char *command)
+{
+    Fix fix = {.needs = needs, .what = arena_copy(arena, what, strlen(what))};
+    if (command)
+        fix.command = arena_copy(arena, command, strlen(command));
+    if (!fix.what || (command && !fix.command))
+        return -ENOMEM;
+    Fix *slot = ARENA_PUSH(arena, fixes->items, fixes->n, fixes->capacity);
+    if (!slot)
+        return -ENOMEM;
+    *slot = fix;
+    return 0;
+}
+
+void fixes_rank(Fixes *fixes)
+{
+    for (size_t i = 1; i < fixes->n; i++) {
+        Fix fix = fixes->items[i];
+        size_t j = i;
+        for (; j > 0 && fixes->items[j - 1].needs > fix.needs; j--)
+            fixes->items[j] = fixes->items[j - 1];
+        fixes->items[j] = fix;
+    }
+}
+
+/* what may come straight from arena_printf: NULL is an error then. */
+static void offer(Offers *offers, FixNeeds needs, const char *what, const char *command)
+{
+    if (offers->error == 0)
+        offers->error = what ? fix_add(offers->arena, offers->fixes, needs, what, command) : -ENOMEM;
+}
+
+/* Where the command comes from arena_printf as well. */
+static void offer_made(Offers *offers, FixNeeds needs, const char *what, const char *made)
+{
+    offer(offers, needs, made ? what : NULL, made);
+}
+
+const char *shell_quote(Arena *arena, Text word)
+{
+    static const char harmless[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:@%+=,";
+    bool plain = word.size > 0;
+    size_t quotes = 0;
+    for (size_t i = 0; i < word.size; i++) {
+        plain = plain && word.data[i] && strchr(harmless, word.data[i]);
+        quotes += word.data[i] == '\'';
+    }
+    if (plain)
+        return arena_copy(arena, word.data, word.size);
+
+    char *quoted = arena_alloc(arena, word.size + 3 * quotes + 3);
+    if (!quoted)
+        return NULL;
+    char *end = quoted;
+    *end++ = '\'';
+    for (size_t i = 0; i < word.size; i++)
+        if (word.data[i] == '\'')
+            end = mempcpy(end, "'\\''", 4);
+        else
+            *end++ = word.data[i];
+    *end = '\'';
+    return quoted;
+}
+
+uint64_t memory_granted_bytes(const Machine *machine)
+{
+    return MIN(machine->memory.total_bytes, machine->cgroup.memory_limit_bytes); /* unknown is the largest */
+}
+
+/* A whole system, with users, sudo and an /etc that is read at boot. */
+static bool is_system(const Machine *machine)
+{
+    return machine->sandbox.kind == ENVIRONMENT_BARE || machine->sandbox.kind == ENVIRONMENT_LXC;
+}
+
+bool root_within_reach(const Machine *machine)
+{
+    const Sandbox *sandbox = &machine->sandbox;
+    return sandbox->root || (is_system(machine) && !sandbox->slurm && !sandbox->no_new_privs);
+}
+
+const char *sudo_prefix(const Machine *machine)
+{
+    return machine->sandbox.root ? "" : "sudo ";
+}
+
+/* Of changes to the kernel's own settings, which a container can neither make nor keep to itself. */
+static FixNeeds kernel_needs(const Machine *machine)
+{
+    bool own = machine->sandbox.kind == ENVIRONMENT_BARE && root_within_reach(machine);
+    return own ? NEEDS_ROOT : NEEDS_ADMIN;
+}
+
+/* Of changes to the files of this system, be it a machine or a system container. */
+static FixNeeds system_needs(const Machine *machine)
+{
+    return root_within_reach(machine) ? NEEDS_ROOT : NEEDS_ADMIN;
+}
+
+/* Somebody else who types it is not root at once. */
+static const char *sudo_of(const Machine *machine, FixNeeds needs)
+{
+    return needs == NEEDS_ROOT ? sudo_prefix(machine) : "sudo ";
+}
+
+int advise_guard(const Guard *guard, Arena *arena, Fixes *fixes)
+{
+    if (!guard->ready)
+        return 0;
+    return fix_add(arena, fixes, NEEDS_NOTHING,
+                   "Run the training under the guard: its batches then lie outside of /dev/shm, within a "
+                   "budget of the memory that there is.",
+                   "shmguard run -- python train.py");
+}
+
+int advise_smaller_batches(Arena *arena, Fixes *fixes)
+{
+    return fix_add(arena, fixes, NEEDS_NOTHING,
+                   "Keep fewer or smaller batches in flight: lower batch_size or num_workers, or give the "
+                   "DataLoader prefetch_factor=1.",
+                   NULL);
+}
+
+/* Half of the memory is where the kernel itself draws the line for a tmpfs without a size: beyond it the
+ * processes have no room for what they do with the data. */
+static uint64_t shm_most_bytes(const Machine *machine)
+{
+    uint64_t memory = memory_granted_bytes(machine);
+    if (memory == U64_UNKNOWN)
+        return U64_UNKNOWN;
+    uint64_t half = memory / 2;
+    uint64_t unit = half >= GIB ? GIB : 64 * MIB;
+    return MAX(half / unit * unit, 64 * MIB);
+}
+
+/* Kubernetes writes its sizes in another way than everybody else. */
+static char *quantity_text(uint64_t bytes, char buf[static SIZE_TEXT_MAX])
+{
+    uint64_t mibs = bytes / MIB + (bytes % MIB != 0);
+    if (mibs % 1024 == 0)
+        snprintf(buf, SIZE_TEXT_MAX, "%lluGi", (unsigned long long)(mibs / 1024));
+    else
+        snprintf(buf, SIZE_TEXT_MAX, "%lluMi", (unsigned long long)mibs);
+    return buf;
+}
+#define QUANTITY_TEXT(bytes) quantity_text((bytes), (char[SIZE_TEXT_MAX]){0})
+
+/* Who can mount or remount /dev/shm. False when nobody can from where we are: the container must be started
+ * anew. can_remount speaks of a mount that is there and writable; for the others the right to mount must do.
+ */
+static bool remount_needs(const Machine *machine, FixNeeds *ret_needs, const char **ret_sudo)
+{
+    const Sandbox *sandbox = &machine->sandbox;
+    bool odd = machine->shm.state != SHM_OK || machine->shm.read_only || !machine->shm.mounted;
+    bool at_once = sandbox->can_remount || (odd && sandbox->root && sandbox->sys_admin);
+    bool by_sudo = is_system(machine) && !sandbox->root && root_within_reach(machine);
+    if (!at_once && !by_sudo && sandbox->kind != ENVIRONMENT_BARE)
+        return false;
+    *ret_needs = at_once || by_sudo ? NEEDS_ROOT : NEEDS_ADMIN;
+    *ret_sudo = at_once ? "" : "sudo ";
+    return true;
+}
+
+static void offer_remount(Offers *offers, const char *size)
+{
+    const Machine *machine = offers->machine;
+    FixNeeds needs;
+    const char *sudo = NULL;
+    if (!remount_needs(machine, &needs, &sudo))
+        return;
+
+    if (machine->shm.state == SHM_ABSENT || !machine->shm.mounted)
+        offer_made(offers, needs, "Mount a tmpfs there; the next boot undoes it.",
+                   arena_printf(offers->arena,
+                                "%smkdir -p /dev/shm && %smount -t tmpfs -o " SHM_OPTIONS "%s tmpfs /dev/shm",
+                                sudo, sudo, size));
+    else
+        offer_made(offers, needs,
+                   is_system(machine) ? "Make /dev/shm larger at once, running jobs included; the next boot "
+                                        "undoes it."
+                                      : "Make /dev/shm larger at once, for as long as this container runs.",
+                   arena_printf(offers->arena, "%smount -o remount,size=%s /dev/shm", sudo, size));
+
+    if (is_system(machine))
+        offer_made(
+            offers, needs,
+            "Keep that size for good: add this line to /etc/fstab, in place of the one for /dev/shm if "
+            "there is one.",
+            arena_printf(offers->arena,
+                         "echo 'tmpfs /dev/shm tmpfs " SHM_OPTIONS "%s 0 0' | %stee -a /etc/fstab", size,
+                         sudo));
+}
+
+static void offer_kubernetes_shm(Offers *offers, uint64_t bytes)
+{
+    offer_made(offers, NEEDS_RESTART,
+               "Mount an emptyDir in memory at /dev/shm of the pod; what lies in it counts against the "
+               "container's memory limit.",
+               arena_printf(offers->arena,
+                            "spec:\n"
+                            "  containers:\n"
+                            "  - name: train # your container\n"
+                            "    volumeMounts:\n"
+                            "    - name: shm\n"
+                            "      mountPath: /dev/shm\n"
+                            "  volumes:\n"
+                            "  - name: shm\n"
+                            "    emptyDir:\n"
+                            "      medium: Memory\n"
+                            "      sizeLimit: %s",
+                            QUANTITY_TEXT(bytes)));
+}
+
+static void offer_engine_shm(Offers *offers, const char *engine, const char *size)
+{
+    offer_made(offers, NEEDS_RESTART,
+               "Start the container anew with a larger /dev/shm, by adding the option to your usual command.",
+               arena_printf(offers->arena, "%s run --shm-size=%s IMAGE COMMAND", engine, size));
+    offer_made(offers, NEEDS_RESTART, "The same in a compose file.",
+               arena_printf(offers->arena, "services:\n  train: # your service\n    shm_size: %s", size));
+}
+
+int advise_shm_mount(const Machine *machine, uint64_t bytes, Arena *arena, Fixes *fixes)
+{
+    Offers offers = {machine, arena, fixes, 0};
+    const ShmMount *shm = &machine->shm;
+    uint64_t target = MIN(bytes, shm_most_bytes(machine));
+    bool large = shm->state == SHM_OK && (shm->size_bytes == 0 || target <= shm->size_bytes);
+    if (target < bytes)
+        offer(&offers, NEEDS_NOTHING,
+              arena_printf(
+                  arena,
+                  "Lower what is in flight in any case: %s of shared memory would be more than half of "
+                  "the memory here, so no more than %s is proposed.",
+                  SIZE_TEXT(bytes), SIZE_TEXT(target)),
+              NULL);
+    if (large)
+        return offers.error;
+
+    char size[SIZE_TEXT_MAX];
+    size_format_flag(target, size);
+    offer_remount(&offers, size);
+
+    switch (machine->sandbox.kind) {
+    case ENVIRONMENT_DOCKER:
+        offer_engine_shm(&offers, "docker", size);
+        break;
+    case ENVIRONMENT_PODMAN:
+        offer_engine_shm(&offers, "podman", size);
+        break;
+    case ENVIRONMENT_KUBERNETES:
+        offer_kubernetes_shm(&offers, target);
+        break;
+    case ENVIRONMENT_LXC:
+        offer_made(&offers, NEEDS_ADMIN,
+                   "Have this line put into the container's configuration on the host, and the container "
+                   "started anew.",
+                   arena_printf(arena,
+                                "lxc.mount.entry = tmpfs dev/shm tmpfs " SHM_OPTIONS "%s,create=dir 0 0",
+                                size));
+        break;
+    case ENVIRONMENT_UNKNOWN:
+        offer_made(&offers, NEEDS_RESTART,
+                   "Start the container anew with a larger /dev/shm; other engines have a like option.",
+                   arena_printf(arena, "docker run --shm-size=%s IMAGE COMMAND", size));
+        break;
+    case ENVIRONMENT_BARE:
+        /* A node's /dev/shm is everybody's; only worth a word where somebody uses it. */
+        if (machine->sandbox.slurm && shm->used_bytes >= shm->size_bytes / 10)
+            offer(&offers, NEEDS_RESTART,
+                  "Ask Slurm for a whole node, so that no other job fills its /dev/shm.",
+                  "sbatch --exclusive job.sh");
+        break;
+    }
+    return offers.error;
+}
+
+int advise_shm_size(const Machine *machine, const Guard *guard, uint64_t bytes, Arena *arena, Fixes *fixes)
+{
+    int r = advise_guard(guard, arena, fixes);
+    if (r < 0)
+        return r;
+    r = advise_smaller_batches(arena, fixes);
+    if (r < 0)
+        return r;
+    return advise_shm_mount(machine, bytes, arena, fixes);
+}
+
+int advise_shm_writable(const Machine *machine, Arena *arena, Fixes *fixes)
+{
+    Offers offers = {machine, arena, fixes, 0};
+    FixNeeds needs = system_needs(machine);
+    const char *sudo = NULL;
+    if (!machine->shm.read_only)
+        offer_made(&offers, needs, "Let everybody create files there, as on any Linux.",
+                   arena_printf(arena, "%schmod 1777 /dev/shm", sudo_of(machine, needs)));
+    else if (remount_needs(machine, &needs, &sudo))
+        offer_made(&offers, needs, "Make it writable.",
+                   arena_printf(arena, "%smount -o remount,rw /dev/shm", sudo));
+    else
+        offer(&offers, NEEDS_RESTART, "Start the container anew with a /dev/shm that is not read-only.",
+              NULL);
+    return offers.error;
+}
+
+int advise_shm_inodes(const Machine *machine, Arena *arena, Fixes *fixes)
+{
+    Offers offers = {machine, arena, fixes, 0};
+    offer(
+        &offers, NEEDS_NOTHING,
+        "Send fewer, larger tensors: each one takes an inode, so let collate_fn stack what belongs together.",
+        NULL);
+    FixNeeds needs;
+    const char *sudo = NULL;
+    if (remount_needs(machine, &needs, &sudo)) {
+        uint64_t inodes =
+            machine->shm.inodes > UINT64_MAX / 2 ? machine->shm.inodes : 2 * machine->shm.inodes;
+        offer_made(&offers, needs, "Allow more files in /dev/shm at once.",
+                   arena_printf(arena, "%smount -o remount,nr_inodes=%llu /dev/shm", sudo,
+                                (unsigned long long)MAX(inodes, (uint64_t)SHM_INODES_WANTED)));
+    } else
+        offer(&offers, NEEDS_RESTART,
+              "Start the container anew with a /dev/shm that allows more files; their number follows the "
+              "machine's memory unless nr_inodes is given.",
+              NULL);
+    return offers.error;
+}
+
+/* The name of the systemd unit whose limit it is. False when the group is none of the system manager's: those
+ * of a user's own manager and of container engines are set elsewhere. */
+static bool cgroup_unit(const Cgroup *cgroup, Text *ret_unit)
+{
+    Text path = text_of(cgroup->limited_by);
+    Text unit = {0};
+    if (text_contains(path, "/user@"))
+        return false;
+    for (Text part; text_until(&path, '/', &part);)
+        unit = part;
+    *ret_unit = unit;
+    return text_ends(unit, ".slice") || text_ends(unit, ".service") || text_ends(unit, ".scope");
+}
+
+static void offer_cgroup_memory(Offers *offers, uint64_t bytes)
+{
+    const Machine *machine = offers->machine;
+    Arena *arena = offers->arena;
+    char size[SIZE_TEXT_MAX];
+    size_format_flag(bytes, size);
+    Text unit;
+
+    if (machine->sandbox.slurm)
+        offer_made(offers, NEEDS_RESTART,
+                   "Ask Slurm for more memory; what the job keeps in /dev/shm counts against it.",
+                   arena_printf(arena, "sbatch --mem=%lluM job.sh", (unsigned long long)(bytes / MIB)));
+    switch (machine->sandbox.kind) {
+    case ENVIRONMENT_DOCKER:
+        offer_made(offers, NEEDS_RESTART, "Start the container anew with a higher memory limit.",
+                   arena_printf(arena, "docker run --memory=%s IMAGE COMMAND", size));
+        offer_made(offers, NEEDS_ADMIN,
+                   "Have the limit of the running container raised from the host, without a restart.",
+                   arena_printf(arena, "docker update --memory=%s --memory-swap=%s CONTAINER", size, size));
+        break;
+    case ENVIRONMENT_PODMAN:
+        offer_made(offers, NEEDS_RESTART, "Start the container anew with a higher memory limit.",
+                   arena_printf(arena, "podman run --memory=%s IMAGE COMMAND", size));
+        break;
+    case ENVIRONMENT_KUBERNETES:
+        offer_made(offers, NEEDS_RESTART, "Give the container of the pod a higher memory limit.",
+                   arena_printf(arena,
+                                "spec:\n"
+                                "  containers:\n"
+                                "  - name: train # your container\n"
+                                "    resources:\n"
+                                "      limits:\n"
+                                "        memory: %s",
+                                QUANTITY_TEXT(bytes)));
+        break;
+    case ENVIRONMENT_LXC:
+        offer_made(offers, NEEDS_ADMIN, "Have the container's memory limit raised on the host.",
+                   arena_printf(arena, "lxc config set CONTAINER limits.memory=%lluMiB",
+                                (unsigned long long)(bytes / MIB)));
+        break;
+    case ENVIRONMENT_BARE:
+        if (machine->sandbox.slurm || !cgroup_unit(&machine->cgroup, &unit))
+            break;
+        const char *quoted = shell_quote(arena, unit);
+        FixNeeds needs = system_needs(machine);
+        offer_made(offers, needs,
+                   "Raise the limit of the systemd unit that the job runs in, until the next boot.",
+                   quoted ? arena_printf(arena, "%ssystemctl set-property --runtime %s MemoryMax=%lluM",
+                                         sudo_of(machine, needs), quoted, (unsigned long long)(bytes / MIB))
+                          : NULL);
+        break;
+    case ENVIRONMENT_UNKNOWN:
+        offer(offers, NEEDS_RESTART, "Start the container anew with a higher memory limit.", NULL);
+        break;
+    }
+}
+
+int advise_less_memory(const Machine *machine, Arena *arena, Fixes *fixes)
+{
+    Offers offers = {machine, arena, fixes, 0};
+    offer(&offers, NEEDS_NOTHING,
+          "Lower num_workers first, for each worker has memory of its own; then batch_size and "
+          "prefetch_factor.",
+          NULL);
+
+    uint64_t total = machine->memory.total_bytes;
+    uint64_t limit = machine->cgroup.memory_limit_bytes;
+    if (limit < total) {
+        uint64_t wanted = limit > UINT64_MAX / 2 ? limit : 2 * limit;
+        uint64_t most = total - total / 10; /* the rest of the machine must live too */
+        wanted = MIN(wanted, most) / MIB * MIB;
+        if (wanted > limit)
+            offer_cgroup_memory(&offers, wanted);
+    } else if (machine->sandbox.slurm)
+        offer(&offers, NEEDS_RESTART, "Ask Slurm for a whole node, so that no other job takes of its memory.",
+              "sbatch --exclusive --mem=0 job.sh");
+    return offers.error;
+}
+
+int advise_swap(const Machine *machine, Arena *arena, Fixes *fixes)
+{
+    FixNeeds needs = kernel_needs(machine);
+    const char *sudo = sudo_of(machine, needs);
+    Offers offers = {machine, arena, fixes, 0};
+    offer_made(
+        &offers, needs,
+        "Add swap, so that pages which nobody uses have somewhere to go (not on btrfs; until the next "
+        "boot).",
+        arena_printf(arena,
+                     "%sfallocate -l %lluM /swapfile && %schmod 600 /swapfile && %smkswap /swapfile && "
+                     "%sswapon /swapfile",
+                     sudo, (unsigned long long)(SWAP_BYTES / MIB), sudo, sudo, sudo));
+    return offers.error;
+}
+
+int advise_cpus(const Machine *machine, uint32_t cpus, Arena *arena, Fixes *fixes)
+{
+    Offers offers = {machine, arena, fixes, 0};
+    if (machine->sandbox.slurm)
+        offer_made(&offers, NEEDS_RESTART, "Ask Slurm for more CPUs.",
+                   arena_printf(arena, "sbatch --cpus-per-task=%u job.sh", cpus));
+    /* Without a quota, or with one as large as the machine, there are no more. */
+    if (machine->cpus_seen > 0)
+        cpus = MIN(cpus, machine->cpus_seen);
+    if (machine->cgroup.cpu_quota <= 0 || (double)cpus <= machine->cgroup.cpu_quota)
+        return offers.error;
+    switch (machine->sandbox.kind) {
+    case ENVIRONMENT_DOCKER:
+        offer_made(&offers, NEEDS_RESTART, "Start the container anew with more CPUs.",
+                   arena_printf(arena, "docker run --cpus=%u IMAGE COMMAND", cpus));
+        break;
+    case ENVIRONMENT_PODMAN:
+        offer_made(&offers, NEEDS_RESTART, "Start the container anew with more CPUs.",
+                   arena_printf(arena, "podman run --cpus=%u IMAGE COMMAND", cpus));
+        break;
+    case ENVIRONMENT_KUBERNETES:
+        offer_made(&offers, NEEDS_RESTART, "Give the container of the pod more CPUs.",
+                   arena_printf(arena,
+                                "spec:\n"
+                                "  containers:\n"
+                                "  - name: train # your container\n"
+                                "    resources:\n"
+                                "      limits:\n"
+                                "        cpu: %u",
+                                cpus));
+        break;
+    case ENVIRONMENT_LXC:
+    case ENVIRONMENT_BARE:
+    case ENVIRONMENT_UNKNOWN:
+        break;
+    }
+    return offers.error;
+}
+
+uint64_t open_files_target(uint64_t soft, uint64_t hard)
+{
+    uint64_t wanted = soft > UINT64_MAX / 4 ? soft : MAX(4 * soft, (uint64_t)OPEN_FILES_WANTED);
+    return MIN(wanted, hard); /* unlimited and unknown are larger than any figure */
+}
+
+int advise_open_files(const Machine *machine, Arena *arena, Fixes *fixes)
+{
+    Offers offers = {machine, arena, fixes, 0};
+    const RLimits *limits = &machine->limits;
+    uint64_t target = open_files_target(limits->open_files_soft, limits->open_files_hard);
+    unsigned long long wanted = open_files_target(limits->open_files_soft, U64_UNKNOWN);
+    FixNeeds needs = system_needs(machine);
+
+    if (limits->open_files_hard != U64_UNKNOWN && target > limits->open_files_soft)
+        offer_made(&offers, NEEDS_NOTHING,
+                   "Raise the limit in the shell or script that starts the training, before it starts.",
+                   arena_printf(arena, "ulimit -n %llu", (unsigned long long)target));
+    offer(&offers, NEEDS_NOTHING,
+          "Share tensors by name, which takes no descriptor for each (a killed training then leaves files "
+          "behind): put this at the top of the script.",
+          "import torch.multiprocessing; torch.multiprocessing.set_sharing_strategy('file_system')");
+    if (target >= wanted)
+        return offers.error;
+
+    switch (machine->sandbox.kind) {
+    case ENVIRONMENT_BARE:
+    case ENVIRONMENT_LXC:
+        offer_made(&offers, needs, "Raise the hard limit for all users from their next login on.",
+                   arena_printf(arena,
+                                "printf '* - nofile %llu\\nroot - nofile %llu\\n' | "
+                                "%stee /etc/security/limits.d/90-nofile.conf",
+                                wanted, wanted, sudo_of(machine, needs)));
+        break;
+    case ENVIRONMENT_DOCKER:
+        offer_made(&offers, NEEDS_RESTART, "Start the container anew with a higher limit.",
+                   arena_printf(arena, "docker run --ulimit nofile=%llu:%llu IMAGE COMMAND", wanted, wanted));
+        break;
+    case ENVIRONMENT_PODMAN:
+        offer_made(&offers, NEEDS_RESTART, "Start the container anew with a higher limit.",
+                   arena_printf(arena, "podman run --ulimit nofile=%llu:%llu IMAGE COMMAND", wanted, wanted));
+        break;
+    case ENVIRONMENT_KUBERNETES:
+        offer(&offers, NEEDS_ADMIN,
+              "Have LimitNOFILE of the node's container runtime raised: a pod cannot ask for it.", NULL);
+        break;
+    case ENVIRONMENT_UNKNOWN:
+        offer(&offers, NEEDS_RESTART, "Start the container anew with a higher limit of open files.", NULL);
+        break;
+    }
+    return offers.error;
+}
+
+int advise_max_map_count(const Machine *machine, Arena *arena, Fixes *fixes)
+{
+    Offers offers = {machine, arena, fixes, 0};
+    uint64_t now = machine->max_map_count;
+    /* The kernel keeps it in an int. */
+    unsigned long long wanted = MAX(MIN(now, (uint64_t)INT32_MAX / 4) * 4, (uint64_t)MAX_MAP_COUNT_WANTED);
+    if (now == U64_UNKNOWN)
+        wanted = MAX_MAP_COUNT_WANTED;
+    FixNeeds needs = kernel_needs(machine);
+    const char *sudo = sudo_of(machine, needs);
+    bool host = machine->sandbox.kind != ENVIRONMENT_BARE;
+
+    offer(&offers, NEEDS_NOTHING,
+          "Send fewer, larger tensors, and do not keep batches longer than needed: each tensor in shared "
+          "memory is a mapping.",
+          NULL);
+    offer_made(&offers, needs,
+               host ? "Have more mappings allowed on the host: a container cannot set it."
+                    : "Allow more mappings at once.",
+               arena_printf(arena, "%ssysctl -w vm.max_map_count=%llu", sudo, wanted));
+    offer_made(&offers, needs, "Keep that after the next boot.",
+               arena_printf(arena,
+                            "echo 'vm.max_map_count = %llu' | %stee /etc/sysctl.d/90-max-map-count.conf",
+                            wanted, sudo));
+    return offers.error;
+}
+
+int advise_remove_ipc(const Machine *machine, Arena *arena, Fixes *fixes)
+{
+    Offers offers = {machine, arena, fixes, 0};
+    FixNeeds needs = system_needs(machine);
+    const char *sudo = sudo_of(machine, needs);
+    /* logind tidies up after users only when it forgets them, and it never forgets those who linger. */
+    if (!machine->sandbox.root)
+        offer(&offers, NEEDS_NOTHING, "Tell logind that you stay when you log out.",
+              "loginctl enable-linger");
+    offer_made(&offers, needs, "Switch it off for all users.",
+               arena_printf(arena,
+                            "%smkdir -p /etc/systemd/logind.conf.d && printf '[Login]\\nRemoveIPC=no\\n' | "
+                            "%stee /etc/systemd/logind.conf.d/90-keep-ipc.conf && "
+                            "%ssystemctl kill -s HUP systemd-logind",
+                            sudo, sudo, sudo));
+    return offers.error;
+}

@@ -1,0 +1,306 @@
+#include <string.h>
+
+#include "look.h"
+#include "units.h"
+
+/* The free share. The last tenth of the memory is a few batches on most machines; in the last twentieth the
+ * OOM killer is the next to act. */
+#define MEMORY_WARNING  0.10
+#define MEMORY_CRITICAL 0.05
+
+/* Per cent of the time in which some, or all, tasks waited for memory. A tenth of the time lost is felt;
+ * systemd-oomd begins to kill when all wait for 60 % of it. */
+#define PRESSURE_SOME_WARNING  10.0
+#define PRESSURE_FULL_WARNING  5.0
+#define PRESSURE_FULL_CRITICAL 40.0
+
+/* Swap is the last reserve, and only matters where memory is short: below this free share. */
+#define SWAP_LOW     0.10
+#define SWAP_MATTERS 0.20
+
+#define OOM_RECENT_SECONDS (24 * 3600.0)
+
+/* A checkpoint with the optimiser's state is a few times the model: gigabytes, and one that cannot be written
+ * ends the training. Large disks are filled to the last per cents on purpose: a rest of 50 GiB is not low. */
+#define DISK_CRITICAL_BYTES (1 * GIB)
+#define DISK_WARNING_BYTES  (5 * GIB)
+#define DISK_WARNING_SHARE  0.05
+#define DISK_PLENTY_BYTES   (50 * GIB)
+#define DISK_INODES_SHARE   0.01
+
+/* File systems that have no free space by nature. */
+#define SQUASHFS_MAGIC 0x73717368U
+#define ISOFS_MAGIC    0x9660U
+#define EROFS_MAGIC    0xE0F5E1E2U
+
+void check_memory_low(Look *look)
+{
+    const MemInfo *memory = &look->machine->memory;
+    if (memory->total_bytes == U64_UNKNOWN || memory->total_bytes == 0 ||
+        memory->available_bytes == U64_UNKNOWN) {
+        look_skipped(look, "the machine's free memory is not known");
+        return;
+    }
+    Severity severity;
+    double left = share_of(memory->available_bytes, memory->total_bytes);
+    if (!free_severity(left, MEMORY_WARNING, MEMORY_CRITICAL, &severity))
+        return;
+    look_fix(look, NEEDS_NOTHING, "See which processes take it.", "ps -eo pid,rss,args --sort=-rss | head");
+    look_advice(look, advise_less_memory(look->machine, look->arena, &look->fixes));
+    look_found(
+        look, severity, "The machine is nearly out of memory",
+        arena_printf(look->arena,
+                     "Measured: %s of %s are available (%.1f %%); shared memory takes %s, and %s of swap "
+                     "are free.",
+                     SIZE_TEXT(memory->available_bytes), SIZE_TEXT(memory->total_bytes), left * 100,
+                     SIZE_TEXT(memory->shmem_bytes), SIZE_TEXT(memory->swap_free_bytes)));
+}
+
+void check_cgroup_near_limit(Look *look)
+{
+    const Cgroup *cgroup = &look->machine->cgroup;
+    if (cgroup->version == 0) {
+        look_skipped(look, "no memory control group can be seen");
+        return;
+    }
+    if (cgroup->memory_limit_bytes == U64_UNKNOWN)
+        return;
+    if (cgroup->memory_used_bytes == U64_UNKNOWN) {
+        look_skipped(look, "what the control group uses is not known");
+        return;
+    }
+    uint64_t used = cgroup->memory_used_bytes;
+    if (cgroup->memory_reclaimable_bytes != U64_UNKNOWN)
+        used -= MIN(cgroup->memory_reclaimable_bytes, used);
+    uint64_t limit = cgroup->memory_limit_bytes;
+    Severity severity;
+    if (!free_severity(share_of(limit - MIN(used, limit), limit), MEMORY_WARNING, MEMORY_CRITICAL, &severity))
+        return;
+    const char *path = look_escape(look, text_of(cgroup->limited_by));
+    look_advice(look, advise_less_memory(look->machine, look->arena, &look->fixes));
+    look_found(
+        look, severity, "The control group is near its memory limit",
+        path ? arena_printf(look->arena,
+                            "Measured: %s of %s are used, not counting file pages that the kernel can drop; "
+                            "%s of it is shared memory. The limit is that of %s.",
+                            SIZE_TEXT(used), SIZE_TEXT(limit), SIZE_TEXT(cgroup->memory_shmem_bytes),
+                            *path ? path : "a group whose name is unknown")
+             : NULL);
+}
+
+void check_memory_pressure(Look *look)
+{
+    const Pressure *pressure = &look->machine->pressure;
+    if (!look->machine->has_pressure) {
+        look_skipped(look, "the kernel does not say how long tasks wait for memory (PSI)");
+        return;
+    }
+    if (pressure->some_avg60 < PRESSURE_SOME_WARNING && pressure->full_avg60 < PRESSURE_FULL_WARNING)
+        return;
+    /* Both, so that one bad moment does not make a verdict. */
+    bool critical =
+        pressure->full_avg60 >= PRESSURE_FULL_CRITICAL && pressure->full_avg10 >= PRESSURE_FULL_CRITICAL;
+    look_advice(look, advise_less_memory(look->machine, look->arena, &look->fixes));
+    look_found(
+        look, critical ? SEVERITY_CRITICAL : SEVERITY_WARNING, "Processes wait for memory",
+        arena_printf(look->arena,
+                     "Measured: in the last minute some process waited for memory %.0f %% of the time, and "
+                     "all of them %.0f %%.",
+                     pressure->some_avg60, pressure->full_avg60));
+}
+
+void check_swap_low(Look *look)
+{
+    const MemInfo *memory = &look->machine->memory;
+    if (memory->swap_total_bytes == U64_UNKNOWN || memory->swap_free_bytes == U64_UNKNOWN ||
+        memory->available_bytes == U64_UNKNOWN || memory->total_bytes == U64_UNKNOWN) {
+        look_skipped(look, "how much swap is free is not known");
+        return;
+    }
+    bool none = memory->swap_total_bytes == 0;
+    bool matters = share_of(memory->available_bytes, memory->total_bytes) < SWAP_MATTERS;
+    if (none ? !matters : share_of(memory->swap_free_bytes, memory->swap_total_bytes) >= SWAP_LOW)
+        return;
+    if (none)
+        look_advice(look, advise_swap(look->machine, look->arena, &look->fixes));
+    else
+        look_advice(look, advise_less_memory(look->machine, look->arena, &look->fixes));
+    look_found(look, matters && !none ? SEVERITY_WARNING : SEVERITY_INFO,
+               none ? "There is no swap, and memory is getting short" : "Swap is nearly full",
+               arena_printf(look->arena, "Measured: %s of %s swap and %s of %s memory are free.",
+                            SIZE_TEXT(memory->swap_free_bytes), SIZE_TEXT(memory->swap_total_bytes),
+                            SIZE_TEXT(memory->available_bytes), SIZE_TEXT(memory->total_bytes)));
+}
+
+/* Python, and the names that PyTorch gives its own processes and threads. */
+static bool is_training_name(const char *comm)
+{
+    Text name = text_of(comm);
+    return text_starts(name, "python") || text_starts(name, "pt_") || text_starts(name, "torch");
+}
+
+/* Seconds since the kill; negative when the log does not tell. */
+static double kill_age(const Machine *machine, const OomKill *kill)
+{
+    return kill->boottime < 0 ? -1 : MAX(machine->boottime - kill->boottime, 0.0);
+}
+
+static bool is_recent_training(const Machine *machine, const OomKill *kill)
+{
+    double age = kill_age(machine, kill);
+    return age >= 0 && age <= OOM_RECENT_SECONDS && is_training_name(kill->comm);
+}
+
+/* The kill to tell about: the newest of a training within the day, else the newest. */
+static const OomKill *kill_to_tell(const Machine *machine)
+{
+    const OomKills *kills = &machine->kills;
+    for (size_t i = kills->n; i > 0; i--)
+        if (is_recent_training(machine, &kills->items[i - 1]))
+            return &kills->items[i - 1];
+    return &kills->items[kills->n - 1];
+}
+
+static const char *kill_scope(Look *look, const OomKill *kill)
+{
+    const char *group = look_escape(look, text_of(kill->cgroup));
+    switch (kill->scope) {
+    case OOM_SCOPE_CGROUP:
+        return !group   ? NULL
+               : *group ? arena_printf(look->arena, "the control group %s was at its limit", group)
+                        : "a control group was at its limit (which one is unknown)";
+    case OOM_SCOPE_MACHINE:
+        return "the machine was out of memory";
+    case OOM_SCOPE_UNKNOWN:
+        break;
+    }
+    return "whether its control group or the machine was out of memory is unknown";
+}
+
+static uint64_t known(uint64_t bytes)
+{
+    return bytes == U64_UNKNOWN ? 0 : bytes;
+}
+
+static void tell_kill(Look *look)
+{
+    const Machine *machine = look->machine;
+    const OomKill *kill = kill_to_tell(machine);
+    const char *comm = look_escape(look, text_of(kill->comm));
+    const char *scope = kill_scope(look, kill);
+    double age = kill_age(machine, kill);
+    const char *when =
+        age < 0 ? "at an unknown time" : arena_printf(look->arena, "%s ago", DURATION_TEXT(age));
+    const char *more = machine->kills.n == 1
+                           ? ""
+                           : arena_printf(look->arena, " The log has %zu kills in all.", machine->kills.n);
+    if (!comm || !scope || !when || !more) {
+        look_advice(look, -ENOMEM);
+        return;
+    }
+    uint64_t shared = known(kill->shmem_bytes);
+    uint64_t all = bytes_add(bytes_add(known(kill->anon_bytes), known(kill->file_bytes)), shared);
+    look_advice(look, advise_less_memory(machine, look->arena, &look->fixes));
+    look_found(
+        look, is_recent_training(machine, kill) ? SEVERITY_WARNING : SEVERITY_INFO,
+        arena_printf(look->arena, "The kernel killed %s (pid %d) %s to free memory", comm, kill->pid, when),
+        arena_printf(look->arena, "Kernel log: %s; the process had %s, of which %s shared memory.%s", scope,
+                     SIZE_TEXT(all), SIZE_TEXT(shared), more));
+}
+
+static bool some(uint64_t count)
+{
+    return count != U64_UNKNOWN && count > 0;
+}
+
+/* Counters outlive the log and are readable where it is not, but name nobody. */
+static void tell_kill_counts(Look *look)
+{
+    const Machine *machine = look->machine;
+    bool group = some(machine->cgroup.oom_kills);
+    const char *log = machine->kills_error == 0
+                          ? "the kernel log does not have it any more"
+                          : arena_printf(look->arena, "the kernel log may not be read (%s)",
+                                         strerror(abs(machine->kills_error)));
+    if (!log) {
+        look_advice(look, -ENOMEM);
+        return;
+    }
+    if (machine->kills_error != 0) {
+        bool root = root_within_reach(machine) && machine->sandbox.kind == ENVIRONMENT_BARE;
+        look_fix(look, root ? NEEDS_ROOT : NEEDS_ADMIN,
+                 root ? "See in the kernel log which process it was."
+                      : "Have somebody look into the host's kernel log which process it was.",
+                 arena_printf(look->arena, "%sdmesg -T | grep -iE 'out of memory|oom-kill'",
+                              root ? sudo_prefix(machine) : "sudo "));
+    }
+    look_advice(look, advise_less_memory(machine, look->arena, &look->fixes));
+    uint64_t count = group ? machine->cgroup.oom_kills : machine->oom_kills;
+    look_found(look, group ? SEVERITY_WARNING : SEVERITY_INFO,
+               group ? "The kernel has killed processes of this control group to free memory"
+                     : "The kernel has killed processes of this machine to free memory",
+               arena_printf(look->arena, "Measured: %llu %s since %s. Unknown: which and when, for %s.",
+                            (unsigned long long)count, count == 1 ? "process" : "processes",
+                            group ? "the group was made" : "the machine started", log));
+}
+
+void check_oom_recent(Look *look)
+{
+    const Machine *machine = look->machine;
+    if (machine->kills.n > 0)
+        tell_kill(look);
+    else if (some(machine->cgroup.oom_kills) || some(machine->oom_kills))
+        tell_kill_counts(look);
+    else if (machine->kills_error != 0 && machine->oom_kills == U64_UNKNOWN)
+        look_skipped(look,
+                     arena_printf(look->arena, "the kernel log may not be read (%s), and nothing counts",
+                                  strerror(abs(machine->kills_error))));
+}
+
+void check_disk_low(Look *look)
+{
+    const Machine *machine = look->machine;
+    const FsStat *disk = &machine->disk;
+    if (!machine->has_disk || disk->available_bytes == U64_UNKNOWN || disk->size_bytes == U64_UNKNOWN) {
+        look_skipped(look, "the file system of the working directory could not be read");
+        return;
+    }
+    if (disk->size_bytes == 0 || disk->type == SQUASHFS_MAGIC || disk->type == ISOFS_MAGIC ||
+        disk->type == EROFS_MAGIC) {
+        look_skipped(look, "the working directory is on a file system that takes no files");
+        return;
+    }
+    uint64_t room = disk->available_bytes;
+    bool narrow = room < DISK_WARNING_BYTES ||
+                  (room < DISK_PLENTY_BYTES && share_of(room, disk->size_bytes) < DISK_WARNING_SHARE);
+    bool no_inodes = disk->inodes > 0 && share_of(disk->inodes_free, disk->inodes) < DISK_INODES_SHARE;
+    if (!narrow && !no_inodes)
+        return;
+
+    Text path = text_of(machine->disk_path ? machine->disk_path : ".");
+    const char *shown = look_escape(look, path);
+    const char *quoted = shell_quote(look->arena, path);
+    if (!shown || !quoted) {
+        look_advice(look, -ENOMEM);
+        return;
+    }
+    look_fix(look, NEEDS_NOTHING, "Write checkpoints somewhere else, or keep fewer of them.", NULL);
+    if (text_equal(path, shown)) /* nobody pastes a path with control characters */
+        look_fix(look, NEEDS_NOTHING, "See what takes the room.",
+                 arena_printf(look->arena, "du -xh --max-depth=1 %s | sort -h | tail", quoted));
+    /* Without a job nothing is about to be written. */
+    bool critical = room < DISK_CRITICAL_BYTES && look->n_jobs > 0;
+    const char *inodes = disk->inodes == 0 ? ""
+                                           : arena_printf(look->arena, " and %llu of %llu inodes",
+                                                          (unsigned long long)disk->inodes_free,
+                                                          (unsigned long long)disk->inodes);
+    look_found(look, critical ? SEVERITY_CRITICAL : SEVERITY_WARNING,
+               narrow ? "There is little disk space where checkpoints go"
+                      : "There is little room for more files where checkpoints go",
+               inodes
+                   ? arena_printf(look->arena,
+                                  "Measured: %s of %s%s are available at %s, the working directory. Assumed: "
+                                  "checkpoints go there.",
+                                  SIZE_TEXT(room), SIZE_TEXT(disk->size_bytes), inodes, shown)
+                   : NULL);
+}

@@ -1,0 +1,140 @@
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "shmfs.h"
+
+enum { SHM_DEPTH_MAX = 4 };
+
+/*
+ * Where the files really are. Old systems have /dev/shm as a link to /run/shm: the mount table knows only the
+ * target, and in a captured tree the link must not lead out of the tree. Returns buf.
+ */
+static const char *shm_path(const Root *root, char buf[static PATH_MAX])
+{
+    char target[PATH_MAX - sizeof "dev/"];
+    ssize_t n = root_link(root, SHM_PATH, target, sizeof target);
+    if (n <= 0)
+        snprintf(buf, PATH_MAX, SHM_PATH);
+    else if (target[0] == '/')
+        snprintf(buf, PATH_MAX, "%s", target + strspn(target, "/"));
+    else if (strncmp(target, "../", 3) == 0)
+        snprintf(buf, PATH_MAX, "%s", target + 3);
+    else
+        snprintf(buf, PATH_MAX, "dev/%s", target);
+    return buf;
+}
+#define SHM_REAL_PATH(root) shm_path((root), (char[PATH_MAX]){0})
+
+/* May this user make files in the directory? A captured tree knows no groups: what only a group may, is not
+ * ours. */
+static bool user_may_create(const Root *root, const char *path, const FileStat *stat)
+{
+    if (root->live)
+        return faccessat(root->fd, path, W_OK | X_OK, AT_EACCESS) == 0 || (errno != EACCES && errno != EPERM);
+    uint32_t uid = root_uid(root);
+    unsigned need = uid == stat->uid ? S_IWUSR | S_IXUSR : S_IWOTH | S_IXOTH;
+    return uid == 0 || (stat->mode & need) == need;
+}
+
+void shmfs_read(const Root *root, const Mounts *mounts, ShmMount *ret)
+{
+    *ret = (ShmMount){.state = SHM_UNKNOWN};
+    const char *path = SHM_REAL_PATH(root);
+    FileStat stat;
+    FsStat fs;
+    bool has_stat = root_stat(root, path, &stat) >= 0;
+    int r = has_stat && !S_ISDIR(stat.mode) ? -ENOTDIR : root_statfs(root, path, &fs);
+    if (r < 0) {
+        /* In a captured tree the directory may be there and nothing be known of it. */
+        if (r == -ENOTDIR || (r == -ENOENT && (root->live || !root_exists(root, path))))
+            ret->state = SHM_ABSENT;
+        return;
+    }
+
+    ret->state = fs.type == TMPFS_MAGIC ? SHM_OK : SHM_NOT_TMPFS;
+    ret->size_bytes = fs.size_bytes;
+    ret->used_bytes = fs.size_bytes - MIN(fs.free_bytes, fs.size_bytes);
+    ret->available_bytes = fs.available_bytes;
+    if (fs.size_bytes == 0) { /* a tmpfs without a limit does not say what it holds */
+        ret->used_bytes = U64_UNKNOWN;
+        ret->available_bytes = U64_UNKNOWN;
+    }
+    ret->inodes = fs.inodes;
+    ret->inodes_free = fs.inodes_free;
+    if (has_stat) {
+        ret->device = stat.device;
+        ret->no_access = !user_may_create(root, path, &stat);
+    }
+
+    char mount_point[PATH_MAX + 1];
+    snprintf(mount_point, sizeof mount_point, "/%s", path);
+    const Mount *mount = mounts_at(mounts, mount_point);
+    if (!mount)
+        return;
+    Text value;
+    ret->mounted = true;
+    if (!has_stat)
+        ret->device = mount->device;
+    ret->read_only =
+        mount_option(mount->options, "ro", &value) || mount_option(mount->super_options, "ro", &value);
+    ret->huge = mount_option(mount->super_options, "huge", &value) &&
+                (text_equal(value, "always") || text_equal(value, "within_size"));
+}
+
+typedef struct Walk {
+    const Root *root;
+    ShmVisit visit;
+    void *context;
+    Device device;
+    char path[PATH_MAX]; /* of the file at hand, below the root */
+    size_t prefix;       /* bytes of it that lead to the mount, the slash included */
+} Walk;
+
+/* fd is the directory that walk->path names, which is `length` bytes long; it is closed in any case. */
+static int walk_directory(Walk *walk, int fd, size_t length, unsigned depth)
+{
+    DIR *dir = fdopendir(fd);
+    if (!dir) {
+        fd_close(fd);
+        return -ENOMEM;
+    }
+    int r = 0;
+    for (struct dirent *entry; r == 0 && (entry = readdir(dir));) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        int n = snprintf(walk->path + length, sizeof walk->path - length, "/%s", entry->d_name);
+        FileStat stat;
+        if ((size_t)n >= sizeof walk->path - length || root_lstat(walk->root, walk->path, &stat) < 0 ||
+            !device_equal(stat.device, walk->device))
+            continue; /* gone in the meantime, or another mount */
+        if (S_ISREG(stat.mode))
+            r = walk->visit(walk->path + walk->prefix, &stat, walk->context);
+        else if (S_ISDIR(stat.mode) && depth < SHM_DEPTH_MAX) {
+            /* Everybody may write here: the directory may have become a link by now. */
+            int below = openat(dirfd(dir), entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+            if (below >= 0)
+                r = walk_directory(walk, below, length + (size_t)n, depth + 1);
+        }
+    }
+    closedir(dir);
+    return r;
+}
+
+int shmfs_visit(const Root *root, ShmVisit visit, void *context)
+{
+    Walk walk = {.root = root, .visit = visit, .context = context};
+    size_t length = strlen(shm_path(root, walk.path));
+    walk.prefix = length + 1;
+    FileStat stat;
+    int r = root_stat(root, walk.path, &stat);
+    if (r < 0)
+        return r;
+    walk.device = stat.device;
+    int fd = openat(root->fd, walk.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return fd < 0 ? -errno : walk_directory(&walk, fd, length, 0);
+}

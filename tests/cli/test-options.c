@@ -1,0 +1,187 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "macro.h"
+#include "options.h"
+
+typedef struct Values {
+    bool all;
+    bool dry_run;
+    int pid;
+    int color;
+    const char *sort;
+} Values;
+
+static const char *const colors[] = {"auto", "always", "never", NULL};
+
+static const Option options[] = {
+    {OPTION_FLAG, 'a', "all", offsetof(Values, all), .help = "all"},
+    {OPTION_FLAG, 'n', "dry-run", offsetof(Values, dry_run), .help = "two\nlines"},
+    {OPTION_PID, 'p', "pid", offsetof(Values, pid), "PID", .help = "a process"},
+    {OPTION_CHOICE, 0, "color", offsetof(Values, color), "WHEN", colors, "colours"},
+    {OPTION_TEXT, 0, "sort", offsetof(Values, sort), "KEY", .help = "the key"},
+    {OPTION_END},
+};
+
+enum { WORDS_MAX = 6 };
+
+static void test_good(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *words[WORDS_MAX];
+        Values values;
+        const char *operands[WORDS_MAX];
+    } cases[] = {
+        {{NULL}, {0}, {NULL}},
+        {{"--all"}, {.all = true}, {NULL}},
+        {{"-an"}, {.all = true, .dry_run = true}, {NULL}},
+        {{"--pid", "12"}, {.pid = 12}, {NULL}},
+        {{"--pid=12"}, {.pid = 12}, {NULL}},
+        {{"-p12"}, {.pid = 12}, {NULL}},
+        {{"-ap", "12"}, {.all = true, .pid = 12}, {NULL}},
+        {{"--pid", "1", "--pid", "2"}, {.pid = 2}, {NULL}},
+        {{"--color=never"}, {.color = 2}, {NULL}},
+        {{"--sort", "--all"}, {.sort = "--all"}, {NULL}},
+        {{"--sort="}, {.sort = ""}, {NULL}},
+        {{"--sort=a=b"}, {.sort = "a=b"}, {NULL}},
+        {{"file", "--all", "-"}, {.all = true}, {"file", "-"}},
+        {{"--", "--all", "-n"}, {0}, {"--all", "-n"}},
+        {{"-a", "--", "--"}, {.all = true}, {"--"}},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        char *argv[WORDS_MAX + 1] = {0};
+        int argc = 0;
+        while (argc < WORDS_MAX && cases[i].words[argc]) {
+            argv[argc] = (char *)cases[i].words[argc];
+            argc++;
+        }
+        _cleanup_buffer_ Buffer error = {0};
+        Values values = {0};
+        Operands operands = {0};
+        assert_int_equal(options_parse(options, argc, argv, &values, &operands, &error), PARSED_GO);
+        assert_int_equal(error.size, 0);
+        assert_int_equal(values.all, cases[i].values.all);
+        assert_int_equal(values.dry_run, cases[i].values.dry_run);
+        assert_int_equal(values.pid, cases[i].values.pid);
+        assert_int_equal(values.color, cases[i].values.color);
+        assert_int_equal(!values.sort, !cases[i].values.sort);
+        if (values.sort)
+            assert_string_equal(values.sort, cases[i].values.sort);
+        int n = 0;
+        for (; n < WORDS_MAX && cases[i].operands[n]; n++) {
+            assert_true(n < operands.n);
+            assert_string_equal(operands.items[n], cases[i].operands[n]);
+        }
+        assert_int_equal(operands.n, n);
+    }
+}
+
+static void test_wrong(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *words[2];
+        const char *error;
+    } cases[] = {
+        {{"--al"}, "unknown option --al; did you mean --all?"},
+        {{"--dryrun"}, "unknown option --dryrun; did you mean --dry-run?"},
+        {{"--dry_run=yes"}, "unknown option --dry_run; did you mean --dry-run?"},
+        {{"--hepl"}, "unknown option --hepl; did you mean --help?"},
+        {{"--xyzzy"}, "unknown option --xyzzy; --help lists the options"},
+        {{"--=x"}, "unknown option --; --help lists the options"},
+        {{"--\033[31m"}, "unknown option --\\x1b[31m; --help lists the options"},
+        {{"-x"}, "unknown option -x; --help lists the options"},
+        {{"-a\xff"}, "unknown option -\\xff; --help lists the options"},
+        {{"--pid"}, "--pid needs a value: --pid PID"},
+        {{"-p"}, "--pid needs a value: --pid PID"},
+        {{"--pid", "x"}, "--pid takes the number of a process, not \"x\""},
+        {{"--pid="}, "--pid takes the number of a process, not \"\""},
+        {{"--pid=-1"}, "--pid takes the number of a process, not \"-1\""},
+        {{"--pid=0"}, "--pid takes the number of a process, not \"0\""},
+        {{"--pid=99999999999999999999"}, "--pid takes the number of a process, not \"99999999999999999999\""},
+        {{"--color", "blue\n"}, "--color takes auto, always or never, not \"blue\\n\""},
+        {{"--all=yes"}, "--all takes no value"},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        char *argv[3] = {(char *)cases[i].words[0], (char *)cases[i].words[1]};
+        _cleanup_buffer_ Buffer error = {0};
+        Values values = {0};
+        Operands operands = {0};
+        assert_int_equal(options_parse(options, argv[1] ? 2 : 1, argv, &values, &operands, &error),
+                         PARSED_WRONG);
+        assert_string_equal(buffer_text(&error), cases[i].error);
+    }
+}
+
+static void test_help(void **state)
+{
+    (void)state;
+    static const char *const words[] = {"--help", "-h", "-ah"};
+    for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+        char *argv[2] = {(char *)words[i]};
+        _cleanup_buffer_ Buffer error = {0};
+        Values values = {0};
+        Operands operands = {0};
+        assert_int_equal(options_parse(options, 1, argv, &values, &operands, &error), PARSED_HELP);
+    }
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    options_help(options, out);
+    fclose(out);
+    assert_string_equal(text, "Options:\n"
+                              "  -a, --all         all\n"
+                              "  -n, --dry-run     two\n"
+                              "                    lines\n"
+                              "  -p, --pid PID     a process\n"
+                              "      --color WHEN  colours\n"
+                              "      --sort KEY    the key\n"
+                              "  -h, --help        show this and leave\n");
+    free(text);
+}
+
+static void test_nearest(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"doctor", "ps", "clean", "explain", NULL};
+    static const struct {
+        const char *wrong;
+        const char *nearest;
+    } cases[] = {
+        {"docter", "doctor"},
+        {"doc", "doctor"},
+        {"dcotor", "doctor"},
+        {"pss", "ps"},
+        {"sp", "ps"},
+        {"claen", "clean"},
+        {"expalin", "explain"},
+        {"train", NULL},
+        {"", NULL},
+        {"x", NULL},
+        {"a-very-long-word-that-is-near-nothing-in-the-table-of-commands", NULL},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        const char *nearest = nearest_name(cases[i].wrong, names);
+        assert_int_equal(!nearest, !cases[i].nearest);
+        if (nearest)
+            assert_string_equal(nearest, cases[i].nearest);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_good),
+        cmocka_unit_test(test_wrong),
+        cmocka_unit_test(test_help),
+        cmocka_unit_test(test_nearest),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
