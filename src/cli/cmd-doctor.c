@@ -26,7 +26,7 @@ static int doctor_run(const Command *command, int argc, char **argv)
     if (!command_parse(command, argc, argv, &options, &operands, &code))
         return code;
     _cleanup_look_ Look look = {0};
-    code = look_take(options.root, options.pid, SURVEY_MAPS | SURVEY_LEASES, &look);
+    code = look_take(options.root, options.pid, SURVEY_PSS | SURVEY_MAPS | SURVEY_LEASES, &look);
     if (code != EX_OK)
         return code;
 
