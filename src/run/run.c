@@ -89,7 +89,10 @@ static void pass_on(Run *run, const struct signalfd_siginfo *signal)
     }
     if (ends)
         run->passed_on = signo;
-    child_signal(&run->child, signo, true);
+    /* The terminal signals a whole group, so all of the command's get it too. What a process sent to us alone
+     * goes to the command alone, as it would without us: a trainer that saves a checkpoint on SIGTERM or
+     * SIGUSR1 needs its workers alive, and dies of theirs. */
+    child_signal(&run->child, signo, signal->ssi_code == SI_KERNEL);
 }
 
 static void signals_ready(Source *source)
