@@ -43,6 +43,7 @@ struct Broker {
     int epoll;
     int shm;   /* directory */
     int spare; /* given up to accept, and turn away, one more client when there are no descriptors left */
+    bool paused;
     char socket[64];
     Counters *counters;
     int counters_fd;
@@ -341,23 +342,35 @@ static void connection_add(Broker *broker, int accepted)
     TAKE_FD(fd);
 }
 
-/* Without descriptors the client would stay in the queue and wake us for ever: it is let in, and sent away.
- */
-static void turn_away(Broker *broker)
+/* Without descriptors the client would stay in the queue, and wait: it is let in, and sent away. */
+static int turn_away(Broker *broker)
 {
     fd_close(TAKE_FD(broker->spare));
-    fd_close(accept4(broker->listener.fd, NULL, NULL, SOCK_CLOEXEC));
+    int fd = accept4(broker->listener.fd, NULL, NULL, SOCK_CLOEXEC);
+    int r = fd < 0 ? -errno : 0;
+    fd_close(fd);
     broker->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    return r;
+}
+
+static void listener_pause(Broker *broker, bool pause)
+{
+    struct epoll_event event = {.events = pause ? 0 : EPOLLIN, .data.ptr = &broker->listener};
+    broker->paused = pause;
+    (void)epoll_ctl(broker->epoll, EPOLL_CTL_MOD, broker->listener.fd, &event);
 }
 
 static void listener_ready(Source *source)
 {
     Broker *broker = SOURCE_OWNER(source, Broker, listener);
     int fd = accept4(source->fd, NULL, NULL, SOCK_CLOEXEC);
-    if (fd >= 0)
+    if (fd >= 0) {
         connection_add(broker, fd);
-    else if (errno == EMFILE || errno == ENFILE)
-        turn_away(broker);
+        return;
+    }
+    int r = errno == EMFILE || errno == ENFILE ? turn_away(broker) : -errno;
+    if (r < 0 && r != -EAGAIN && r != -ECONNABORTED && r != -EINTR)
+        listener_pause(broker, true); /* until the next tick: the client would wake us all the time */
 }
 
 /* What was asked when this pass over the queues began can be answered for good when it has ended. */
@@ -410,6 +423,8 @@ bool broker_is_busy(const Broker *broker)
 
 void broker_tick(Broker *broker, bool short_of_memory)
 {
+    if (broker->paused)
+        listener_pause(broker, false);
     count(broker);
     janitor_look(&broker->janitor, short_of_memory);
 }
