@@ -42,6 +42,13 @@ static int evidence_add(Arena *arena, Cause *cause, const char *text)
     return 0;
 }
 
+/* "SIGTERM", "signal 40" for those without a name. */
+static const char *signal_name(int signo, Arena *arena)
+{
+    const char *name = sigabbrev_np(signo);
+    return name ? arena_printf(arena, "SIG%s", name) : arena_printf(arena, "signal %d", signo);
+}
+
 /* An exit code above 128 is how a shell, or a launcher, tells of a signal. */
 static int signal_behind(int code)
 {
@@ -59,9 +66,12 @@ static int cause_of_signal(const Ending *ending, int signo, Arena *arena, Cause 
                    .pid = told ? 0 : ending->pid};
     if (told)
         cause.confidence *= 0.6;
-    const char *what = told ? arena_printf(arena, "exit code %d, which stands for SIG%s in a process below",
-                                           ending->code, sigabbrev_np(signo))
-                            : arena_printf(arena, "ended by SIG%s", sigabbrev_np(signo));
+    const char *name = signal_name(signo, arena);
+    if (!name)
+        return -ENOMEM;
+    const char *what =
+        told ? arena_printf(arena, "exit code %d, which stands for %s in a process below", ending->code, name)
+             : arena_printf(arena, "ended by %s", name);
     int r = evidence_add(arena, &cause, what);
     if (r >= 0 && ours)
         r = evidence_add(arena, &cause, "shmguard was sent the same signal, and passed it on");
