@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "maps.h"
 #include "proc-path.h"
@@ -198,12 +199,31 @@ static int visit_text(int fd, MapsWhich which, uint64_t address, Buffer *scratch
     }
 }
 
+static int maps_open(const Root *root, int pid)
+{
+    return root_openat(root, PROC_PATH(pid, "maps"), O_RDONLY | O_NONBLOCK);
+}
+
+int maps_visit_at(const Root *root, int pid, MapsWhich which, uint64_t address, Buffer *scratch,
+                  MapsVisit visit, void *context)
+{
+    if (!root->live)
+        return 0;
+    _cleanup_close_ int fd = maps_open(root, pid);
+    if (fd < 0)
+        return fd;
+    char name[PATH_MAX];
+    MapEntry entry;
+    if (query_next(fd, which, address, name, scratch, &entry) <= 0 || entry.start > address)
+        return 0;
+    return visit(&entry, context);
+}
+
 int maps_visit(const Root *root, int pid, MapsWhich which, Buffer *scratch, MapsVisit visit, void *context)
 {
-    _cleanup_close_ int fd =
-        openat(root->fd, PROC_PATH(pid, "maps"), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    _cleanup_close_ int fd = maps_open(root, pid);
     if (fd < 0)
-        return -errno;
+        return fd;
     uint64_t address = 0;
     while (root->live) {
         char name[PATH_MAX];
@@ -219,6 +239,28 @@ int maps_visit(const Root *root, int pid, MapsWhich which, Buffer *scratch, Maps
         address = entry.end;
     }
     return visit_text(fd, which, address, scratch, visit, context);
+}
+
+int maps_count(const Root *root, int pid, uint64_t *ret)
+{
+    _cleanup_close_ int fd = maps_open(root, pid);
+    if (fd < 0)
+        return fd;
+    char chunk[16 * 1024];
+    uint64_t lines = 0;
+    for (;;) {
+        ssize_t n = read(fd, chunk, sizeof chunk);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -errno;
+        if (n == 0)
+            break;
+        for (const char *at = chunk, *end = chunk + n; (at = memchr(at, '\n', (size_t)(end - at))); at++)
+            lines++;
+    }
+    *ret = lines;
+    return 0;
 }
 
 int maps_stat(const Root *root, int pid, const MapEntry *entry, FileStat *ret)

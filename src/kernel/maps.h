@@ -35,5 +35,13 @@ typedef enum MapsWhich {
 typedef int (*MapsVisit)(const MapEntry *entry, void *context);
 int maps_visit(const Root *root, int pid, MapsWhich which, Buffer *scratch, MapsVisit visit, void *context);
 
+/* Only the mapping of that kind that covers address: what visit returns for it, 0 when there is none or the
+ * kernel cannot be asked for just one; negative errno when the process cannot be read. */
+int maps_visit_at(const Root *root, int pid, MapsWhich which, uint64_t address, Buffer *scratch,
+                  MapsVisit visit, void *context);
+
+/* How many mappings the process has, of any kind: what vm.max_map_count limits. */
+int maps_count(const Root *root, int pid, uint64_t *ret);
+
 /* The stat of what is mapped at entry (through map_files; needs CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN). */
 int maps_stat(const Root *root, int pid, const MapEntry *entry, FileStat *ret);

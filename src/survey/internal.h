@@ -6,8 +6,8 @@
 /* Processes are in rising order of pid. NULL when there is none. */
 Process *process_find(const Survey *survey, int pid);
 
-/* Fills processes, from pid to readable except the sizes that segments and PSS give. */
-int processes_list(const Root *root, unsigned flags, Survey *survey);
+/* Fills processes, from pid to readable except what segments_scan and the costly part of survey_take give. */
+int processes_list(const Root *root, Survey *survey);
 
 /* Which processes train: needs processes and their `torch`. Pure. */
 void processes_assign_roles(Survey *survey);

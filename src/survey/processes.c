@@ -31,12 +31,27 @@ static int read_command(const Root *root, int pid, Buffer *scratch, Survey *surv
 /* libtorch_cpu.so, libtorch.so, libc10.so: wheels, conda and distributions alike. */
 static int visit_library(const MapEntry *entry, void *context)
 {
-    (void)context;
+    uint64_t *found_at = context;
     const char *slash = memrchr(entry->path.data, '/', entry->path.size);
     if (!slash)
         return 0;
     Text name = {slash + 1, entry->path.size - (size_t)(slash + 1 - entry->path.data)};
-    return text_starts(name, "libtorch") || text_starts(name, "libc10.so");
+    if (!text_starts(name, "libtorch") && !text_starts(name, "libc10.so"))
+        return 0;
+    *found_at = entry->start;
+    return 1;
+}
+
+/*
+ * 1, 0 or negative errno. A forked process has its libraries where its parent has them, so the place where
+ * PyTorch was found last is asked first: one question for a worker instead of hundreds.
+ */
+static int find_torch(const Root *root, int pid, uint64_t *found_at, Buffer *scratch)
+{
+    int r = *found_at == 0 ? 0
+                           : maps_visit_at(root, pid, MAPS_EXECUTABLE_FILES, *found_at, scratch,
+                                           visit_library, found_at);
+    return r != 0 ? r : maps_visit(root, pid, MAPS_EXECUTABLE_FILES, scratch, visit_library, found_at);
 }
 
 static int process_order(const void *a, const void *b)
@@ -60,7 +75,8 @@ const Process *survey_process(const Survey *survey, int pid)
 }
 
 /* A process that goes away in between is left out: -ESRCH or -ENOENT. */
-static int read_process(const Root *root, int pid, Buffer *scratch, Survey *survey, Process *ret)
+static int read_process(const Root *root, int pid, uint64_t *torch_at, Buffer *scratch, Survey *survey,
+                        Process *ret)
 {
     ProcStat stat;
     ProcStatus status;
@@ -94,7 +110,7 @@ static int read_process(const Root *root, int pid, Buffer *scratch, Survey *surv
     if (r < 0)
         return r;
     if (process.has_memory) {
-        r = maps_visit(root, pid, MAPS_EXECUTABLE_FILES, scratch, visit_library, NULL);
+        r = find_torch(root, pid, torch_at, scratch);
         if (r == -ENOMEM)
             return r;
         process.readable = r >= 0;
@@ -104,41 +120,29 @@ static int read_process(const Root *root, int pid, Buffer *scratch, Survey *surv
     return 0;
 }
 
-static uint64_t count_lines(Text text)
-{
-    uint64_t lines = 0;
-    TEXT_FOR_EACH_LINE (line, text)
-        lines += line.size > 0;
-    return lines;
-}
-
-/* What only training processes are asked for. */
-static void read_training_details(const Root *root, unsigned flags, Buffer *scratch, Process *process)
+static void read_limits(const Root *root, Process *process)
 {
     RLimits limits;
-    if (rlimits_read(root, process->pid, &limits) >= 0) {
-        process->open_files_soft = limits.open_files_soft;
-        process->open_files_hard = limits.open_files_hard;
-    }
-    char path[64];
-    snprintf(path, sizeof path, "proc/%d/maps", process->pid);
-    if ((flags & SURVEY_MAPS) && root_read(root, path, ROOT_FILE_MAX, scratch) >= 0)
-        process->maps = count_lines((Text){scratch->data, scratch->size});
+    if (rlimits_read(root, process->pid, &limits) < 0)
+        return;
+    process->open_files_soft = limits.open_files_soft;
+    process->open_files_hard = limits.open_files_hard;
 }
 
-int processes_list(const Root *root, unsigned flags, Survey *survey)
+int processes_list(const Root *root, Survey *survey)
 {
     DIR *dir = root_list(root, "proc");
     if (!dir)
         return -errno;
     _cleanup_buffer_ Buffer scratch = {0};
+    uint64_t torch_at = 0;
     int r = 0;
     for (struct dirent *entry; r >= 0 && (entry = readdir(dir));) {
         int pid = 0;
         Process process;
         if (text_pid(text_of(entry->d_name), &pid) < 0)
             continue;
-        r = read_process(root, pid, &scratch, survey, &process);
+        r = read_process(root, pid, &torch_at, &scratch, survey, &process);
         if (r == -ENOMEM)
             break;
         if (r < 0) { /* gone, or garbage in a captured tree */
@@ -162,7 +166,7 @@ int processes_list(const Root *root, unsigned flags, Survey *survey)
         Process *process = &survey->processes[i];
         survey->n_unreadable += process->has_memory && !process->readable;
         if (process->role != ROLE_OTHER)
-            read_training_details(root, flags, &scratch, process);
+            read_limits(root, process);
     }
     return 0;
 }

@@ -3,49 +3,58 @@
 
 #include "internal.h"
 #include "lease.h"
+#include "maps.h"
 #include "smaps.h"
 
 /*
- * PSS is a page-table walk in the kernel, a millisecond for a PyTorch process, and the walks of different
- * processes do not wait for each other: a few threads take the processes one by one.
+ * PSS is a page-table walk in the kernel and the number of mappings a text of a hundred kilobytes, a
+ * millisecond or more each for a PyTorch process. Different processes do not wait for each other there: a few
+ * threads take them one by one.
  */
-enum { PSS_THREADS_MAX = 8 };
+enum { THREADS_MAX = 8 };
 
-typedef struct PssJob {
+typedef struct Costly {
     const Root *root;
     Survey *survey;
-    bool all;
+    unsigned flags;
     atomic_size_t
         next; /* relaxed: each index is taken once, and the results are read after the threads are joined */
-} PssJob;
+} Costly;
 
-static void *read_pss(void *context)
+static void read_costly(const Costly *costly, Process *process)
 {
-    PssJob *job = context;
+    Smaps sizes;
+    bool pss = costly->flags & SURVEY_PSS_ALL || (costly->flags & SURVEY_PSS && process_is_listed(process));
+    if (pss && smaps_rollup_read(costly->root, process->pid, &sizes) >= 0) {
+        process->pss_bytes = sizes.pss_bytes;
+        process->uss_bytes = sizes.private_bytes;
+    }
+    if (costly->flags & SURVEY_MAPS && process->role != ROLE_OTHER)
+        (void)maps_count(costly->root, process->pid, &process->maps);
+}
+
+static void *read_in_turn(void *context)
+{
+    Costly *costly = context;
     for (;;) {
-        size_t i = atomic_fetch_add_explicit(&job->next, 1, memory_order_relaxed);
-        if (i >= job->survey->n_processes)
+        size_t i = atomic_fetch_add_explicit(&costly->next, 1, memory_order_relaxed);
+        if (i >= costly->survey->n_processes)
             return NULL;
-        Process *process = &job->survey->processes[i];
-        Smaps sizes;
-        if (process->readable && (job->all || process_is_listed(process)) &&
-            smaps_rollup_read(job->root, process->pid, &sizes) >= 0) {
-            process->pss_bytes = sizes.pss_bytes;
-            process->uss_bytes = sizes.private_bytes;
-        }
+        if (costly->survey->processes[i].readable)
+            read_costly(costly, &costly->survey->processes[i]);
     }
 }
 
-static void take_pss(const Root *root, bool all, Survey *survey)
+static void take_costly(const Root *root, unsigned flags, Survey *survey)
 {
-    PssJob job = {.root = root, .survey = survey, .all = all};
-    pthread_t threads[PSS_THREADS_MAX];
-    size_t wanted = MIN((size_t)survey->machine.cpus, (size_t)PSS_THREADS_MAX);
+    Costly costly = {.root = root, .survey = survey, .flags = flags};
+    pthread_t threads[THREADS_MAX];
+    size_t wanted = MIN((size_t)survey->machine.cpus, (size_t)THREADS_MAX);
     size_t started = 0;
     /* This thread is one of them; where no more can be had, it does the work alone. */
-    while (started + 1 < wanted && pthread_create(&threads[started], NULL, read_pss, &job) == 0)
+    while (started + 1 < wanted && pthread_create(&threads[started], NULL, read_in_turn, &costly) == 0)
         started++;
-    read_pss(&job);
+    read_in_turn(&costly);
     for (size_t i = 0; i < started; i++)
         pthread_join(threads[i], NULL);
 }
@@ -70,7 +79,7 @@ int survey_take(const Root *root, int pid, unsigned flags, Survey *ret)
     if (r >= 0)
         r = mounts_read(root, 0, &survey.arena, &mounts) == -ENOMEM ? -ENOMEM : 0;
     if (r >= 0)
-        r = processes_list(root, flags, &survey);
+        r = processes_list(root, &survey);
     if (r >= 0)
         r = segments_scan(root, &mounts, &survey);
     if (r >= 0 && pid > 0 && !survey_process(&survey, pid))
@@ -79,8 +88,8 @@ int survey_take(const Root *root, int pid, unsigned flags, Survey *ret)
         survey_free(&survey);
         return r;
     }
-    if (flags & SURVEY_PSS)
-        take_pss(root, flags & SURVEY_PSS_ALL, &survey);
+    if (flags & (SURVEY_PSS | SURVEY_PSS_ALL | SURVEY_MAPS))
+        take_costly(root, flags, &survey);
     if (flags & SURVEY_LEASES)
         ask_leases(root, &survey);
     *ret = survey;
