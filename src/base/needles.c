@@ -115,13 +115,12 @@ int needles_new(const char *const *literals, size_t n, const char *stops, size_t
     if (!needles)
         return -ENOMEM;
     int r = classes_assign(needles, literals, n, stops, n_stops);
-    _cleanup_free_ uint32_t *scratch = NULL;
     if (r >= 0) {
         size_t states = needles->states;
         needles->next = calloc(states * needles->classes, sizeof *needles->next);
         needles->hits_of = calloc(states, sizeof *needles->hits_of);
         needles->hits = calloc(n + 1, sizeof *needles->hits);
-        scratch = calloc(2 * states, sizeof *scratch);
+        uint32_t *scratch = calloc(2 * states, sizeof *scratch);
         if (!needles->next || !needles->hits_of || !needles->hits || !scratch)
             r = -ENOMEM;
         else {
@@ -129,6 +128,7 @@ int needles_new(const char *const *literals, size_t n, const char *stops, size_t
             automaton_fill(needles, scratch, scratch + states);
             transitions_encode(needles);
         }
+        free(scratch);
     }
     if (r < 0) {
         needles_free(needles);

@@ -36,9 +36,28 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-static Text text_skip(Text a, size_t n)
+Text text_skip(Text a, size_t n)
 {
-    return (Text){a.data + n, a.size - n};
+    n = MIN(n, a.size);
+    return n == 0 ? a : (Text){a.data + n, a.size - n};
+}
+
+Text text_digits(Text a)
+{
+    size_t n = 0;
+    while (n < a.size && a.data[n] >= '0' && a.data[n] <= '9')
+        n++;
+    return (Text){a.data, n};
+}
+
+bool text_after(Text a, const char *literal, Text *ret)
+{
+    size_t n = strlen(literal);
+    const char *found = a.size == 0 ? NULL : memmem(a.data, a.size, literal, n);
+    if (!found)
+        return false;
+    *ret = text_skip(a, (size_t)(found - a.data) + n);
+    return true;
 }
 
 static Text text_trim_start(Text a)

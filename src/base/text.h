@@ -23,7 +23,12 @@ bool text_equal(Text a, const char *b);
 bool text_starts(Text a, const char *prefix);
 bool text_ends(Text a, const char *suffix);
 bool text_contains(Text a, const char *needle);
-Text text_trim(Text a); /* without blanks (space, tab, CR, LF) at both ends */
+Text text_trim(Text a);           /* without blanks (space, tab, CR, LF) at both ends */
+Text text_skip(Text a, size_t n); /* without its first n bytes; its empty end when it has no more */
+Text text_digits(Text a);         /* the decimal digits that it begins with */
+
+/* What stands behind the first occurrence of the literal. False, with ret untouched, when there is none. */
+bool text_after(Text a, const char *literal, Text *ret);
 
 /* Takes the next line (without its newline) off *rest. False at the end. A last line without newline counts.
  */

@@ -314,7 +314,8 @@ int advise_shm_mount(const Machine *machine, uint64_t bytes, Arena *arena, Fixes
         break;
     case ENVIRONMENT_BARE:
         /* A node's /dev/shm is everybody's; only worth a word where somebody uses it. */
-        if (machine->sandbox.slurm && shm->used_bytes >= shm->size_bytes / 10)
+        if (machine->sandbox.slurm && shm->used_bytes != U64_UNKNOWN &&
+            shm->used_bytes >= shm->size_bytes / 10)
             offer(&offers, NEEDS_RESTART,
                   "Ask Slurm for a whole node, so that no other job fills its /dev/shm.",
                   "sbatch --exclusive job.sh");
@@ -611,7 +612,7 @@ int advise_remove_ipc(const Machine *machine, Arena *arena, Fixes *fixes)
     if (!machine->sandbox.root)
         offer(&offers, NEEDS_NOTHING, "Tell logind that you stay when you log out.",
               "loginctl enable-linger");
-    offer_made(&offers, needs, "Switch it off for all users.",
+    offer_made(&offers, needs, "Switch RemoveIPC off for all users.",
                arena_printf(arena,
                             "%smkdir -p /etc/systemd/logind.conf.d && printf '[Login]\\nRemoveIPC=no\\n' | "
                             "%stee /etc/systemd/logind.conf.d/90-keep-ipc.conf && "

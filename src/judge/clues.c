@@ -20,8 +20,8 @@ const ClueInfo clue_infos[CLUES] = {
                 "PyTorch could not reserve a segment; the reason it prints is left over from an earlier "
                 "call (2.10 does so), the true one is nearly always that /dev/shm is full",
             .summary =
-                "Shared memory ran out: /dev/shm was full when a process{pid} wanted room for a tensor. The "
-                "reason in the message is not the true one.",
+                "Shared memory ran out: /dev/shm was full when a process{pid} wanted room for a tensor. "
+                "The reason in the message is not the true one.",
         },
     [CLUE_SHM_WRITE] =
         {
@@ -29,8 +29,8 @@ const ClueInfo clue_infos[CLUES] = {
             .cause = CAUSE_SHM_EXHAUSTED,
             .confidence = 0.85,
             .evidence =
-                "an older PyTorch could not write the first byte of a segment, and does not say why; it is "
-                "nearly always that /dev/shm is full",
+                "an older PyTorch could not write the first byte of a segment, and does not say why; it "
+                "is nearly always that /dev/shm is full",
             .summary =
                 "Shared memory ran out: /dev/shm was full when a process{pid} wanted room for a tensor.",
         },
@@ -60,8 +60,8 @@ const ClueInfo clue_infos[CLUES] = {
             .evidence =
                 "Python could not make a lock or queue: these are small files in /dev/shm, and it was full",
             .summary =
-                "Shared memory ran out: /dev/shm was so full that Python could not even make a lock for its "
-                "workers. Something else fills it.",
+                "Shared memory ran out: /dev/shm was so full that Python could not even make a lock for "
+                "its workers. Something else fills it.",
         },
     [CLUE_SHM_INODES] =
         {
@@ -72,11 +72,9 @@ const ClueInfo clue_infos[CLUES] = {
             .evidence =
                 "a new file could not be made in /dev/shm, although an empty one takes no room: it had no "
                 "inodes left",
-            .summary =
-                "/dev/shm had no inodes left: it holds too many files, whatever their sizes. A larger size "
-                "does not help, fewer files or more inodes do.",
-            .fix = "Have /dev/shm mounted with more inodes (option nr_inodes), or share fewer and larger "
-                   "tensors.",
+            .summary = "/dev/shm had no inodes left: it holds too many files, whatever their sizes. A "
+                       "larger size does not help, fewer files or more inodes do.",
+            .fix = "Share fewer and larger tensors.",
         },
     [CLUE_SHM_NCCL] =
         {
@@ -113,9 +111,8 @@ const ClueInfo clue_infos[CLUES] = {
             .cause = CAUSE_SHM_EXHAUSTED,
             .confidence = 0.85,
             .evidence = "a DataLoader worker died of a bus error",
-            .summary =
-                "A DataLoader worker{pid} died of a bus error: most likely /dev/shm was full when it wrote a "
-                "batch there.",
+            .summary = "A DataLoader worker{pid} died of a bus error: most likely /dev/shm was full when "
+                       "it wrote a batch there.",
         },
     [CLUE_BUS] =
         {
@@ -124,8 +121,8 @@ const ClueInfo clue_infos[CLUES] = {
             .confidence = 0.6,
             .evidence = "a process died of a bus error (SIGBUS)",
             .summary =
-                "A process{pid} died of a bus error: probably /dev/shm was full, but a mapped file that was "
-                "cut short ends the same way.",
+                "A process{pid} died of a bus error: probably /dev/shm was full, but a mapped file that "
+                "was cut short ends the same way.",
         },
     [CLUE_FD] =
         {
@@ -133,11 +130,10 @@ const ClueInfo clue_infos[CLUES] = {
             .cause = CAUSE_FD_EXHAUSTED,
             .confidence = 0.97,
             .evidence = "a process could open no more files or receive no more descriptors",
-            .summary = "A process{pid} ran out of file descriptors. Each shared tensor that is still in use "
-                       "takes one.",
-            .fix =
-                "Hold fewer tensors: keep numbers (loss.item()) and clones of what the loader gives, not the "
-                "batches themselves, and pack many small tensors into one.",
+            .summary = "A process{pid} ran out of file descriptors. Each shared tensor that is still in "
+                       "use takes one.",
+            .fix = "Hold fewer tensors: keep numbers (loss.item()) and clones of what the loader gives, "
+                   "not the batches themselves, and pack many small tensors into one.",
         },
     [CLUE_FD_SYSTEM] =
         {
@@ -155,8 +151,8 @@ const ClueInfo clue_infos[CLUES] = {
             .confidence = 0.55,
             .evidence = "an older PyTorch could not open a segment and does not say why",
             .summary =
-                "PyTorch could not open a shared segment. This version does not say why: probably it ran out "
-                "of file descriptors; a segment that somebody deleted gives the same message.",
+                "PyTorch could not open a shared segment. This version does not say why: probably it ran "
+                "out of file descriptors; a segment that somebody deleted gives the same message.",
         },
     [CLUE_MAPS] =
         {
@@ -164,11 +160,8 @@ const ClueInfo clue_infos[CLUES] = {
             .cause = CAUSE_MAPS_EXHAUSTED,
             .confidence = 0.85,
             .evidence = "a segment could not be mapped: cannot allocate memory",
-            .summary =
-                "A process{pid} reached the kernel's limit of memory mappings (vm.max_map_count): it holds "
-                "too many shared tensors at once.",
-            .fix =
-                "Hold fewer shared tensors: each takes a mapping, however small it is. Pack many into one.",
+            .summary = "A process{pid} reached the kernel's limit of memory mappings (vm.max_map_count): "
+                       "it holds too many shared tensors at once.",
         },
     [CLUE_MMAP_MEMORY] =
         {
@@ -176,9 +169,8 @@ const ClueInfo clue_infos[CLUES] = {
             .cause = CAUSE_MAPS_EXHAUSTED,
             .confidence = 0.55,
             .evidence = "an older PyTorch could not map memory and does not say why",
-            .summary =
-                "PyTorch could not map memory: the limit of mappings (vm.max_map_count), a limit on address "
-                "space (ulimit -v), or too little memory.",
+            .summary = "PyTorch could not map memory: the limit of mappings (vm.max_map_count), a limit "
+                       "on address space (ulimit -v), or too little memory.",
         },
     [CLUE_SEGMENT_GONE] =
         {
@@ -186,12 +178,10 @@ const ClueInfo clue_infos[CLUES] = {
             .cause = CAUSE_SEGMENTS_DELETED,
             .confidence = 0.9,
             .evidence = "a segment that was to be opened by name was not in /dev/shm any more",
-            .summary =
-                "Somebody deleted PyTorch's segments from /dev/shm while they were in use: a clean-up job, "
-                "or logind when the user's last session ended (RemoveIPC).",
+            .summary = "Somebody deleted PyTorch's segments from /dev/shm while they were in use: a "
+                       "clean-up job, or logind when the user's last session ended (RemoveIPC).",
             .fix = "The default strategy, torch.multiprocessing.set_sharing_strategy('file_descriptor'), "
-                   "needs no "
-                   "names in /dev/shm, so nobody can delete them.",
+                   "needs no names in /dev/shm, so nobody can delete them.",
         },
     [CLUE_SEGMENT_UNLINK] =
         {
@@ -199,12 +189,10 @@ const ClueInfo clue_infos[CLUES] = {
             .cause = CAUSE_SEGMENTS_DELETED,
             .confidence = 0.85,
             .evidence = "PyTorch wanted to remove a segment that somebody else had removed already",
-            .summary =
-                "Somebody deleted PyTorch's segments from /dev/shm while they were in use: a clean-up job, "
-                "or logind when the user's last session ended (RemoveIPC).",
+            .summary = "Somebody deleted PyTorch's segments from /dev/shm while they were in use: a "
+                       "clean-up job, or logind when the user's last session ended (RemoveIPC).",
             .fix = "The default strategy, torch.multiprocessing.set_sharing_strategy('file_descriptor'), "
-                   "needs no "
-                   "names in /dev/shm, so nobody can delete them.",
+                   "needs no names in /dev/shm, so nobody can delete them.",
         },
     [CLUE_PYTHON_SEGMENT_GONE] =
         {
@@ -213,12 +201,11 @@ const ClueInfo clue_infos[CLUES] = {
             .confidence = 0.75,
             .detail = "python-shared-memory",
             .evidence = "a segment of Python's shared_memory was not in /dev/shm any more",
-            .summary =
-                "A segment of Python's shared_memory is gone. Often Python itself removed it: every process "
-                "that attaches has a resource tracker, which deletes the segment when that process ends.",
-            .fix =
-                "Attach with SharedMemory(name=…, track=False) (Python 3.13), or unregister the segment from "
-                "multiprocessing.resource_tracker in processes that only attach.",
+            .summary = "A segment of Python's shared_memory is gone. Often Python itself removed it: "
+                       "every process that attaches has a resource tracker, which deletes the segment "
+                       "when that process ends.",
+            .fix = "Attach with SharedMemory(name=…, track=False) (Python 3.13), or unregister the "
+                   "segment from multiprocessing.resource_tracker in processes that only attach.",
         },
     [CLUE_NCCL_SEGMENT_GONE] =
         {
@@ -228,8 +215,8 @@ const ClueInfo clue_infos[CLUES] = {
             .detail = "nccl",
             .evidence = "NCCL did not find the segment that another rank had made in /dev/shm",
             .summary =
-                "NCCL did not find another rank's segment in /dev/shm: somebody deleted it, or the ranks do "
-                "not share one /dev/shm (separate containers that look like one host).",
+                "NCCL did not find another rank's segment in /dev/shm: somebody deleted it, or the ranks "
+                "do not share one /dev/shm (separate containers that look like one host).",
         },
     [CLUE_OOM_CGROUP] =
         {
@@ -287,8 +274,8 @@ const ClueInfo clue_infos[CLUES] = {
             .evidence =
                 "the kernel's OOM killer acted; the line that says for want of what is not in the log",
             .summary =
-                "The kernel's OOM killer killed a process{pid}. The log does not tell whether the machine or "
-                "only its control group was out of memory.",
+                "The kernel's OOM killer killed a process{pid}. The log does not tell whether the machine "
+                "or only its control group was out of memory.",
         },
     [CLUE_SIGKILL_WORKER] =
         {
@@ -298,8 +285,8 @@ const ClueInfo clue_infos[CLUES] = {
             .detail = "sigkill",
             .evidence = "a DataLoader worker was killed with SIGKILL",
             .summary =
-                "Somebody killed a DataLoader worker{pid} with SIGKILL. Most often that is the kernel's OOM "
-                "killer, but this log does not show it: the kernel's log does.",
+                "Somebody killed a DataLoader worker{pid} with SIGKILL. Most often that is the kernel's "
+                "OOM killer, but this log does not show it: the kernel's log does.",
         },
     [CLUE_SIGKILL] =
         {
@@ -308,9 +295,8 @@ const ClueInfo clue_infos[CLUES] = {
             .confidence = 0.5,
             .detail = "sigkill",
             .evidence = "a process ended by SIGKILL (exit code 137 or -9)",
-            .summary = "A process{pid} was killed with SIGKILL. The OOM killer does that, but so do `docker "
-                       "stop`, a "
-                       "batch system and people; this log does not tell which.",
+            .summary = "A process{pid} was killed with SIGKILL. The OOM killer does that, but so do "
+                       "`docker stop`, a batch system and people; this log does not tell which.",
         },
     [CLUE_TIME_LIMIT] =
         {
@@ -360,8 +346,8 @@ const ClueInfo clue_infos[CLUES] = {
             .detail = "evicted",
             .evidence = "Kubernetes evicted the pod from its node",
             .summary = "Kubernetes evicted the pod: the node ran low on what the line names.",
-            .fix = "Request what the pod really needs of the resource that the line names: pods above their "
-                   "requests are evicted first.",
+            .fix = "Request what the pod really needs of the resource that the line names: pods above "
+                   "their requests are evicted first.",
         },
     [CLUE_SEGFAULT] =
         {
@@ -383,8 +369,7 @@ const ClueInfo clue_infos[CLUES] = {
             .detail = "heap-corruption",
             .evidence = "the C library found its heap corrupted",
             .summary = "Native code wrote where it must not and corrupted the heap: a bug in a library or "
-                       "extension, "
-                       "or two libraries that do not fit together. Not a lack of memory.",
+                       "extension, or two libraries that do not fit together. Not a lack of memory.",
             .fix =
                 "Update or reinstall the packages with native code together; leave out the newest one first.",
         },
@@ -396,11 +381,10 @@ const ClueInfo clue_infos[CLUES] = {
             .detail = "cuda-in-forked-worker",
             .evidence = "a forked process used CUDA, which its parent had used before",
             .summary =
-                "A worker made by fork used CUDA. CUDA does not survive a fork: return CPU tensors from the "
-                "dataset and move them to the GPU in the training loop.",
-            .fix = "Keep .cuda(), .to('cuda') and device= out of the dataset and collate_fn; or, if workers "
-                   "must use "
-                   "the GPU, pass multiprocessing_context='spawn' to the DataLoader.",
+                "A worker made by fork used CUDA. CUDA does not survive a fork: return CPU tensors from "
+                "the dataset and move them to the GPU in the training loop.",
+            .fix = "Keep .cuda(), .to('cuda') and device= out of the dataset and collate_fn; or, if "
+                   "workers must use the GPU, pass multiprocessing_context='spawn' to the DataLoader.",
         },
     [CLUE_CUDA_INIT] =
         {
@@ -412,11 +396,10 @@ const ClueInfo clue_infos[CLUES] = {
                 "CUDA could not be initialised; in a DataLoader worker older versions say so when the "
                 "parent had used CUDA before the fork",
             .summary = "CUDA could not start in this process, most likely because it is a worker made by "
-                       "fork. Return "
-                       "CPU tensors from the dataset and move them to the GPU in the training loop.",
-            .fix = "Keep .cuda(), .to('cuda') and device= out of the dataset and collate_fn; or, if workers "
-                   "must use "
-                   "the GPU, pass multiprocessing_context='spawn' to the DataLoader.",
+                       "fork. Return CPU tensors from the dataset and move them to the GPU in the "
+                       "training loop.",
+            .fix = "Keep .cuda(), .to('cuda') and device= out of the dataset and collate_fn; or, if "
+                   "workers must use the GPU, pass multiprocessing_context='spawn' to the DataLoader.",
         },
     [CLUE_GPU_MEMORY] =
         {
@@ -427,9 +410,8 @@ const ClueInfo clue_infos[CLUES] = {
             .evidence = "an allocation on the GPU failed",
             .summary =
                 "The GPU ran out of its own memory. That has nothing to do with shared memory or /dev/shm.",
-            .fix =
-                "Make the batch smaller (with gradient accumulation, if results must not change), use mixed "
-                "precision or activation checkpointing.",
+            .fix = "Make the batch smaller (with gradient accumulation, if results must not change), use "
+                   "mixed precision or activation checkpointing.",
         },
     [CLUE_CUDA_ERROR] =
         {
@@ -439,8 +421,7 @@ const ClueInfo clue_infos[CLUES] = {
             .detail = "cuda-error",
             .evidence = "CUDA reported an error",
             .summary = "A CUDA call or kernel failed. CUDA reports late, so the line in the traceback may "
-                       "not be the "
-                       "guilty one.",
+                       "not be the guilty one.",
             .fix = "Run once with synchronous launches: the traceback then names the true line.",
             .command = "export CUDA_LAUNCH_BLOCKING=1",
         },
@@ -454,11 +435,9 @@ const ClueInfo clue_infos[CLUES] = {
             .summary =
                 "The dataset or one of the DataLoader's functions cannot be sent to a worker: spawn and "
                 "forkserver (the default since Python 3.14) send it by pickle.",
-            .fix =
-                "Replace lambdas and inner functions by functions of a module, and open files, locks and "
-                "database "
-                "handles in the worker (in __getitem__ or worker_init_fn) instead of in __init__. Where fork "
-                "does no harm, multiprocessing_context='fork' needs no pickling.",
+            .fix = "Replace lambdas and inner functions by functions of a module, and open files, locks "
+                   "and database handles in the worker (in __getitem__ or worker_init_fn) instead of in "
+                   "__init__. Where fork does no harm, multiprocessing_context='fork' needs no pickling.",
         },
     [CLUE_MAIN_ATTRIBUTE] =
         {
@@ -468,8 +447,8 @@ const ClueInfo clue_infos[CLUES] = {
             .detail = "not-picklable",
             .evidence = "a worker did not find a name of the main module",
             .summary =
-                "A worker made by spawn did not find a class or function of the main script: it imports the "
-                "script anew, and what notebooks or the __main__ block define is not there.",
+                "A worker made by spawn did not find a class or function of the main script: it imports "
+                "the script anew, and what notebooks or the __main__ block define is not there.",
             .fix = "Move the class or function into a module of its own and import it.",
         },
     [CLUE_MAIN_GUARD] =
@@ -479,9 +458,8 @@ const ClueInfo clue_infos[CLUES] = {
             .confidence = 0.97,
             .detail = "main-guard-missing",
             .evidence = "a new worker ran the main script again and tried to start workers itself",
-            .summary =
-                "The script starts its training while it is being imported. Under spawn every worker imports "
-                "it, so the start must stand below if __name__ == \"__main__\":.",
+            .summary = "The script starts its training while it is being imported. Under spawn every "
+                       "worker imports it, so the start must stand below if __name__ == \"__main__\":.",
             .fix = "Put what starts the training into a function, and call it below if __name__ == "
                    "\"__main__\":.",
         },
@@ -504,8 +482,7 @@ const ClueInfo clue_infos[CLUES] = {
             .detail = "memory-error",
             .evidence = "the process asked for more memory than it could get",
             .summary = "The process asked for more main memory (RAM) than it could get. This is neither "
-                       "/dev/shm nor "
-                       "the GPU.",
+                       "/dev/shm nor the GPU.",
         },
     [CLUE_THREADS] =
         {
@@ -515,8 +492,8 @@ const ClueInfo clue_infos[CLUES] = {
             .detail = "threads-exhausted",
             .evidence = "the system granted no further thread or process",
             .summary =
-                "The system granted no further thread or process: a limit (pids of the container, ulimit -u) "
-                "was reached, not memory.",
+                "The system granted no further thread or process: a limit (pids of the container, ulimit "
+                "-u) was reached, not memory.",
             .fix = "Start fewer workers, or fewer threads in each.",
             .command = "export OMP_NUM_THREADS=1 MKL_NUM_THREADS=1",
         },
@@ -528,8 +505,8 @@ const ClueInfo clue_infos[CLUES] = {
             .detail = "disk-full",
             .evidence = "a file could not be written: no space left, or the quota is used up",
             .summary =
-                "The file system that was written to is full (or the user's quota is used up). The message "
-                "does not name /dev/shm; if the file is below it, shared memory is what ran out.",
+                "The file system that was written to is full (or the user's quota is used up). The "
+                "message does not name /dev/shm; if the file is below it, shared memory is what ran out.",
             .fix = "Make room where checkpoints, logs and caches go, or write them elsewhere; keep fewer "
                    "checkpoints.",
             .command = "df -h",
@@ -555,8 +532,7 @@ const ClueInfo clue_infos[CLUES] = {
             .detail = "collate-shapes",
             .evidence = "items of different shapes cannot be stacked into one batch",
             .summary = "The items of one batch have different shapes, so they cannot be stacked. PyTorch "
-                       "only passed "
-                       "the worker's exception on.",
+                       "only passed the worker's exception on.",
             .fix = "Bring the items to one shape (resize, crop, pad), or give the DataLoader a collate_fn "
                    "that pads.",
         },
@@ -579,8 +555,7 @@ const ClueInfo clue_infos[CLUES] = {
             .confidence = 0.7,
             .evidence = "no batch came within the DataLoader's timeout",
             .summary = "No worker delivered a batch within the DataLoader's timeout: a worker hangs or is "
-                       "slower than "
-                       "that. Nothing else in this log says why.",
+                       "slower than that. Nothing else in this log says why.",
         },
     [CLUE_SIGTERM_WORKER] =
         {
@@ -589,9 +564,8 @@ const ClueInfo clue_infos[CLUES] = {
             .confidence = 0.6,
             .detail = "sigterm",
             .evidence = "a DataLoader worker was told to end (SIGTERM)",
-            .summary = "Somebody ended a DataLoader worker{pid} with SIGTERM: a batch system, a launcher or "
-                       "a person. "
-                       "It was not the OOM killer, which sends SIGKILL.",
+            .summary = "Somebody ended a DataLoader worker{pid} with SIGTERM: a batch system, a launcher "
+                       "or a person. It was not the OOM killer, which sends SIGKILL.",
         },
     [CLUE_SIGTERM] =
         {
@@ -600,9 +574,9 @@ const ClueInfo clue_infos[CLUES] = {
             .confidence = 0.45,
             .detail = "sigterm",
             .evidence = "a process ended by SIGTERM",
-            .summary = "A process{pid} was told to end (SIGTERM). Launchers do that to the other ranks after "
-                       "the first "
-                       "one failed, so look for an earlier failure, also in the logs of the other ranks.",
+            .summary = "A process{pid} was told to end (SIGTERM). Launchers do that to the other ranks "
+                       "after the first one failed, so look for an earlier failure, also in the logs of "
+                       "the other ranks.",
         },
     [CLUE_INTERRUPTED] =
         {
@@ -621,8 +595,8 @@ const ClueInfo clue_infos[CLUES] = {
             .detail = "collective-timeout",
             .evidence = "a collective operation waited for a rank until it timed out",
             .summary =
-                "The ranks waited for one that did not come: it died, hangs, or is still busy. This log does "
-                "not tell which; the log of that rank does.",
+                "The ranks waited for one that did not come: it died, hangs, or is still busy. This log "
+                "does not tell which; the log of that rank does.",
         },
     [CLUE_BLOCKED] =
         {
@@ -643,8 +617,7 @@ const ClueInfo clue_infos[CLUES] = {
             .detail = "gpu-fault",
             .evidence = "the NVIDIA driver reports an error of the GPU (Xid)",
             .summary = "The NVIDIA driver reports an error of the GPU (Xid). Its number says whether the "
-                       "program, the "
-                       "driver or the hardware is to blame.",
+                       "program, the driver or the hardware is to blame.",
             .fix = "Look the Xid number up in NVIDIA's list, and show the line to the administrators.",
         },
     [CLUE_ABORTED] =
@@ -655,8 +628,8 @@ const ClueInfo clue_infos[CLUES] = {
             .detail = "aborted",
             .evidence = "a process aborted itself (SIGABRT)",
             .summary =
-                "A process{pid} aborted itself. The reason is usually printed just before; this log does not "
-                "have it.",
+                "A process{pid} aborted itself. The reason is usually printed just before; this log does "
+                "not have it.",
         },
     [CLUE_FPE] =
         {

@@ -3,54 +3,61 @@
 
 static const uint64_t SHM_GUESS_BYTES = UINT64_C(1) << 30;
 
-/*
- * A log does not tell how much would have been enough: twice as much as there is now, but no more than half
- * of the RAM, which is tmpfs's own default.
- */
+/* A log does not tell how much would have been enough: twice as much as there is now, but no more than half
+ * of the memory, which is tmpfs's own default. */
 static uint64_t shm_first_guess(const Machine *machine)
 {
     uint64_t now = machine->shm.state == SHM_OK ? machine->shm.size_bytes : 0;
     uint64_t guess = MAX(now < UINT64_MAX / 2 ? now * 2 : now, SHM_GUESS_BYTES);
-    uint64_t most = machine->memory.total_bytes == U64_UNKNOWN ? guess : machine->memory.total_bytes / 2;
-    return MAX(MIN(guess, most), now);
+    return MIN(guess, memory_granted_bytes(machine) / 2);
+}
+
+static bool shm_is_large(const Machine *machine, uint64_t guess)
+{
+    return machine->shm.state == SHM_OK && (machine->shm.size_bytes == 0 || machine->shm.size_bytes >= guess);
 }
 
 static void fixes_larger_shm(Case *it)
 {
-    if (!it->machine) {
+    uint64_t guess = it->machine ? shm_first_guess(it->machine) : SHM_GUESS_BYTES;
+    bool large = it->machine && shm_is_large(it->machine, guess);
+    if (large)
         case_fix(it, NEEDS_NOTHING,
-                 "Let less be in flight: fewer workers, a smaller prefetch_factor, a smaller batch.", NULL);
-        case_fix(
-            it, NEEDS_NOTHING,
-            "Run `shmguard doctor` where the job runs: it names the command that enlarges /dev/shm there.",
-            "shmguard doctor");
-        case_fix(it, NEEDS_RESTART,
-                 arena_printf(
-                     it->arena,
-                     "Start the container or job with a larger /dev/shm. How large, a log does not tell; %s "
-                     "is a first guess.",
-                     SIZE_TEXT(SHM_GUESS_BYTES)),
-                 NULL);
+                 "Run `shmguard doctor` while the job runs: /dev/shm is large here, so either the log "
+                 "comes from elsewhere, or the job has very much in flight.",
+                 "shmguard doctor");
+    else
+        case_fix(it, NEEDS_NOTHING,
+                 arena_printf(it->arena,
+                              "Run `shmguard doctor` where the job runs, and while it does: it sees how "
+                              "much the job needs. A log does not tell; %s is a first guess.",
+                              SIZE_TEXT(guess)),
+                 "shmguard doctor");
+    if (it->r < 0)
+        return;
+    if (it->machine && !large) {
+        it->r = advise_shm_size(it->machine, it->guard, guess, it->arena, &it->out->fixes);
         return;
     }
-    uint64_t bytes = shm_first_guess(it->machine);
-    case_fix(it, NEEDS_NOTHING,
-             arena_printf(
-                 it->arena,
-                 "Run `shmguard doctor` while the job runs: it sees how much the job needs. A log does not "
-                 "tell; the %s in the other advice is a first guess.",
-                 SIZE_TEXT(bytes)),
-             "shmguard doctor");
+    it->r = advise_guard(it->guard, it->arena, &it->out->fixes);
     if (it->r >= 0)
-        it->r = advise_shm_size(it->machine, it->guard, bytes, it->arena, &it->out->fixes);
+        it->r = advise_smaller_batches(it->arena, &it->out->fixes);
+    if (!it->machine)
+        case_fix(it, NEEDS_RESTART, "Start the container or job with a larger /dev/shm.", NULL);
+}
+
+static void fixes_inodes(Case *it)
+{
+    if (it->machine && it->r >= 0)
+        it->r = advise_shm_inodes(it->machine, it->arena, &it->out->fixes);
+    else
+        case_fix(it, NEEDS_ADMIN, "Have /dev/shm mounted with more inodes (option nr_inodes).", NULL);
 }
 
 static void fixes_shm(Case *it)
 {
     if (it->clue == CLUE_SHM_INODES)
-        case_fix(it, NEEDS_NOTHING,
-                 "Run `shmguard doctor` where the job runs: it shows how many inodes are left.",
-                 "shmguard doctor");
+        fixes_inodes(it);
     else
         fixes_larger_shm(it);
     case_fix(it, NEEDS_NOTHING, "See who holds shared memory now.", "shmguard ps --segments");
@@ -67,11 +74,10 @@ static void fixes_mapped_file(Case *it)
     case_fix(it, NEEDS_NOTHING,
              "Do not change or cut files while a training has them mapped: write a new file and rename it.",
              NULL);
-    case_fix(
-        it, NEEDS_NOTHING,
-        "Compare the sizes of the dataset's files with what they should be, and look for I/O errors in the "
-        "kernel's log.",
-        "dmesg | grep -i error");
+    case_fix(it, NEEDS_NOTHING,
+             "Compare the sizes of the dataset's files with what they should be, and look for I/O errors "
+             "in the kernel's log.",
+             "dmesg | grep -i error");
 }
 
 static void fixes_memory(Case *it)
@@ -83,8 +89,8 @@ static void fixes_memory(Case *it)
     }
     case_fix(
         it, NEEDS_NOTHING,
-        "Use less memory: fewer workers, a smaller batch or prefetch_factor, and arrays instead of lists of "
-        "objects in the dataset.",
+        "Use less memory: fewer workers, a smaller batch or prefetch_factor, and arrays instead of lists "
+        "of objects in the dataset.",
         NULL);
     case_fix(it, NEEDS_RESTART, "Ask for more memory for the container or job.", NULL);
 }
@@ -100,6 +106,10 @@ static void fixes_open_files(Case *it)
 
 static void fixes_maps(Case *it)
 {
+    if (!it->machine)
+        case_fix(it, NEEDS_NOTHING,
+                 "Hold fewer shared tensors: each takes a mapping, however small it is. Pack many into one.",
+                 NULL);
     if (!it->machine)
         case_fix(it, NEEDS_ROOT, "Raise the kernel's limit of mappings.",
                  "sysctl -w vm.max_map_count=262144");
@@ -147,9 +157,8 @@ static void fixes_hang(Case *it)
     case_fix(it, NEEDS_NOTHING, "If items are only slow, raise the DataLoader's timeout= or add workers.",
              NULL);
     case_fix(it, NEEDS_NOTHING,
-             "If it hangs at once, libraries with threads (OpenCV, tokenizers, OpenMP) may not survive fork: "
-             "give the "
-             "DataLoader multiprocessing_context='spawn', or switch their threads off.",
+             "If it hangs at once, libraries with threads (OpenCV, tokenizers, OpenMP) may not survive "
+             "fork: give the DataLoader multiprocessing_context='spawn', or switch their threads off.",
              NULL);
 }
 

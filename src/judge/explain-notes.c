@@ -1,65 +1,72 @@
 #include "explain-case.h"
 
-/* What the log itself shows somebody to believe comes first: there is room for few notes. */
+#define OF(cause)   (1U << (cause))
+#define ANY_OOM     (OF(CAUSE_CGROUP_OOM) | OF(CAUSE_SYSTEM_OOM))
+#define SHM_OR_OOM  (OF(CAUSE_SHM_EXHAUSTED) | ANY_OOM)
+#define FILE_SYSTEM "\"The strategy 'file_system' avoids shared memory\": "
+
+/* Each is a belief, in quotation marks, and what is true instead. */
+typedef struct Belief {
+    unsigned causes; /* with which it matters */
+    Clue shown_by;   /* the log shows that somebody holds it; CLUES: no need to */
+    Clue only_with;  /* matters only when this decided; CLUES: with any */
+    Clue not_with;
+    const char *text;
+} Belief;
+
+/* There is room for few: what the log itself shows somebody to believe comes first. */
+static const Belief beliefs[] = {
+    {ANY_OOM, CLUE_BUS_WORKER, CLUES, CLUES,
+     "\"The workers are out of shared memory\": PyTorch prints that guess with every bus error. The "
+     "kernel's log is the better witness."},
+    {OF(CAUSE_SHM_EXHAUSTED), CLUE_SAYS_FILE_SYSTEM, CLUES, CLUES,
+     FILE_SYSTEM
+     "it uses the same /dev/shm and fails the same way when that is full. It only saves descriptors."},
+    {OF(CAUSE_SEGMENTS_DELETED), CLUE_SAYS_FILE_SYSTEM, CLUES, CLUES,
+     FILE_SYSTEM "it uses the same /dev/shm, under names that others can delete."},
+    {OF(CAUSE_FD_EXHAUSTED), CLUES, CLUES, CLUES,
+     FILE_SYSTEM
+     "it needs no descriptor a tensor, but the same room in /dev/shm, and it leaves files behind when a "
+     "job is killed."},
+    {SHM_OR_OOM, CLUE_SAYS_PIN_MEMORY, CLUES, CLUES,
+     "\"pin_memory=False halves the shared memory\": pinned buffers are not in /dev/shm, and pinning lets "
+     "go of the shared batch sooner."},
+    {SHM_OR_OOM, CLUE_SAYS_GC, CLUES, CLUES,
+     "\"gc.collect() in __getitem__ is the cure\": it slows the workers down, which hides a backlog. "
+     "Bound what is in flight instead."},
+    {OF(CAUSE_SHM_EXHAUSTED), CLUE_SAYS_LS, CLUES, CLUES,
+     "\"An empty `ls /dev/shm` means that it is unused\": PyTorch removes the names at once. `shmguard "
+     "ps` shows what is held."},
+    {SHM_OR_OOM, CLUE_SAYS_RSS_SHMEM, CLUES, CLUES,
+     "\"RssShmem includes library files\": those are RssFile. RssShmem is shared memory that was touched."},
+    {OF(CAUSE_BUS_ERROR_FILE), CLUES, CLUES, CLUES,
+     "\"Every bus error is about shared memory\": a mapped file that shrank and failing storage raise it "
+     "too."},
+    {OF(CAUSE_SHM_EXHAUSTED), CLUES, CLUES, CLUES,
+     "\"The OOM killer strikes when /dev/shm is full\": a full /dev/shm ends in a bus error or an "
+     "exception. The OOM killer sends SIGKILL and is about RAM."},
+    {OF(CAUSE_SHM_EXHAUSTED), CLUES, CLUES, CLUE_SHM_INODES,
+     "\"/dev/shm is 64 MB\": only in containers, unless they are told otherwise. On a plain machine it is "
+     "half of the RAM."},
+    {OF(CAUSE_SHM_EXHAUSTED), CLUES, CLUES, CLUE_SHM_INODES, FILE_SYSTEM "it uses the same /dev/shm."},
+    {ANY_OOM, CLUES, CLUES, CLUES, "\"A larger /dev/shm helps\": what lies in it counts as memory too."},
+    {ANY_OOM, CLUES, CLUES, CLUES,
+     "\"Memory that grows in the workers is a leak\": often it is not. Touching Python objects copies "
+     "pages that were shared at fork, until the whole dataset is copied; arrays instead of lists of "
+     "objects stop that."},
+    {OF(CAUSE_PYTHON_ERROR), CLUES, CLUE_GPU_MEMORY, CLUES,
+     "\"More shared memory helps\": GPU memory, RAM and shared memory are three things, and a larger "
+     "/dev/shm gives the GPU nothing."},
+};
+
 void case_notes(Case *it)
 {
-    CauseId id = it->out->cause.id;
-    bool shm = id == CAUSE_SHM_EXHAUSTED;
-    bool oom = id == CAUSE_CGROUP_OOM || id == CAUSE_SYSTEM_OOM;
-
-    if (oom && case_has(it, CLUE_BUS_WORKER))
-        case_note(
-            it, "PyTorch's message speaks of shared memory; that is a guess it prints with every bus error. "
-                "The kernel's log is the better witness.");
-    if (case_has(it, CLUE_SAYS_FILE_SYSTEM) && (shm || id == CAUSE_SEGMENTS_DELETED))
-        case_note(
-            it, "The sharing strategy 'file_system' uses the same /dev/shm as the default one and fails the "
-                "same way when it is full; it only saves descriptors, and leaves names that others can "
-                "delete.");
-    if (id == CAUSE_FD_EXHAUSTED)
-        case_note(
-            it,
-            "The sharing strategy 'file_system', which PyTorch suggests, needs no descriptor a tensor, but "
-            "the same room in /dev/shm, and it leaves files behind when a job is killed.");
-    if (case_has(it, CLUE_SAYS_PIN_MEMORY) && (shm || oom))
-        case_note(
-            it,
-            "pin_memory=False saves no shared memory: pinned buffers are not in /dev/shm, and pinning lets "
-            "go of the shared batch sooner.");
-    if (case_has(it, CLUE_SAYS_GC) && (shm || oom))
-        case_note(it,
-                  "gc.collect() in __getitem__ is no cure: it slows the workers down, which hides a backlog. "
-                  "Bound what is in flight: fewer workers or a smaller prefetch_factor.");
-    if (case_has(it, CLUE_SAYS_LS) && shm)
-        case_note(
-            it, "An empty `ls /dev/shm` does not mean that it is unused: PyTorch removes the names at once. "
-                "`shmguard ps` shows what is held.");
-    if (case_has(it, CLUE_SAYS_RSS_SHMEM) && (shm || oom))
-        case_note(it,
-                  "RssShmem does not count library files: those are RssFile. It is shared memory that was "
-                  "touched.");
-    if (id == CAUSE_BUS_ERROR_FILE)
-        case_note(it,
-                  "Not every bus error is about shared memory: a mapped file that shrank and failing storage "
-                  "raise it too.");
-    if (shm) {
-        case_note(it,
-                  "This is not the OOM killer: a full /dev/shm ends in a bus error or an exception, the OOM "
-                  "killer sends SIGKILL and is about RAM.");
-        case_note(
-            it, "Only containers begin with a /dev/shm of 64 MB; on a plain machine it is half of the RAM.");
-        if (!case_has(it, CLUE_SAYS_FILE_SYSTEM))
-            case_note(it, "set_sharing_strategy('file_system') does not help: it uses the same /dev/shm.");
+    for (size_t i = 0; i < ARRAY_SIZE(beliefs); i++) {
+        const Belief *belief = &beliefs[i];
+        if ((belief->causes & OF(it->out->cause.id)) &&
+            (belief->shown_by == CLUES || case_has(it, belief->shown_by)) &&
+            (belief->only_with == CLUES || belief->only_with == it->clue) &&
+            (belief->not_with == CLUES || belief->not_with != it->clue))
+            case_note(it, belief->text);
     }
-    if (oom) {
-        case_note(it, "A larger /dev/shm does not help here: what lies in it counts as memory too.");
-        case_note(it,
-                  "Memory that grows in the workers need not be a leak: touching Python objects copies pages "
-                  "that were shared at fork, until the whole dataset is copied. Arrays instead of lists of "
-                  "objects stop that.");
-    }
-    if (it->clue == CLUE_GPU_MEMORY)
-        case_note(
-            it,
-            "GPU memory, RAM and shared memory are three things: a larger /dev/shm gives the GPU nothing.");
 }

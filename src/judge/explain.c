@@ -3,11 +3,14 @@
 #include "explain-case.h"
 #include "units.h"
 
-enum { MATCHED_MAX = 12, EVIDENCE_MAX = 10, NOTES_MAX = 3 };
+enum { MATCHED_MAX = 12, EVIDENCE_MAX = 10, EVIDENCE_CLUES_MAX = 6, NOTES_MAX = 3 };
 
 /* An exception counts as what a later event came from when no more lines lie between; and a log that goes on
  * for longer after one has probably survived it. */
 enum { LINES_NEAR = 500, LINES_SURVIVED = 1000 };
+
+/* A process that has made so many segments may well hold as many mappings as the kernel allows. */
+enum { MAPS_MANY = 30000 };
 
 /* A bus error of no more confidence than this may as well come from a mapped file. */
 static const double BUS_DOUBTFUL = 0.6;
@@ -35,6 +38,11 @@ void explainer_free(Explainer *explainer)
         return;
     log_reader_free(explainer->reader);
     free(explainer);
+}
+
+void explainer_reset(Explainer *explainer)
+{
+    log_reader_reset(explainer->reader);
 }
 
 int explainer_feed(Explainer *explainer, const char *bytes, size_t n)
@@ -77,7 +85,7 @@ void case_note(Case *it, const char *text)
 void case_fix(Case *it, FixNeeds needs, const char *what, const char *command)
 {
     if (it->r >= 0)
-        it->r = fix_add(it->arena, &it->out->fixes, needs, what, command);
+        it->r = !what ? -ENOMEM : fix_add(it->arena, &it->out->fixes, needs, what, command);
 }
 
 /* Somebody else's bytes, made fit to be shown. */
@@ -93,6 +101,11 @@ static const char *text_shown(Case *it, Text raw, bool cut_before, bool cut_afte
     if (!copy)
         it->r = -ENOMEM;
     return copy ? copy : "";
+}
+
+static bool text_same(Text a, Text b)
+{
+    return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
 }
 
 static const char *frame_text(Case *it, const Frame *frame)
@@ -142,6 +155,11 @@ static bool machine_shm_small(const Machine *machine)
            machine->shm.size_bytes <= 128 * MIB;
 }
 
+static bool machine_shm_large(const Machine *machine)
+{
+    return machine && machine->shm.state == SHM_OK && machine->shm.available_bytes >= 8 * GIB;
+}
+
 static double bus_confidence(const Case *it, double alone)
 {
     if (shm_seen_full(it->facts))
@@ -150,6 +168,8 @@ static double bus_confidence(const Case *it, double alone)
         return MIN(alone, BUS_DOUBTFUL);
     if (machine_shm_small(it->machine) || it->facts->shm_size_bytes <= 128 * MIB)
         return 0.9;
+    if (machine_shm_large(it->machine)) /* the log may be from elsewhere, but most are not */
+        return MIN(alone, 0.75);
     return case_has(it, CLUE_LEAKED) ? MAX(alone, 0.7) : alone;
 }
 
@@ -204,7 +224,7 @@ static double maps_confidence(const Case *it, double alone)
     uint64_t bytes = 0;
     uint64_t count = 0;
     maps_numbers(it, &bytes, &count);
-    return count >= 30000 ? 0.95 : bytes >= 8 * GIB ? 0.5 : alone;
+    return count >= MAPS_MANY ? 0.95 : bytes >= 8 * GIB ? 0.5 : alone;
 }
 
 static double clue_confidence(const Case *it, Clue clue)
@@ -242,9 +262,11 @@ static Clue best_clue(const Case *it, ClueTier tier)
 /* The exception that decides when no clue of a cause is there. `fallback` may be CLUES. */
 static const LoggedException *deciding_exception(const Case *it, Clue fallback)
 {
-    if (it->facts->worker.seen)
-        return &it->facts->worker;
+    const LoggedException *worker = &it->facts->worker;
     const LoggedException *plain = &it->facts->plain;
+    bool later = plain->seen && plain->line > worker->line + LINES_SURVIVED;
+    if (worker->seen && !later)
+        return worker;
     if (!plain->seen)
         return NULL;
     if (fallback == CLUES)
@@ -324,11 +346,10 @@ static const char *decide_by_machine(Case *it, const OomKill *kill)
     cause->id = clue_infos[as].cause;
     cause->confidence = MIN(clue_infos[as].confidence, 0.85);
     it->out->detail = NULL;
-    case_evidence(it,
-                  arena_printf(it->arena,
-                               "The kernel's log of this machine says that the OOM killer killed process %d. "
-                               "If this log comes from another machine, that is chance.",
-                               kill->pid));
+    case_evidence(it, arena_printf(it->arena,
+                                   "The kernel's log of this machine says that the OOM killer killed "
+                                   "process %d. If this log comes from another machine, that is chance.",
+                                   kill->pid));
     return summary_fill(it, clue_infos[as].summary, kill->pid, kill->comm);
 }
 
@@ -369,8 +390,8 @@ static void decide_clue(Case *it)
     } else if (is_bus(it->clue) && cause->confidence <= BUS_DOUBTFUL)
         cause->summary =
             summary_fill(it,
-                         "A process{pid} died of a bus error: either /dev/shm was full, or a file that "
-                         "it had mapped was cut short. This log does not tell which.",
+                         "A process{pid} died of a bus error: either /dev/shm was full, or a file that it "
+                         "had mapped was cut short. This log does not tell which.",
                          cause->pid, NULL);
     else if (it->clue == CLUE_CPP)
         cause->summary = cpp_summary(it);
@@ -389,11 +410,10 @@ static void decide_exception(Case *it)
     cause->confidence = exception->inner.file[0] == '\0' ? 0.6 : worker ? 0.9 : 0.8;
     if (it->facts->lines > exception->line + LINES_SURVIVED) {
         cause->confidence = 0.5;
-        case_evidence(it,
-                      arena_printf(it->arena,
-                                   "The log goes on for %llu lines after the exception: the program may have "
-                                   "survived it, and ended for another reason.",
-                                   (unsigned long long)(it->facts->lines - exception->line)));
+        case_evidence(it, arena_printf(it->arena,
+                                       "The log goes on for %llu lines after the exception: the program "
+                                       "may have survived it, and ended for another reason.",
+                                       (unsigned long long)(it->facts->lines - exception->line)));
     }
     const Frame *frame = exception->user.file[0] ? &exception->user : &exception->inner;
     Text message = text_of(exception->message);
@@ -419,31 +439,24 @@ static const char *symptom_summary(const Case *it, Clue symptom)
 {
     if (it->facts->bytes == 0)
         return "The log is empty. Give the training's error output (stderr) and, if a process was killed, "
-               "the "
-               "kernel's log (dmesg).";
+               "the kernel's log (dmesg).";
     if (symptom == CLUES)
-        return "Nothing in this log tells of a failure that I know. The last lines of the training's error "
-               "output "
-               "(stderr) or the kernel's log (dmesg) may.";
+        return "Nothing in this log tells of a failure that I know. The last lines of the training's "
+               "error output (stderr) or the kernel's log (dmesg) may.";
     if (case_has(it, CLUE_WORKER_EXITED))
-        return "A DataLoader worker{pid} died, but this log does not say of what: it may have been killed, "
-               "or have "
-               "crashed, or have ended itself.";
+        return "A DataLoader worker{pid} died, but this log does not say of what: it may have been "
+               "killed, or have crashed, or have ended itself.";
     if (case_has(it, CLUE_NCCL_ERROR))
         return "NCCL failed, and this log does not say why. Too little room in /dev/shm is one common "
-               "reason; "
-               "NCCL_DEBUG=INFO makes it tell.";
+               "reason; NCCL_DEBUG=INFO makes it tell.";
     if (case_has(it, CLUE_CHILD_FAILED))
-        return "A launcher found that one of its processes had failed. The reason stands in that process's "
-               "own "
-               "output, which is not in this log.";
+        return "A launcher found that one of its processes had failed. The reason stands in that "
+               "process's own output, which is not in this log.";
     if (symptom == CLUE_LEAKED)
         return "A process ended without removing its shared objects. Why it ended, this log does not say; "
-               "the line "
-               "that the shell printed (\"Bus error\", \"Killed\") would.";
-    return "This log holds only after-effects: a process was gone when another talked to it. Why it went, it "
-           "does "
-           "not say.";
+               "the line that the shell printed (\"Bus error\", \"Killed\") would.";
+    return "This log holds only after-effects: a process was gone when another talked to it. Why it went, "
+           "it does not say.";
 }
 
 static void decide_symptom(Case *it)
@@ -485,15 +498,18 @@ static bool clue_bears(const Case *it, Clue clue)
     return clue_infos[clue].evidence && is_bus(it->clue);
 }
 
-/* Clues in the order of their first lines. */
+/* The deciding clue, then the others in the order of their first lines. */
 static size_t clues_in_order(const Case *it, Clue order[static CLUES])
 {
     size_t n = 0;
+    if (it->clue != CLUES)
+        order[n++] = it->clue;
+    size_t first = n;
     for (Clue clue = 0; clue < CLUES; clue++) {
-        if (!case_has(it, clue) || !clue_bears(it, clue) || !clue_infos[clue].evidence)
+        if (clue == it->clue || !case_has(it, clue) || !clue_bears(it, clue) || !clue_infos[clue].evidence)
             continue;
         size_t i = n++;
-        for (; i > 0 && case_clue(it, order[i - 1])->first_line > case_clue(it, clue)->first_line; i--)
+        for (; i > first && case_clue(it, order[i - 1])->first_line > case_clue(it, clue)->first_line; i--)
             order[i] = order[i - 1];
         order[i] = clue;
     }
@@ -511,67 +527,75 @@ static void evidence_clue(Case *it, Clue clue)
     case_evidence(it, text);
 }
 
-/* What the figures in the log, and this machine, add. */
-static void evidence_figures(Case *it)
+static void evidence_where(Case *it)
+{
+    const Frame *where = &case_clue(it, it->clue)->where;
+    if (!where->file[0] && (is_bus(it->clue) || it->clue == CLUE_SEGFAULT || it->clue == CLUE_ABORTED))
+        where = &it->facts->fatal;
+    if (where->file[0])
+        case_evidence(it, arena_printf(it->arena, "It happened at %s.", frame_text(it, where)));
+}
+
+static void evidence_bus(Case *it)
 {
     const LogFacts *facts = it->facts;
-    const Cause *cause = &it->out->cause;
-    if (it->clue == CLUES)
-        return;
-    if (case_clue(it, it->clue)->where.file[0])
-        case_evidence(it, arena_printf(it->arena, "It happened at %s.",
-                                       frame_text(it, &case_clue(it, it->clue)->where)));
-    else if (facts->fatal.file[0] &&
-             (is_bus(it->clue) || it->clue == CLUE_SEGFAULT || it->clue == CLUE_ABORTED))
-        case_evidence(it, arena_printf(it->arena, "It happened at %s.", frame_text(it, &facts->fatal)));
-    if (is_bus(it->clue)) {
-        if (facts->shm_used_percent > 0)
-            case_evidence(it, arena_printf(it->arena, "The log shows /dev/shm %u%% full (size %s).",
-                                           facts->shm_used_percent, SIZE_TEXT(facts->shm_size_bytes)));
-        if (torch_reserves(facts))
-            case_evidence(
-                it, arena_printf(it->arena,
-                                 "PyTorch %u.%u reserves shared memory before it writes: a full /dev/shm "
-                                 "raises an exception there, so this bus error may come from elsewhere.",
-                                 facts->torch_major, facts->torch_minor));
-        else if (!shm_seen_full(facts))
-            case_evidence(
-                it, "A mapped file that was cut short ends in the same words; the log alone cannot tell.");
-    }
-    if (is_oom(it->clue) && facts->cgroup_limit_bytes != U64_UNKNOWN)
+    if (facts->shm_used_percent > 0)
+        case_evidence(it, arena_printf(it->arena, "The log shows /dev/shm %u%% full (size %s).",
+                                       facts->shm_used_percent, SIZE_TEXT(facts->shm_size_bytes)));
+    if (torch_reserves(facts))
+        case_evidence(it, arena_printf(it->arena,
+                                       "PyTorch %u.%u reserves shared memory before it writes: a full "
+                                       "/dev/shm raises an exception there, so this bus error may come "
+                                       "from elsewhere.",
+                                       facts->torch_major, facts->torch_minor));
+    else if (!shm_seen_full(facts))
+        case_evidence(it,
+                      "A mapped file that was cut short ends in the same words; the log alone cannot tell.");
+}
+
+static void evidence_oom(Case *it)
+{
+    const LoggedVictim *victim = deciding_victim(it);
+    if (it->facts->cgroup_limit_bytes != U64_UNKNOWN)
         case_evidence(it, arena_printf(it->arena, "The control group's memory limit was %s.",
-                                       SIZE_TEXT(facts->cgroup_limit_bytes)));
-    const LoggedVictim *victim = is_oom(it->clue) ? deciding_victim(it) : NULL;
+                                       SIZE_TEXT(it->facts->cgroup_limit_bytes)));
     if (victim && victim->anon_bytes != U64_UNKNOWN)
         case_evidence(it, arena_printf(it->arena, "Process %d had %s of private and %s of shared memory.",
                                        victim->pid, SIZE_TEXT(victim->anon_bytes),
                                        SIZE_TEXT(victim->shmem_bytes)));
-    if (it->clue == CLUE_MAPS) {
-        uint64_t bytes = 0;
-        uint64_t count = 0;
-        maps_numbers(it, &bytes, &count);
-        if (count > 0)
-            case_evidence(it,
-                          arena_printf(it->arena,
-                                       "It was this process's segment number %llu, of %s; the kernel's usual "
-                                       "limit is 65530 mappings.",
+}
+
+static void evidence_maps(Case *it)
+{
+    uint64_t bytes = 0;
+    uint64_t count = 0;
+    maps_numbers(it, &bytes, &count);
+    if (count > 0)
+        case_evidence(it, arena_printf(it->arena,
+                                       "It was this process's segment number %llu, of %s; the kernel's "
+                                       "usual limit is 65530 mappings.",
                                        (unsigned long long)count, SIZE_TEXT(bytes)));
-        if (count < 30000)
-            case_evidence(
-                it, "A limit on address space (ulimit -v) or a real lack of memory give the same message.");
-    }
+    if (count < MAPS_MANY)
+        case_evidence(it,
+                      "A limit on address space (ulimit -v) or a real lack of memory give the same message.");
+}
+
+/* What this machine says; the log may be from another. */
+static void evidence_machine(Case *it)
+{
     const Machine *machine = it->machine;
-    if (cause->id == CAUSE_SHM_EXHAUSTED && machine && machine->shm.state == SHM_OK)
+    CauseId id = it->out->cause.id;
+    if (id == CAUSE_SHM_EXHAUSTED && machine->shm.state == SHM_OK)
         case_evidence(
             it, arena_printf(it->arena,
-                             "Here and now /dev/shm has %s, of which %s are used (measured; the log may be "
-                             "from elsewhere).",
+                             "Here and now /dev/shm has %s, of which %s are used (measured; the log may "
+                             "be from elsewhere).",
                              SIZE_TEXT(machine->shm.size_bytes), SIZE_TEXT(machine->shm.used_bytes)));
-    if (cause->id == CAUSE_MAPS_EXHAUSTED && machine && machine->max_map_count != U64_UNKNOWN)
+    if (id == CAUSE_MAPS_EXHAUSTED && machine->max_map_count != U64_UNKNOWN)
         case_evidence(it, arena_printf(it->arena,
                                        "Here vm.max_map_count is %llu (the log may be from elsewhere).",
                                        (unsigned long long)machine->max_map_count));
-    if (cause->id == CAUSE_FD_EXHAUSTED && machine && machine->limits.open_files_soft < RLIMIT_UNLIMITED)
+    if (id == CAUSE_FD_EXHAUSTED && machine->limits.open_files_soft < RLIMIT_UNLIMITED)
         case_evidence(it, arena_printf(it->arena,
                                        "Here a process may open %llu files (the log may be from elsewhere).",
                                        (unsigned long long)machine->limits.open_files_soft));
@@ -594,23 +618,44 @@ static void exception_show(Case *it)
     case_matched(it, message[0] ? arena_printf(it->arena, "%s: %s", type, message) : type);
 }
 
-static void evidence_and_matched(Case *it)
+static void evidence_list(Case *it)
 {
     Clue order[CLUES];
-    size_t n = clues_in_order(it, order);
-    if (it->exception)
-        exception_show(it);
+    size_t n = MIN(clues_in_order(it, order), (size_t)EVIDENCE_CLUES_MAX);
     for (size_t i = 0; i < n; i++)
         evidence_clue(it, order[i]);
-    uint64_t last = 0; /* patterns of two clues may have found one line */
-    for (size_t i = 0; i < it->facts->n_kept; i++) {
-        const KeptLine *kept = &it->facts->kept[i];
-        if (!clue_bears(it, kept->clue) || kept->line == last)
+    if (it->clue == CLUES)
+        return;
+    evidence_where(it);
+    if (is_bus(it->clue))
+        evidence_bus(it);
+    if (is_oom(it->clue))
+        evidence_oom(it);
+    if (it->clue == CLUE_MAPS)
+        evidence_maps(it);
+    if (it->machine)
+        evidence_machine(it);
+}
+
+/* The lines in their order; where there are too many, those of the deciding clue stay. */
+static void matched_list(Case *it)
+{
+    const LogFacts *facts = it->facts;
+    const KeptLine *last = NULL; /* patterns of two clues may have found one line */
+    size_t others = MATCHED_MAX;
+    for (size_t i = 0; i < facts->n_kept; i++)
+        others -= facts->kept[i].clue == it->clue && others > 0;
+    for (size_t i = 0; i < facts->n_kept; i++) {
+        const KeptLine *kept = &facts->kept[i];
+        if (!clue_bears(it, kept->clue) ||
+            (last && last->line == kept->line && text_same(last->excerpt, kept->excerpt)))
             continue;
+        if (kept->clue != it->clue && others == 0)
+            continue;
+        others -= kept->clue != it->clue;
         case_matched(it, text_shown(it, kept->excerpt, kept->cut_before, kept->cut_after));
-        last = kept->line;
+        last = kept;
     }
-    evidence_figures(it);
 }
 
 int explainer_finish(Explainer *explainer, const Machine *machine, const Guard *guard, Arena *arena,
@@ -641,7 +686,10 @@ int explainer_finish(Explainer *explainer, const Machine *machine, const Guard *
         decide_exception(&it);
     else
         decide_symptom(&it);
-    evidence_and_matched(&it);
+    if (it.exception)
+        exception_show(&it);
+    evidence_list(&it);
+    matched_list(&it);
     case_notes(&it);
     case_fixes(&it);
     if (it.r < 0)

@@ -24,6 +24,7 @@ typedef struct Explainer Explainer;
 
 Explainer *explainer_new(void); /* NULL: no memory */
 void explainer_free(Explainer *explainer);
+void explainer_reset(Explainer *explainer); /* for another log, at less cost than a new one */
 int explainer_feed(Explainer *explainer, const char *bytes, size_t n); /* -ENOMEM */
 
 /* machine may be NULL: fixes are then for any environment. ret lives in arena. */

@@ -9,10 +9,25 @@
 static const char ESCAPE = '\x1b';
 static const char line_stops[] = {'\n', '\r', '\0', '\x1b'};
 
-/* What exit statuses stand behind. Their first letters differ too much to spell them out. */
-static const char *const exit_needles[] = {
-    "xit code",       "xit Code", "xitcode", "xitCode", "xit status", "ith code", "died with <Signals.",
-    "ith signal SIG",
+typedef enum ExitStyle {
+    EXIT_CODE,          /* 137 or -9 follows */
+    EXIT_SIGNAL_NAME,   /* "KILL" follows */
+    EXIT_SIGNAL_NUMBER, /* "SIGKILL: 9" follows */
+} ExitStyle;
+
+/* What exit statuses stand behind, without the first letter where it may be large or small. */
+static const struct {
+    const char *needle;
+    ExitStyle style;
+} exits[] = {
+    {"xit code", EXIT_CODE},
+    {"xit Code", EXIT_CODE},
+    {"xitcode", EXIT_CODE},
+    {"xitCode", EXIT_CODE},
+    {"xit status", EXIT_CODE},
+    {"ith code", EXIT_CODE},
+    {"ith signal SIG", EXIT_SIGNAL_NAME},
+    {"died with <Signals.", EXIT_SIGNAL_NUMBER},
 };
 
 /* A compiled pattern. Literals are numbers in the reader's Needles. */
@@ -50,21 +65,6 @@ struct LogReader {
     LogFacts facts;
 };
 
-static Text text_from(Text a, size_t start)
-{
-    return start < a.size ? (Text){a.data + start, a.size - start} : (Text){"", 0};
-}
-
-/* What stands behind the literal; false when it is not there. */
-static bool text_after(Text a, const char *literal, Text *ret)
-{
-    const char *found = a.size == 0 ? NULL : memmem(a.data, a.size, literal, strlen(literal));
-    if (!found)
-        return false;
-    *ret = text_from(a, (size_t)(found - a.data) + strlen(literal));
-    return true;
-}
-
 /* Backs out of the middle of a UTF-8 character. */
 static size_t utf8_boundary(Text a, size_t n)
 {
@@ -80,14 +80,6 @@ static void text_copy(Text from, char *to, size_t size)
     if (n > 0)
         memcpy(to, from.data, n);
     to[n] = '\0';
-}
-
-static Text text_digits(Text a)
-{
-    size_t n = 0;
-    while (n < a.size && isdigit((unsigned char)a.data[n]))
-        n++;
-    return (Text){a.data, n};
 }
 
 static bool number_after(Text line, const char *literal, uint64_t *ret)
@@ -123,8 +115,8 @@ static int rules_compile(LogReader *reader)
 {
     for (size_t i = 0; i < TRACEBACK_NEEDLES; i++)
         reader->literals[reader->n_literals++] = traceback_needles[i];
-    for (size_t i = 0; i < ARRAY_SIZE(exit_needles); i++)
-        if (literal_add(reader, exit_needles[i], &reader->exit_needles) < 0)
+    for (size_t i = 0; i < ARRAY_SIZE(exits); i++)
+        if (literal_add(reader, exits[i].needle, &reader->exit_needles) < 0)
             return -EINVAL;
     reader->rule_needles = reader->exit_needles;
     for (size_t i = 0; i < n_patterns; i++) {
@@ -146,11 +138,11 @@ LogReader *log_reader_new(void)
         return NULL;
     reader->rules = calloc(n_patterns, sizeof *reader->rules);
     reader->facts.kept = calloc(n_patterns, sizeof *reader->facts.kept);
-    reader->facts.shm_size_bytes = reader->facts.cgroup_limit_bytes = U64_UNKNOWN;
     if (!reader->rules || !reader->facts.kept || rules_compile(reader) < 0) {
         log_reader_free(reader);
         return NULL;
     }
+    log_reader_reset(reader);
     return reader;
 }
 
@@ -166,40 +158,75 @@ void log_reader_free(LogReader *reader)
     free(reader);
 }
 
-/* The signal that an exit status in the line stands for: 137 and -9 are SIGKILL. 0: none. */
+static void line_begin(LogReader *reader)
+{
+    buffer_clear(&reader->line);
+    reader->hits = (NeedleSet){0};
+    reader->hit_fresh = false;
+    reader->continued = false;
+    reader->state = 0;
+}
+
+void log_reader_reset(LogReader *reader)
+{
+    line_begin(reader);
+    reader->escape = ESCAPE_NONE;
+    reader->traceback = (Traceback){0};
+    reader->last_exception = NULL;
+    for (size_t i = 0; i < n_patterns; i++)
+        reader->rules[i].seen = false;
+    arena_free(&reader->arena);
+    reader->facts = (LogFacts){
+        .kept = reader->facts.kept,
+        .shm_size_bytes = U64_UNKNOWN,
+        .cgroup_limit_bytes = U64_UNKNOWN,
+    };
+}
+
+static int signal_of_name(Text name)
+{
+    static const struct {
+        const char *name;
+        int number;
+    } names[] = {{"BUS", SIGBUS},   {"SEGV", SIGSEGV}, {"KILL", SIGKILL}, {"TERM", SIGTERM},
+                 {"ABRT", SIGABRT}, {"FPE", SIGFPE},   {"ILL", SIGILL}};
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+        if (text_starts(name, names[i].name))
+            return names[i].number;
+    return 0;
+}
+
+/* A status as Python writes it (-9) or a shell (137). */
+static int signal_of_code(Text code)
+{
+    while (code.size > 0 && strchr(" \t:=\"'", code.data[0]))
+        code = text_skip(code, 1);
+    bool negative = text_starts(code, "-");
+    uint32_t number = 0;
+    if (text_u32(text_digits(text_skip(code, negative)), 10, &number) < 0)
+        return 0;
+    if (!negative)
+        return number > 128 && number < 128 + 64 ? (int)number - 128 : 0;
+    return number < 64 ? (int)number : 0;
+}
+
+/* The signal that an exit status in the line stands for. 0: none. */
 static int exit_signal(Text line)
 {
-    for (size_t i = 0; i < ARRAY_SIZE(exit_needles); i++) {
+    int number = 0;
+    for (size_t i = 0; i < ARRAY_SIZE(exits) && number == 0; i++) {
         Text rest;
-        if (!text_after(line, exit_needles[i], &rest))
+        uint64_t value = 0;
+        if (!text_after(line, exits[i].needle, &rest))
             continue;
-        if (text_ends(text_of(exit_needles[i]), "SIG")) {
-            static const struct {
-                const char *name;
-                int number;
-            } names[] = {{"BUS", SIGBUS},   {"SEGV", SIGSEGV}, {"KILL", SIGKILL}, {"TERM", SIGTERM},
-                         {"ABRT", SIGABRT}, {"FPE", SIGFPE},   {"ILL", SIGILL}};
-            for (size_t k = 0; k < ARRAY_SIZE(names); k++)
-                if (text_starts(rest, names[k].name))
-                    return names[k].number;
-            continue;
-        }
-        if (text_ends(text_of(exit_needles[i]), "Signals.") && !text_after(rest, ": ", &rest))
-            continue;
-        while (rest.size > 0 && strchr(" \t:=\"'", rest.data[0]))
-            rest = text_from(rest, 1);
-        bool negative = text_starts(rest, "-");
-        uint32_t number = 0;
-        if (text_u32(text_digits(text_from(rest, negative)), 10, &number) < 0)
-            continue;
-        if (text_ends(text_of(exit_needles[i]), "Signals."))
-            return number < 64 ? (int)number : 0;
-        if (negative && number < 64)
-            return (int)number;
-        if (!negative && number > 128 && number < 128 + 64)
-            return (int)number - 128;
+        if (exits[i].style == EXIT_SIGNAL_NAME)
+            number = signal_of_name(rest);
+        else if (exits[i].style == EXIT_CODE)
+            number = signal_of_code(rest);
+        else if (number_after(rest, ": ", &value) && value < 64)
+            number = (int)value;
     }
-    return 0;
+    return number;
 }
 
 /*
@@ -219,7 +246,7 @@ static bool shell_reports(Text line, const char *word, int *ret_pid)
     while (digits < before.size && isdigit((unsigned char)before.data[before.size - 1 - digits]))
         digits++;
     if (digits > 0 && (text_starts(rest, "  ") || text_starts(rest, " (core dumped)")))
-        return text_pid(text_from(before, before.size - digits), ret_pid) == 0;
+        return text_pid(text_skip(before, before.size - digits), ret_pid) == 0;
     return text_starts(rest, " (core dumped)");
 }
 
@@ -236,8 +263,9 @@ static bool line_is_source(Text line)
 
 static int line_pid(Text line, PatternPid how)
 {
-    static const char *const of_line[] = {"(pid(s) ",     "(pid ",           "(pid: ", "illed process ",
-                                          "ill process ", "reaped process ", ",pid=",  "to process "};
+    static const char *const of_line[] = {
+        "(pid(s) ",        "(pid ", "(pid: ",      "illed process ", "ill process ",
+        "reaped process ", ",pid=", "to process ", ": Process "};
     static const char *const of_file[] = {"</torch_"};
     const char *const *literals = how == PID_LINE ? of_line : of_file;
     size_t n = how == PID_LINE ? ARRAY_SIZE(of_line) : how == PID_FILE ? ARRAY_SIZE(of_file) : 0;
@@ -259,7 +287,7 @@ static int line_keep(LogReader *reader, const Pattern *pattern, Text line)
             pattern->needle ? memmem(line.data, line.size, pattern->needle, strlen(pattern->needle)) : NULL;
         size_t at = found ? (size_t)(found - line.data) : 0;
         start = utf8_boundary(line, at > LOG_EXCERPT_MAX / 4 ? at - LOG_EXCERPT_MAX / 4 : 0);
-        size = utf8_boundary(text_from(line, start), MIN(line.size - start, (size_t)LOG_EXCERPT_MAX));
+        size = utf8_boundary(text_skip(line, start), MIN(line.size - start, (size_t)LOG_EXCERPT_MAX));
     }
     char *copy = arena_copy(&reader->arena, line.data + start, size);
     if (!copy)
@@ -358,8 +386,8 @@ static void version_note(LogFacts *facts, Text line, const char *needle)
     Text digits = text_digits(rest);
     if (text_u32(digits, 10, &major) < 0 || major == 0 || major > 99)
         return;
-    rest = text_from(rest, digits.size);
-    if (text_starts(rest, ".") && text_u32(text_digits(text_from(rest, 1)), 10, &minor) == 0 &&
+    rest = text_skip(rest, digits.size);
+    if (text_starts(rest, ".") && text_u32(text_digits(text_skip(rest, 1)), 10, &minor) == 0 &&
         minor < 1000) {
         facts->torch_major = major;
         facts->torch_minor = minor;
@@ -473,15 +501,6 @@ static int line_finish(LogReader *reader, const char *start, const char *end)
             r = line_read(reader, line);
     }
     return r;
-}
-
-static void line_begin(LogReader *reader)
-{
-    buffer_clear(&reader->line);
-    reader->hits = (NeedleSet){0};
-    reader->hit_fresh = false;
-    reader->continued = false;
-    reader->state = 0;
 }
 
 /*

@@ -73,6 +73,7 @@ typedef struct LogReader LogReader;
 
 LogReader *log_reader_new(void); /* NULL: no memory */
 void log_reader_free(LogReader *reader);
+void log_reader_reset(LogReader *reader); /* forgets the log, keeps the compiled patterns */
 int log_reader_feed(LogReader *reader, const char *bytes, size_t n); /* -ENOMEM */
 
 /* Takes the last line, which may have no end. The facts live as long as the reader. NULL: no memory. */

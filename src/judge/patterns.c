@@ -83,6 +83,7 @@ const Pattern patterns[] = {
     {CLUE_EVICTED, "Usage of EmptyDir volume"},
     {CLUE_SIGKILL_WORKER, "is killed by signal: Killed", .pid = PID_LINE},
     {CLUE_SIGTERM_WORKER, "is killed by signal: Terminated", .pid = PID_LINE},
+    {CLUE_SIGTERM, "got signal: 15", .pid = PID_LINE}, /* torchrun's SignalException */
     {CLUE_INTERRUPTED, "KeyboardInterrupt", .place = PLACE_EXCEPTION},
 
     /* crashes */

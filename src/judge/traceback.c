@@ -18,16 +18,6 @@ const char *const traceback_needles[TRACEBACK_NEEDLES] = {
     [NEEDLE_FATAL_STACK] = "Current thread 0x",
 };
 
-static Text text_from(Text a, size_t start)
-{
-    return start < a.size ? (Text){a.data + start, a.size - start} : (Text){"", 0};
-}
-
-static const char *text_find(Text a, const char *needle)
-{
-    return a.size == 0 ? NULL : memmem(a.data, a.size, needle, strlen(needle));
-}
-
 static void copy_cut(Text from, char *to, size_t size)
 {
     size_t n = MIN(from.size, size - 1);
@@ -39,15 +29,7 @@ static void copy_cut(Text from, char *to, size_t size)
 /* A path can be long; its end says more than its beginning. */
 static void copy_path(Text from, char *to, size_t size)
 {
-    copy_cut(text_from(from, from.size >= size ? from.size - size + 1 : 0), to, size);
-}
-
-static size_t digits_count(Text a)
-{
-    size_t n = 0;
-    while (n < a.size && isdigit((unsigned char)a.data[n]))
-        n++;
-    return n;
+    copy_cut(text_skip(from, from.size >= size ? from.size - size + 1 : 0), to, size);
 }
 
 typedef enum FrameStyle {
@@ -58,27 +40,23 @@ typedef enum FrameStyle {
 
 static FrameStyle frame_parse(Text line, size_t *ret_start, Frame *ret)
 {
-    const char *start = text_find(line, "File \"");
-    if (!start)
+    Text rest;
+    Text after;
+    Text function = {"", 0};
+    if (!text_after(line, "File \"", &rest) || !text_after(rest, traceback_needles[NEEDLE_FRAME], &after))
         return FRAME_NONE;
-    Text rest = text_from(line, (size_t)(start - line.data) + strlen("File \""));
-    const char *quote = text_find(rest, traceback_needles[NEEDLE_FRAME]);
-    if (!quote)
-        return FRAME_NONE;
-    Text path = {rest.data, (size_t)(quote - rest.data)};
-    rest = text_from(rest, path.size + strlen(traceback_needles[NEEDLE_FRAME]));
-    size_t digits = digits_count(rest);
+    Text path = {rest.data, (size_t)(after.data - rest.data) - strlen(traceback_needles[NEEDLE_FRAME])};
+    Text digits = text_digits(after);
     Frame frame = {0};
-    if (text_u32((Text){rest.data, digits}, 10, &frame.line) < 0)
+    if (text_u32(digits, 10, &frame.line) < 0)
         return FRAME_NONE;
-    rest = text_from(rest, digits);
-    FrameStyle style = text_starts(rest, " in ") ? FRAME_FAULTHANDLER : FRAME_TRACEBACK;
-    if (style == FRAME_FAULTHANDLER)
-        copy_cut(text_trim(text_from(rest, strlen(" in "))), frame.function, sizeof frame.function);
-    else if (text_starts(rest, ", in "))
-        copy_cut(text_trim(text_from(rest, strlen(", in "))), frame.function, sizeof frame.function);
+    after = text_skip(after, digits.size);
+    FrameStyle style = text_starts(after, " in ") ? FRAME_FAULTHANDLER : FRAME_TRACEBACK;
+    if (text_starts(after, " in ") || text_starts(after, ", in "))
+        text_after(after, "in ", &function);
+    copy_cut(text_trim(function), frame.function, sizeof frame.function);
     copy_path(path, frame.file, sizeof frame.file);
-    *ret_start = (size_t)(start - line.data);
+    *ret_start = (size_t)(rest.data - line.data) - strlen("File \"");
     *ret = frame;
     return style;
 }
@@ -128,7 +106,7 @@ static bool exception_parse(Text line, bool sure, Text *ret_type, Text *ret_mess
         n++;
     }
     Text type = {line.data, n};
-    Text rest = text_from(line, n);
+    Text rest = text_skip(line, n);
     if (n == 0 || isdigit((unsigned char)line.data[0]) || last >= n || !lower)
         return false;
     if (rest.size > 0 && rest.data[0] != ':')
@@ -140,7 +118,7 @@ static bool exception_parse(Text line, bool sure, Text *ret_type, Text *ret_mess
     if (!sure && (text_equal(type, "Error") || text_equal(type, "Exception")))
         return false;
     *ret_type = type;
-    *ret_message = text_trim(text_from(rest, 1));
+    *ret_message = text_trim(text_skip(rest, 1));
     return true;
 }
 
@@ -149,9 +127,9 @@ static Text rank_prefix_skip(Text line)
 {
     if (!text_starts(line, "[rank"))
         return line;
-    Text rest = text_from(line, strlen("[rank"));
-    rest = text_from(rest, digits_count(rest));
-    return text_starts(rest, "]: ") ? text_from(rest, 3) : line;
+    Text rest = text_skip(line, strlen("[rank"));
+    rest = text_skip(rest, text_digits(rest).size);
+    return text_starts(rest, "]: ") ? text_skip(rest, 3) : line;
 }
 
 static void traceback_begin(Traceback *traceback)
@@ -169,7 +147,9 @@ static void traceback_header(Traceback *traceback, Text line)
 {
     traceback_begin(traceback);
     /* Before PyTorch 1.2 a worker's whole traceback was the message of the exception that passed it on. */
-    Text before = {line.data, (size_t)(text_find(line, traceback_needles[NEEDLE_HEADER]) - line.data)};
+    Text after = line;
+    (void)text_after(line, traceback_needles[NEEDLE_HEADER], &after);
+    Text before = {line.data, (size_t)(after.data - line.data) - strlen(traceback_needles[NEEDLE_HEADER])};
     Text type;
     Text message;
     if (text_ends(before, "Error: ") && exception_parse(rank_prefix_skip(before), true, &type, &message))
@@ -252,7 +232,7 @@ LineKind traceback_line(Traceback *traceback, Text line, const NeedleSet *hits, 
 
     if (traceback->open) {
         bool fits = prefix_fits(traceback, line);
-        Text own = fits ? text_from(line, traceback->prefix_size) : line;
+        Text own = fits ? text_skip(line, traceback->prefix_size) : line;
         if (text_trim(own).size == 0)
             return LINE_INSIDE;
         if (fits && (own.data[0] == ' ' || own.data[0] == '\t')) {

@@ -201,8 +201,7 @@ static int visit_text(int fd, MapsWhich which, uint64_t address, Buffer *scratch
 
 static int maps_open(const Root *root, int pid)
 {
-    int fd = openat(root->fd, PROC_PATH(pid, "maps"), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    return fd < 0 ? -errno : fd;
+    return root_openat(root, PROC_PATH(pid, "maps"), O_RDONLY | O_NONBLOCK);
 }
 
 int maps_visit_at(const Root *root, int pid, MapsWhich which, uint64_t address, Buffer *scratch,

@@ -1,8 +1,10 @@
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <time.h>
@@ -189,13 +191,31 @@ void root_close(Root *root)
     *root = ROOT_NONE;
 }
 
+/*
+ * A captured tree may come from a stranger: its links must not lead out of it. The kernel sees to that
+ * since 5.6; before, the links are followed, as they are on the live machine.
+ */
+int root_openat(const Root *root, const char *path, int flags)
+{
+    flags |= O_CLOEXEC | O_NOCTTY;
+    if (!root->live) {
+        struct open_how how = {.flags = (uint64_t)flags, .resolve = RESOLVE_IN_ROOT};
+        int fd = (int)syscall(SYS_openat2, root->fd, path, &how, sizeof how);
+        if (fd >= 0 ||
+            (errno != ENOSYS && errno != EPERM)) /* old sandboxes answer EPERM to what they do not know */
+            return fd < 0 ? -errno : fd;
+    }
+    int fd = openat(root->fd, path, flags);
+    return fd < 0 ? -errno : fd;
+}
+
 int root_read(const Root *root, const char *path, size_t limit, Buffer *buffer)
 {
     buffer_clear(buffer);
     /* O_NONBLOCK: a captured tree may hold anything, a FIFO too, and must not make us wait. */
-    _cleanup_close_ int fd = openat(root->fd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    _cleanup_close_ int fd = root_openat(root, path, O_RDONLY | O_NONBLOCK);
     if (fd < 0)
-        return -errno;
+        return fd;
     return buffer_read_fd(buffer, fd, limit);
 }
 
@@ -287,9 +307,11 @@ int root_statfs(const Root *root, const char *path, FsStat *ret)
 
 DIR *root_list(const Root *root, const char *path)
 {
-    int fd = openat(root->fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
+    int fd = root_openat(root, path, O_RDONLY | O_DIRECTORY);
+    if (fd < 0) {
+        errno = -fd;
         return NULL;
+    }
     DIR *dir = fdopendir(fd);
     if (!dir)
         fd_close(fd);

@@ -86,6 +86,9 @@ typedef struct Root {
 int root_open(const char *path, Root *ret);
 void root_close(Root *root);
 
+/* open() below the root, close-on-exec. Links of a captured tree do not lead out of it. Negative errno. */
+int root_openat(const Root *root, const char *path, int flags);
+
 /* Replaces buffer's content with the file's first `limit` bytes. */
 enum { ROOT_FILE_MAX = 16 * 1024 * 1024 };
 int root_read(const Root *root, const char *path, size_t limit, Buffer *buffer);

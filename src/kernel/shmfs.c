@@ -135,6 +135,6 @@ int shmfs_visit(const Root *root, ShmVisit visit, void *context)
     if (r < 0)
         return r;
     walk.device = stat.device;
-    int fd = openat(root->fd, walk.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return fd < 0 ? -errno : walk_directory(&walk, fd, length, 0);
+    int fd = root_openat(root, walk.path, O_RDONLY | O_DIRECTORY);
+    return fd < 0 ? fd : walk_directory(&walk, fd, length, 0);
 }

@@ -345,7 +345,8 @@ static void show_attribution(const Terminal *terminal, const Survey *survey)
 {
     enum { WORTH_A_WORD = 1 << 20 };
     uint64_t unheld = unheld_bytes(survey);
-    uint64_t unseen = survey->unattributed_bytes - unheld;
+    bool known = survey->unattributed_bytes != U64_UNKNOWN;
+    uint64_t unseen = known ? survey->unattributed_bytes - unheld : 0;
     terminal_label(terminal, "attributed");
     fprintf(terminal->out, "%s to processes seen here\n", SIZE_TEXT(survey->attributed_bytes));
     terminal_label(terminal, "unattributed");

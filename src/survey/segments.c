@@ -260,8 +260,11 @@ static void sum_up(Survey *survey)
         else if (segment->on_mount && segment->n_holders > 0)
             survey->attributed_bytes += segment->allocated_bytes;
     }
-    uint64_t used = survey->machine.shm.state == SHM_OK ? survey->machine.shm.used_bytes : 0;
-    survey->unattributed_bytes = used > survey->attributed_bytes ? used - survey->attributed_bytes : 0;
+    const ShmMount *shm = &survey->machine.shm;
+    if (shm->state == SHM_OK && shm->used_bytes == U64_UNKNOWN)
+        survey->unattributed_bytes = U64_UNKNOWN;
+    else if (shm->state == SHM_OK && shm->used_bytes > survey->attributed_bytes)
+        survey->unattributed_bytes = shm->used_bytes - survey->attributed_bytes;
 }
 
 int segments_scan(const Root *root, const Mounts *mounts, Survey *survey)

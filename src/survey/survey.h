@@ -111,7 +111,7 @@ typedef struct Survey {
     size_t segments_capacity;
     size_t n_unreadable;         /* processes with memory of their own whose descriptors we may not read */
     uint64_t attributed_bytes;   /* of the mount's used bytes, what visible holders explain */
-    uint64_t unattributed_bytes; /* the rest */
+    uint64_t unattributed_bytes; /* the rest; U64_UNKNOWN on a mount without a limit, which does not tell */
     uint64_t memfd_bytes;
 } Survey;
 

@@ -65,6 +65,26 @@ static void test_lines_and_words(void **state)
     assert_false(text_word(&rest, &word));
 }
 
+static void test_parts(void **state)
+{
+    (void)state;
+    Text rest = TEXT("untouched");
+    assert_true(text_equal(text_skip(TEXT("abc"), 2), "c"));
+    assert_true(text_equal(text_skip(TEXT("abc"), 3), ""));
+    assert_true(text_equal(text_skip(TEXT("abc"), 9), ""));
+    assert_true(text_equal(text_digits(TEXT("12ab3")), "12"));
+    assert_true(text_equal(text_digits(TEXT("-1")), ""));
+    assert_true(text_equal(text_digits(TEXT("")), ""));
+    assert_false(text_after(TEXT("pid 7"), "(pid ", &rest));
+    assert_false(text_after(TEXT(""), "x", &rest));
+    assert_true(text_equal(rest, "untouched"));
+    assert_true(text_after(TEXT("a (pid 7) (pid 8)"), "(pid ", &rest));
+    assert_true(text_equal(rest, "7) (pid 8)"));
+    Text whole = TEXT("ends here");
+    assert_true(text_after(whole, "here", &rest));
+    assert_ptr_equal(rest.data, whole.data + whole.size); /* an empty rest still says where it stands */
+}
+
 static void test_whole_lines(void **state)
 {
     (void)state;
@@ -131,6 +151,7 @@ int main(void)
         cmocka_unit_test(test_u64),
         cmocka_unit_test(test_key_is_whole),
         cmocka_unit_test(test_lines_and_words),
+        cmocka_unit_test(test_parts),
         cmocka_unit_test(test_whole_lines),
         cmocka_unit_test(test_escape),
         cmocka_unit_test(test_unescape_octal),

@@ -242,6 +242,7 @@ static const LogCase log_cases[] = {
     {"torch-2.10-stale-errno-again", CAUSE_SHM_EXHAUSTED, NULL, 0.85, 0.92, 3021, "not the true one"},
     {"torch-write-full", CAUSE_SHM_EXHAUSTED, NULL, 0.92, 0.99, 31911, "Shared memory ran out"},
     {"torchrun-only", CAUSE_UNKNOWN, NULL, 0.05, 0.12, 0, "launcher"},
+    {"torchrun-signal", CAUSE_KILLED, "sigterm", 0.40, 0.47, 2606, "look for an earlier failure"},
     {"torchrun-sigkill", CAUSE_KILLED, "sigkill", 0.45, 0.52, 2630, "pid 2630"},
     {"windows-line-ends", CAUSE_PYTHON_ERROR, NULL, 0.75, 0.82, 0, "ValueError: no such split: val, at C:"},
 };
@@ -371,7 +372,7 @@ static void test_cut_of_a_long_line(void **state)
         _cleanup_arena_ Arena arena = {0};
         Explanation got;
         memset(text, ' ', sizeof text);
-        memcpy(text + at, bus_line, strlen(bus_line));
+        memcpy(text + at, bus_line, sizeof bus_line - 1);
         explain_text(text, sizeof text, 0, NULL, &arena, &got);
         assert_int_equal(got.cause.id, CAUSE_SHM_EXHAUSTED);
         assert_int_equal(got.cause.pid, 77);
@@ -523,12 +524,12 @@ static void test_notes_fit_the_log(void **state)
         const char *log;
         const char *note; /* NULL: there is none at all */
     } cases[] = {
-        {"beliefs", "'file_system' uses the same /dev/shm"},
-        {"beliefs", "pin_memory=False saves no shared memory"},
-        {"bus-but-oom", "a guess it prints with every bus error"},
-        {"bus-storage", "Not every bus error"},
-        {"torch-2.13-small-shm-fork-file_system", "not the OOM killer"},
-        {"torch-2.13-cgroup-oom", "larger /dev/shm does not help"},
+        {"beliefs", "'file_system' avoids shared memory"},
+        {"beliefs", "pin_memory=False halves"},
+        {"bus-but-oom", "guess with every bus error"},
+        {"bus-storage", "Every bus error is about"},
+        {"torch-2.13-small-shm-fork-file_system", "The OOM killer strikes"},
+        {"torch-2.13-cgroup-oom", "A larger /dev/shm helps"},
         {"torch-2.13-open-files", "needs no descriptor a tensor"},
         {"gpu-memory", "three things"},
         {"torch-2.13-item", NULL},
