@@ -188,7 +188,7 @@ int names_resize(int fd, off_t size)
     int segment = entry && size >= SEGMENT_MIN_BYTES ? pool_issue((uint64_t)size) : -1;
     if (segment < 0) {
         if (entry)
-            count(&guard_counters()->single, 1);
+            count(&guard_counters()->small_backed, 1);
         return real_ftruncate(fd, size);
     }
     if (file_id(segment, &id) < 0 || dup3(segment, fd, O_CLOEXEC) < 0) {
