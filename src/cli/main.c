@@ -10,6 +10,7 @@ static const Command *const commands[] = {
     &command_ps,
     &command_clean,
     &command_explain,
+    &command_run,
 };
 
 static const Command *command_find(const char *name)
