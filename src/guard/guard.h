@@ -48,7 +48,8 @@
 /* Below this, PyTorch's own way through /dev/shm is cheaper than what recycling saves. */
 enum { SEGMENT_MIN_BYTES = 512 * 1024 };
 
-#define SEGMENT_NAME "shmguard"
+#define SEGMENT_NAME "shmguard"      /* of memfds that are recycled */
+#define SINGLE_NAME  "shmguard:once" /* of memfds that are not */
 
 /* A free segment and an unused view are kept this long. */
 enum { KEEP_MSEC = 2000 };
@@ -67,8 +68,8 @@ int real_close(int fd);
 /* --- life.c: on or off, the lock, fork
  * -------------------------------------------------------------------------- */
 
-/* False in set-user-ID programs, after fork in a child that could not be set right, and while this thread is
- * inside already. */
+/* Takes the lock. False, and the plain way: in set-user-ID programs, in a process that is not the one the
+ * tables speak of, and when this thread is inside already. */
 bool guard_enter(void);
 void guard_leave(bool failed); /* errno is put back unless the call failed */
 uint64_t now_msec(void);
@@ -98,8 +99,8 @@ bool segment_is(int fd, const FileId *id);
 /* A handed-out descriptor of a segment with room for size bytes, or -1. */
 int pool_issue(uint64_t size);
 
-/* A memfd outside of the pool, close-on-exec, or -1. */
-int memfd_make(uint64_t size);
+/* A memfd, close-on-exec, or -1. */
+int memfd_make(const char *name, uint64_t size);
 void pool_sweep(uint64_t now);
 void pool_forget(void); /* in a forked child: the parent issues these */
 
@@ -112,14 +113,14 @@ void *view_use(int fd, size_t size);
 /* True when [address, size) was a view in use: it is kept, unused. */
 bool view_release(void *address, size_t size);
 
-/* Takes a view in use out of the table and unmaps what lies behind size: the caller maps something else over
- * it. */
-void view_abandon(void *address, size_t size);
+/* Something else was mapped over the first size bytes of the view in use at address: forgets it and lets go.
+ */
+void view_replaced(void *address, size_t size);
 void view_sweep(uint64_t now);
 void view_forget_unused(void);
 
-/* Lock-free: whether any view is there at all. */
-bool view_any(void);
+/* Lock-free: false when no view can lie in this range. */
+bool view_near(const void *address, size_t size);
 
 /* --- broker.c: the connection to the supervisor
  * ------------------------------------------------------------------ */

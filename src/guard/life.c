@@ -13,7 +13,7 @@
 #include "guard.h"
 
 /*
- * Order of life. The library works before its constructor has run (real.c) and after its destructors: it has
+ * Order of life. The library works before its constructor has run (real.c) and after all destructors: it has
  * none, and its tables are static. At exit the kernel drops all locks. At exec everything is close-on-exec or
  * a mapping.
  *
@@ -21,32 +21,46 @@
  *   - the pool is forgotten: the parent issues those segments, and two who issue would be one too many;
  *   - unused views are unmapped; views in use stay, with their holds, because the child may reach the
  * tensors;
- *   - what is pending belongs to a thread of the parent that the child does not have, or is finished by the
- * forking thread in both; the plain path serves the child. vfork and clone without handlers only come before
- * exec, in every program we care about; a clone that runs on without exec and without its own memory shares
- * ours, tables and mutex included.
+ *   - what is pending is forgotten: it belongs to threads that the child does not have.
+ *
+ * vfork, and clone without these handlers: such a child may share our memory and still have descriptors of
+ * its own, so that a close() in it says nothing about ours. It is told by its pid, and everything in it goes
+ * the plain way.
+ *
+ * Threads: cancellation is off while the lock is held. A signal handler that interrupts its owner finds
+ * `inside` set and passes by.
  */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static __thread bool inside __attribute__((tls_model("initial-exec")));
 static __thread int saved_errno __attribute__((tls_model("initial-exec")));
+static __thread int saved_cancel __attribute__((tls_model("initial-exec")));
 
-/* pthread_once would do, but its version differs between glibcs. Only ever changed with the lock held. */
+/* Changed with the lock held. pthread_once would do for the first, but its version differs between glibcs. */
 static bool started;
 static bool off;
+static pid_t owner; /* the process that these tables speak of */
 
 static void fork_prepare(void)
 {
-    pthread_mutex_lock(&lock);
+    /* A handler that forks while its thread is inside: the lock is ours already, and the tables may be half
+     * written. */
+    if (!inside)
+        pthread_mutex_lock(&lock);
 }
 
 static void fork_parent(void)
 {
-    pthread_mutex_unlock(&lock);
+    if (!inside)
+        pthread_mutex_unlock(&lock);
 }
 
 static void fork_child(void)
 {
+    if (inside) /* it goes on inside and leaves by itself; owner stays the parent, so that was its last time
+                   in */
+        return;
     int saved = errno;
+    owner = getpid();
     pool_forget();
     view_forget_unused();
     pending_clear();
@@ -57,34 +71,39 @@ static void fork_child(void)
 
 static void start(void)
 {
+    started = true;
+    owner = getpid();
     /* Without the handlers two processes would issue the same segments: then stay out of it. */
     off = getauxval(AT_SECURE) != 0 || pthread_atfork(fork_prepare, fork_parent, fork_child) != 0;
 }
 
 bool guard_enter(void)
 {
-    if (inside) /* a signal handler, or our own call of an interposed function */
+    if (inside)
         return false;
     int saved = errno;
+    int cancel = 0;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     inside = true; /* before the lock: a handler that comes in between must not wait for us */
     pthread_mutex_lock(&lock);
     saved_errno = saved;
-    if (!started) {
-        started = true;
+    saved_cancel = cancel;
+    if (!started)
         start();
-    }
-    if (off)
-        guard_leave(false);
-    return !off;
+    if (!off && owner == getpid())
+        return true;
+    guard_leave(false);
+    return false;
 }
 
 void guard_leave(bool failed)
 {
-    int saved = saved_errno;
-    int error = errno;
+    int error = failed ? errno : saved_errno;
+    int cancel = saved_cancel;
     pthread_mutex_unlock(&lock);
     inside = false;
-    errno = failed ? error : saved;
+    pthread_setcancelstate(cancel, NULL);
+    errno = error;
 }
 
 uint64_t now_msec(void)

@@ -98,7 +98,7 @@ static int open_pending(const char *name)
 {
     Pending *entry = find_free();
     FileId id;
-    int fd = entry && !shares_by_name ? memfd_make(0) : -1;
+    int fd = entry && !shares_by_name ? memfd_make(SINGLE_NAME, 0) : -1;
     if (fd >= 0 && file_id(fd, &id) < 0) {
         real_close(fd);
         fd = -1;
@@ -116,7 +116,7 @@ static int open_pending(const char *name)
 /* A name that the supervisor keeps from the start. -ENOTCONN: the plain way. */
 static int create_served(const char *name)
 {
-    int fd = memfd_make(0);
+    int fd = memfd_make(SINGLE_NAME, 0);
     if (fd < 0)
         return -ENOTCONN;
     int r = broker_ask(MESSAGE_CREATE, name, fd, NULL);
@@ -183,11 +183,14 @@ int names_unlink(const char *name)
 
 int names_resize(int fd, off_t size)
 {
-    Pending *entry = size >= SEGMENT_MIN_BYTES ? find_pending(fd) : NULL;
+    Pending *entry = find_pending(fd);
     FileId id;
-    int segment = entry ? pool_issue((uint64_t)size) : -1;
-    if (segment < 0)
+    int segment = entry && size >= SEGMENT_MIN_BYTES ? pool_issue((uint64_t)size) : -1;
+    if (segment < 0) {
+        if (entry)
+            count(&guard_counters()->small_backed, 1);
         return real_ftruncate(fd, size);
+    }
     if (file_id(segment, &id) < 0 || dup3(segment, fd, O_CLOEXEC) < 0) {
         real_close(segment);
         return real_ftruncate(fd, size);
@@ -233,13 +236,13 @@ static void make_real(const Pending *entry)
     int fd = real_shm_open(entry->name, O_RDWR | O_CREAT | O_EXCL, 0600);
     if (fd < 0)
         return;
-    bool ready = real_ftruncate(fd, (off_t)entry->size) == 0;
-    if (ready && entry->allocated)
-        ready = real_posix_fallocate(fd, 0, (off_t)entry->size) == 0;
-    if (ready) {
-        view_abandon(entry->address, entry->size);
-        real_mmap(entry->address, entry->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
-    } else
+    bool ready = real_ftruncate(fd, (off_t)entry->size) == 0 &&
+                 (!entry->allocated || real_posix_fallocate(fd, 0, (off_t)entry->size) == 0) &&
+                 real_mmap(entry->address, entry->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
+                           0) != MAP_FAILED;
+    if (ready)
+        view_replaced(entry->address, entry->size);
+    else
         real_shm_unlink(entry->name);
     real_close(fd);
 }

@@ -92,12 +92,12 @@ void pool_sweep(uint64_t now)
             i++;
 }
 
-int memfd_make(uint64_t size)
+int memfd_make(const char *name, uint64_t size)
 {
     /* vm.memfd_noexec=2 refuses memfds without the flag, kernels before 6.3 refuse the flag. */
-    int fd = (int)syscall(SYS_memfd_create, SEGMENT_NAME, MFD_CLOEXEC | MFD_NOEXEC_SEAL);
+    int fd = (int)syscall(SYS_memfd_create, name, MFD_CLOEXEC | MFD_NOEXEC_SEAL);
     if (fd < 0 && errno == EINVAL)
-        fd = (int)syscall(SYS_memfd_create, SEGMENT_NAME, MFD_CLOEXEC);
+        fd = (int)syscall(SYS_memfd_create, name, MFD_CLOEXEC);
     if (fd >= 0 && size > 0 && real_ftruncate(fd, (off_t)size) < 0) {
         real_close(fd);
         return -1;
@@ -107,7 +107,7 @@ int memfd_make(uint64_t size)
 
 static Segment *make_segment(uint64_t size)
 {
-    int fd = n_segments == POOL_MAX ? -1 : memfd_make(size);
+    int fd = n_segments == POOL_MAX ? -1 : memfd_make(SEGMENT_NAME, size);
     if (fd < 0)
         return NULL;
     fd = fd_move_up(fd);

@@ -49,6 +49,6 @@ typedef struct Counters {
     _Atomic uint64_t segments_created;
     _Atomic uint64_t segments_reused;
     _Atomic uint64_t bytes_backed; /* asked for by PyTorch and served from segments, new and recycled */
-    _Atomic uint64_t small_backed; /* tensors too small to be recycled, in memfds of their own */
+    _Atomic uint64_t small_backed; /* tensors in memfds of their own: too small to be worth recycling */
     _Atomic uint64_t fallbacks;    /* tensors of PyTorch that took the plain way */
 } Counters;

@@ -53,17 +53,23 @@ EXPORT void *mmap(void *address, size_t size, int protection, int flags, int fd,
     if (!tensor || !guard_enter())
         return real_mmap(address, size, protection, flags, fd, offset);
     void *mapped = names_map(fd, size);
-    uint64_t now = now_msec();
-    view_sweep(now);
-    guard_leave(false);
-    return mapped != MAP_FAILED ? mapped : real_mmap(address, size, protection, flags, fd, offset);
+    if (mapped == MAP_FAILED)
+        mapped = real_mmap(address, size, protection, flags, fd, offset);
+    if (mapped == MAP_FAILED && errno == ENOMEM) { /* what we keep for the next time may be what is missing */
+        view_forget_unused();
+        mapped = real_mmap(address, size, protection, flags, fd, offset);
+    }
+    view_sweep(now_msec());
+    guard_leave(mapped == MAP_FAILED);
+    return mapped;
 }
 
 EXPORT int munmap(void *address, size_t size)
 {
-    if (!view_any() || size < SEGMENT_MIN_BYTES || !guard_enter())
+    if (!view_near(address, size) || !guard_enter())
         return real_munmap(address, size);
     bool kept = view_release(address, size);
+    view_sweep(now_msec());
     guard_leave(false);
     return kept ? 0 : real_munmap(address, size);
 }

@@ -32,7 +32,11 @@ static uint16_t by_inode[BUCKETS];
 static uint16_t by_address[BUCKETS];
 static uint16_t free_views;  /* chain of entries that were given back */
 static uint16_t fresh_views; /* entries that were never taken */
-static atomic_uint n_views;  /* relaxed: a thread that releases a view has itself been given it */
+
+/* All views there ever were lie in between. Relaxed: whoever releases a view was given it, and so has seen
+ * its bounds. */
+static _Atomic uintptr_t lowest = UINTPTR_MAX;
+static _Atomic uintptr_t highest;
 
 static size_t page_bytes(void)
 {
@@ -49,12 +53,13 @@ static uint16_t *address_bucket(const void *address)
     return &by_address[((uintptr_t)address >> 12) * UINT64_C(0x9E3779B97F4A7C15) >> 51];
 }
 
-bool view_any(void)
+bool view_near(const void *address, size_t size)
 {
-    return atomic_load_explicit(&n_views, memory_order_relaxed) > 0;
+    return (uintptr_t)address < atomic_load_explicit(&highest, memory_order_relaxed) &&
+           (uintptr_t)address + size > atomic_load_explicit(&lowest, memory_order_relaxed);
 }
 
-static View *find_unused(const FileId *id)
+static View *find_view(const FileId *id)
 {
     for (uint16_t i = *inode_bucket(id->inode); i != NONE; i = views[i - 1].next_by_inode) {
         View *view = &views[i - 1];
@@ -83,7 +88,10 @@ static View *add_view(const FileId *id, char *address, size_t size)
                    .next_by_inode = *inode,
                    .next_by_address = *where};
     *inode = *where = index;
-    atomic_fetch_add_explicit(&n_views, 1, memory_order_relaxed);
+    if ((uintptr_t)address < atomic_load_explicit(&lowest, memory_order_relaxed))
+        atomic_store_explicit(&lowest, (uintptr_t)address, memory_order_relaxed);
+    if ((uintptr_t)address + size > atomic_load_explicit(&highest, memory_order_relaxed))
+        atomic_store_explicit(&highest, (uintptr_t)address + size, memory_order_relaxed);
     return view;
 }
 
@@ -100,7 +108,6 @@ static void remove_view(View *view)
     *link = view->next_by_address;
     *view = (View){.next_by_address = free_views};
     free_views = index;
-    atomic_fetch_sub_explicit(&n_views, 1, memory_order_relaxed);
 }
 
 static void drop_view(View *view)
@@ -150,7 +157,7 @@ void *view_use(int fd, size_t size)
     FileId id;
     if (file_id(fd, &id) < 0 || id.size < size || id.links != 0 || !id.regular)
         return MAP_FAILED;
-    View *view = find_unused(&id);
+    View *view = find_view(&id);
     if (view ? view->used > 0 : !segment_is(fd, &id))
         return MAP_FAILED;
     if (view && view->size < size) { /* not one that we made in this size */
@@ -202,7 +209,7 @@ bool view_release(void *address, size_t size)
     return true;
 }
 
-void view_abandon(void *address, size_t size)
+void view_replaced(void *address, size_t size)
 {
     View *view = find_at(address);
     if (!view)

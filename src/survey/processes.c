@@ -43,15 +43,22 @@ static int visit_library(const MapEntry *entry, void *context)
 }
 
 /*
- * 1, 0 or negative errno. A forked process has its libraries where its parent has them, so the place where
- * PyTorch was found last is asked first: one question for a worker instead of hundreds.
+ * Fills torch and torch_at; negative errno when the process cannot be read. A forked process has its
+ * libraries where its parent has them, so that place is asked first: one question for a worker instead of
+ * hundreds.
  */
-static int find_torch(const Root *root, int pid, uint64_t *found_at, Buffer *scratch)
+static int find_torch(const Root *root, const Survey *survey, Buffer *scratch, Process *process)
 {
-    int r = *found_at == 0 ? 0
-                           : maps_visit_at(root, pid, MAPS_EXECUTABLE_FILES, *found_at, scratch,
-                                           visit_library, found_at);
-    return r != 0 ? r : maps_visit(root, pid, MAPS_EXECUTABLE_FILES, scratch, visit_library, found_at);
+    const Process *parent = process_find(survey, process->ppid);
+    uint64_t at = parent ? parent->torch_at : 0;
+    int r = at == 0
+                ? 0
+                : maps_visit_at(root, process->pid, MAPS_EXECUTABLE_FILES, at, scratch, visit_library, &at);
+    if (r == 0)
+        r = maps_visit(root, process->pid, MAPS_EXECUTABLE_FILES, scratch, visit_library, &at);
+    process->torch = r > 0;
+    process->torch_at = r > 0 && root->live ? at : 0;
+    return MIN(r, 0);
 }
 
 static int process_order(const void *a, const void *b)
@@ -75,8 +82,7 @@ const Process *survey_process(const Survey *survey, int pid)
 }
 
 /* A process that goes away in between is left out: -ESRCH or -ENOENT. */
-static int read_process(const Root *root, int pid, uint64_t *torch_at, Buffer *scratch, Survey *survey,
-                        Process *ret)
+static int read_process(const Root *root, int pid, Buffer *scratch, Survey *survey, Process *ret)
 {
     ProcStat stat;
     ProcStatus status;
@@ -110,11 +116,10 @@ static int read_process(const Root *root, int pid, uint64_t *torch_at, Buffer *s
     if (r < 0)
         return r;
     if (process.has_memory) {
-        r = find_torch(root, pid, torch_at, scratch);
+        r = find_torch(root, survey, scratch, &process);
         if (r == -ENOMEM)
             return r;
         process.readable = r >= 0;
-        process.torch = r > 0;
     }
     *ret = process;
     return 0;
@@ -135,14 +140,13 @@ int processes_list(const Root *root, Survey *survey)
     if (!dir)
         return -errno;
     _cleanup_buffer_ Buffer scratch = {0};
-    uint64_t torch_at = 0;
     int r = 0;
     for (struct dirent *entry; r >= 0 && (entry = readdir(dir));) {
         int pid = 0;
         Process process;
         if (text_pid(text_of(entry->d_name), &pid) < 0)
             continue;
-        r = read_process(root, pid, &torch_at, &scratch, survey, &process);
+        r = read_process(root, pid, &scratch, survey, &process);
         if (r == -ENOMEM)
             break;
         if (r < 0) { /* gone, or garbage in a captured tree */

@@ -77,8 +77,9 @@ static Role role_of(const Survey *survey, const Process *process)
     if (strcmp(process->comm, "pt_data_worker") == 0)
         return ROLE_WORKER;
     const Process *above = nearest_ancestor(survey, process, has_torch);
-    if (strcmp(process->comm, "pt_main_thread") != 0 && catches_like_worker(process) && above &&
-        !is_launcher(above))
+    /* Whom multiprocessing started, and nobody with torch is left above it: its trainer has died. */
+    bool below_trainer = above ? !is_launcher(above) : start_method(process) != START_FORK;
+    if (strcmp(process->comm, "pt_main_thread") != 0 && catches_like_worker(process) && below_trainer)
         return ROLE_WORKER;
     const Process *parent = process_find(survey, process->ppid);
     bool server =

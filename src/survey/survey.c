@@ -8,8 +8,9 @@
 
 /*
  * PSS is a page-table walk in the kernel and the number of mappings a text of a hundred kilobytes, a
- * millisecond or more each for a PyTorch process. Different processes do not wait for each other there: a few
- * threads take them one by one.
+ * millisecond or more each for a PyTorch process. Different processes do not wait for each other there, so a
+ * few threads take the training processes one by one while this thread looks for segments. They write fields
+ * that nobody else touches until they are joined.
  */
 enum { THREADS_MAX = 8 };
 
@@ -17,15 +18,16 @@ typedef struct Costly {
     const Root *root;
     Survey *survey;
     unsigned flags;
-    atomic_size_t
-        next; /* relaxed: each index is taken once, and the results are read after the threads are joined */
+    atomic_size_t next; /* relaxed: it only deals out indexes, each once */
+    pthread_t threads[THREADS_MAX];
+    size_t n_threads;
 } Costly;
 
 static void read_costly(const Costly *costly, Process *process)
 {
     Smaps sizes;
-    bool pss = costly->flags & SURVEY_PSS_ALL || (costly->flags & SURVEY_PSS && process_is_listed(process));
-    if (pss && smaps_rollup_read(costly->root, process->pid, &sizes) >= 0) {
+    if (costly->flags & (SURVEY_PSS | SURVEY_PSS_ALL) &&
+        smaps_rollup_read(costly->root, process->pid, &sizes) >= 0) {
         process->pss_bytes = sizes.pss_bytes;
         process->uss_bytes = sizes.private_bytes;
     }
@@ -33,30 +35,39 @@ static void read_costly(const Costly *costly, Process *process)
         (void)maps_count(costly->root, process->pid, &process->maps);
 }
 
-static void *read_in_turn(void *context)
+static void *read_training(void *context)
 {
     Costly *costly = context;
     for (;;) {
         size_t i = atomic_fetch_add_explicit(&costly->next, 1, memory_order_relaxed);
         if (i >= costly->survey->n_processes)
             return NULL;
-        if (costly->survey->processes[i].readable)
+        if (costly->survey->processes[i].role != ROLE_OTHER)
             read_costly(costly, &costly->survey->processes[i]);
     }
 }
 
-static void take_costly(const Root *root, unsigned flags, Survey *survey)
+static void costly_start(Costly *costly)
 {
-    Costly costly = {.root = root, .survey = survey, .flags = flags};
-    pthread_t threads[THREADS_MAX];
-    size_t wanted = MIN((size_t)survey->machine.cpus, (size_t)THREADS_MAX);
-    size_t started = 0;
-    /* This thread is one of them; where no more can be had, it does the work alone. */
-    while (started + 1 < wanted && pthread_create(&threads[started], NULL, read_in_turn, &costly) == 0)
-        started++;
-    read_in_turn(&costly);
-    for (size_t i = 0; i < started; i++)
-        pthread_join(threads[i], NULL);
+    size_t wanted = MIN((size_t)costly->survey->machine.cpus, (size_t)THREADS_MAX);
+    if (costly->flags &
+        (SURVEY_PSS | SURVEY_PSS_ALL | SURVEY_MAPS)) /* where no thread can be had, this one does it all */
+        while (costly->n_threads + 1 < wanted &&
+               pthread_create(&costly->threads[costly->n_threads], NULL, read_training, costly) == 0)
+            costly->n_threads++;
+}
+
+static void costly_finish(Costly *costly)
+{
+    read_training(costly);
+    for (size_t i = 0; i < costly->n_threads; i++)
+        pthread_join(costly->threads[i], NULL);
+    for (size_t i = 0; i < costly->survey->n_processes; i++) {
+        Process *process = &costly->survey->processes[i];
+        bool wanted = costly->flags & SURVEY_PSS_ALL || process_is_listed(process);
+        if (process->role == ROLE_OTHER && process->readable && wanted)
+            read_costly(costly, process);
+    }
 }
 
 /* Asks the kernel who else has the file open; only where the answer can matter. */
@@ -80,16 +91,18 @@ int survey_take(const Root *root, int pid, unsigned flags, Survey *ret)
         r = mounts_read(root, 0, &survey.arena, &mounts) == -ENOMEM ? -ENOMEM : 0;
     if (r >= 0)
         r = processes_list(root, &survey);
-    if (r >= 0)
-        r = segments_scan(root, &mounts, &survey);
     if (r >= 0 && pid > 0 && !survey_process(&survey, pid))
         r = -ESRCH;
+    if (r >= 0) {
+        Costly costly = {.root = root, .survey = &survey, .flags = flags};
+        costly_start(&costly);
+        r = segments_scan(root, &mounts, &survey);
+        costly_finish(&costly);
+    }
     if (r < 0) {
         survey_free(&survey);
         return r;
     }
-    if (flags & (SURVEY_PSS | SURVEY_PSS_ALL | SURVEY_MAPS))
-        take_costly(root, flags, &survey);
     if (flags & SURVEY_LEASES)
         ask_leases(root, &survey);
     *ret = survey;

@@ -137,7 +137,8 @@ static void test_a_descriptor_in_flight_holds(void **state)
     } control = {
         .header = {.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))}};
     memcpy(CMSG_DATA(&control.header), &tensor.fd, sizeof(int));
-    struct iovec part = {"x", 1};
+    char byte = 0;
+    struct iovec part = {&byte, 1};
     struct msghdr packet = {
         .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
     assert_int_equal(sendmsg(sockets[0], &packet, 0), 1);

@@ -61,6 +61,11 @@ static void test_old_pytorch_knows_workers_by_signals(void **state)
          {0}},
         {PROCESS(16, 11, "torch_shm_manag", "torch_shm_manager"), {ROLE_MANAGER, 10, START_UNKNOWN}},
         {PROCESS(17, 1, "torch_shm_manag", "torch_shm_manager"), {ROLE_MANAGER, 0, START_UNKNOWN}},
+        /* the trainer has died, the forkserver and its worker have not noticed yet */
+        {PROCESS(18, 1, "python3", "python3 -c from multiprocessing.forkserver import main; main(…)"), {0}},
+        {PROCESS(19, 18, "python3", "python3 -c from multiprocessing.forkserver import main; main(…)",
+                 .torch = true, .signals_caught = WORKER_SIGNALS),
+         {ROLE_WORKER, 0, START_FORKSERVER}},
     };
     check(cases, ARRAY_SIZE(cases));
 }
