@@ -54,8 +54,12 @@ def shm_files(machine):
     return machine.run("ls", "-A", "/dev/shm").stdout.decode().split()
 
 
-def machine_shmem():
-    return int(re.search(r"^Shmem: +(\d+) kB", pathlib.Path("/proc/meminfo").read_text(), re.M).group(1)) * 1024
+def shmem_of_nobody():
+    """The machine's shared memory less what living processes hold of it: others may be at work here too."""
+    segments = json.loads(subprocess.run([PROGRAM, "ps", "--json"], stdout=subprocess.PIPE, check=True).stdout)["segments"]
+    held = sum(segment["allocated"] or 0 for segment in segments if segment["holders"])
+    meminfo = pathlib.Path("/proc/meminfo").read_text()
+    return int(re.search(r"^Shmem: +(\d+) kB", meminfo, re.M).group(1)) * 1024 - held
 
 
 def wait_until(condition, seconds):
@@ -72,8 +76,7 @@ def nothing_left(machine, environment, run_pid, shmem_before=None):
     assert shm_files(machine) == []
     assert f"@shmguard-{run_pid}-" not in pathlib.Path("/proc/net/unix").read_text()
     if shmem_before is not None:
-        # Of the whole machine, where others may be at work too: they must not be in the way for half a minute.
-        assert wait_until(lambda: machine_shmem() < shmem_before + (8 << 20), 30)
+        assert wait_until(lambda: shmem_of_nobody() < shmem_before + (8 << 20), 30)
 
 
 def run_job(machine, environment, *command, options=(), timeout=240):
@@ -110,7 +113,7 @@ def test_plain_dies(small_shm, python):
 def test_survives(small_shm, python, mark, tmp_path, method, strategy):
     report_path = tmp_path / "report.json"
     workers = 4 if method == "fork" else 2  # starting a PyTorch anew takes seconds
-    before = machine_shmem()
+    before = shmem_of_nobody()
     job, out, err = run_job(small_shm, mark, python, *QUIET_PYTHON, TRAIN, *BATCH, "--steps", 20, "--workers", workers,
                             "--start-method", method, "--strategy", strategy, options=("--report", report_path))
     assert (job.returncode, "finished 20 steps" in out) == (0, True), (out, err)
@@ -375,8 +378,8 @@ def test_job_control(mark):
     mark["PS1"] = "prompt> "
     with on_terminal("/bin/bash", "--norc", "--noprofile", "-i", env=mark) as terminal:
         terminal.expect(b"prompt> ")
-        terminal.type(f"{PROGRAM} run -q -- cat | cat\n".encode())
-        terminal.expect(b"| cat\r\n")
+        terminal.type(f"{PROGRAM} run -q -- sh -c 'printf re; echo ady; exec cat' | cat\n".encode())
+        terminal.expect(b"ready\r\n")
         terminal.type(b"one\n")
         terminal.expect(b"one\r\none\r\n")
         terminal.type(b"\x1a")
@@ -387,12 +390,34 @@ def test_job_control(mark):
         assert stopped and set(stopped) == {"T"}
         terminal.type(b"fg\n")
         terminal.expect(b"| cat\r\n")
+        time.sleep(0.5)
         terminal.type(b"two\n")
         terminal.expect(b"two\r\ntwo\r\n")
         terminal.type(b"\x04")
         terminal.expect(b"prompt> ")
         terminal.type(b"echo code=$?\n")
         terminal.expect(b"code=0")
+        terminal.type(b"exit\n")
+        assert terminal.wait() == 0
+
+
+def test_brought_to_the_foreground(mark):
+    mark["PS1"] = "prompt> "
+    with on_terminal("/bin/bash", "--norc", "--noprofile", "-i", env=mark) as terminal:
+        terminal.expect(b"prompt> ")
+        for command, state in [("cat", b"Stopped"), ("sh -c 'sleep 2; exec cat'", b"prompt> ")]:
+            terminal.type(f"{PROGRAM} run -q -- {command} &\n".encode())
+            terminal.expect(b"prompt> ")
+            time.sleep(0.5)
+            terminal.type(b"\n")  # the shell tells of its jobs before it prompts
+            terminal.expect(state)
+            terminal.type(b"fg\n")
+            terminal.expect(b"fg\r\n")
+            time.sleep(0.5)
+            terminal.type(b"read this\n")
+            terminal.expect(b"read this\r\nread this\r\n")
+            terminal.type(b"\x04")
+            terminal.expect(b"prompt> ")
         terminal.type(b"exit\n")
         assert terminal.wait() == 0
 
@@ -419,7 +444,7 @@ def test_strays(here, mark, stray, most):
 @needs_root
 def test_killed_trainer(private_shm, python, mark, strategy):
     """What a SIGKILL of the trainer leaves: workers, torch_shm_manager, names, segments."""
-    before = machine_shmem()
+    before = shmem_of_nobody()
     job = private_shm.popen(PROGRAM, "run", "--", python, *QUIET_PYTHON, TRAIN, *BATCH, "--hold", "60",
                             "--strategy", strategy, env=mark, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
