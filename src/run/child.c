@@ -21,12 +21,6 @@ static int child_exec(char *const *command, char *const *environment, const Inhe
     return -errno;
 }
 
-/* Standard input, when it is the terminal that we are in the foreground of. */
-static int terminal_ours(void)
-{
-    return isatty(STDIN_FILENO) && tcgetpgrp(STDIN_FILENO) == getpgrp() ? STDIN_FILENO : -1;
-}
-
 static int pipe_read_error(int fd)
 {
     int error = 0;
@@ -46,17 +40,18 @@ int child_start(char *const *command, char *const *environment, const Inherited 
         return -errno;
     _cleanup_close_ int reading = pipes[0];
     _cleanup_close_ int writing = pipes[1];
-    Child child = {.group = getpgrp(), .terminal = terminal_ours()};
+    Child child = {.group = getpgrp(), .terminal = isatty(STDIN_FILENO) ? STDIN_FILENO : -1};
+    bool foreground = child.terminal >= 0 && tcgetpgrp(child.terminal) == child.group;
     child.pid = fork();
     if (child.pid < 0)
         return -errno;
     if (child.pid == 0) {
-        int error = child_exec(command, environment, inherited, child.terminal);
+        int error = child_exec(command, environment, inherited, foreground ? child.terminal : -1);
         ssize_t n = write(writing, &error, sizeof error);
         _exit(n == sizeof error ? 127 : 126);
     }
     setpgid(child.pid, child.pid);
-    if (child.terminal >= 0)
+    if (foreground)
         tcsetpgrp(child.terminal, child.pid);
     fd_close(TAKE_FD(writing));
 
@@ -78,16 +73,21 @@ void child_signal(const Child *child, int signo, bool group)
         kill(group ? -child->pid : child->pid, signo);
 }
 
-/* Only from the command's group: when the shell has put us in the background, the terminal is not ours to
- * give or take. */
+/* Only when it is where we think: once the shell has taken it, it is not ours to give. */
 static void terminal_move(const Child *child, pid_t from, pid_t to)
 {
     if (child->terminal >= 0 && tcgetpgrp(child->terminal) == from)
         tcsetpgrp(child->terminal, to);
 }
 
-void child_stopped(Child *child)
+void child_stopped(const Child *child, int signo)
 {
+    /* A shell that brings a running job to the foreground tells nobody: the command needs the terminal, and
+     * we have it. */
+    if (signo != SIGTSTP && child->terminal >= 0 && tcgetpgrp(child->terminal) == child->group) {
+        child_continue(child);
+        return;
+    }
     sigset_t stop;
     sigemptyset(&stop);
     sigaddset(&stop, SIGTSTP);
@@ -101,7 +101,13 @@ void child_stopped(Child *child)
     kill(had_terminal ? 0 : getpid(), SIGTSTP);
     sigprocmask(SIG_BLOCK, &stop, NULL);
 
-    terminal_move(child, child->group, child->pid);
+    child_continue(child);
+}
+
+void child_continue(const Child *child)
+{
+    if (child->pid > 0)
+        terminal_move(child, child->group, child->pid);
     child_signal(child, SIGCONT, true);
 }
 

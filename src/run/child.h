@@ -19,7 +19,7 @@ typedef struct Inherited {
 typedef struct Child {
     pid_t pid;      /* 0: ended, and its number may be somebody else's */
     pid_t group;    /* ours */
-    int terminal;   /* whose foreground its group is, or was when we last looked; -1: none of our business */
+    int terminal;   /* standard input, -1 when that is no terminal */
     int status;     /* as waitpid has it, once it has ended */
     bool status_is; /* it has ended */
 } Child;
@@ -35,11 +35,14 @@ int child_start(char *const *command, char *const *environment, const Inherited 
 void child_signal(const Child *child, int signo, bool group);
 
 /*
- * The command was stopped as Ctrl-Z does it. Takes the terminal, stops us and whoever stands with us in our
- * group, and when somebody continues us, gives the terminal back where it is ours and continues the command.
- * To be called with SIGTSTP and SIGTTOU blocked.
+ * The command was stopped, by SIGTSTP or because it needs the terminal (SIGTTIN, SIGTTOU). Takes the
+ * terminal, stops us and whoever stands with us in our group, and when somebody continues us, goes on as
+ * child_continue does. To be called with SIGTSTP and SIGTTOU blocked.
  */
-void child_stopped(Child *child);
+void child_stopped(const Child *child, int signo);
+
+/* Somebody continued us: the shell, which may have put us in the foreground, too. */
+void child_continue(const Child *child);
 
 /* The command has ended with this status: takes the terminal back. */
 void child_ended(Child *child, int status);

@@ -54,7 +54,7 @@ static void status_changed(Run *run, int status)
         /* SIGSTOP is not for us: who stops the command with it continues only the command. */
         int by = WSTOPSIG(status);
         if (by == SIGTSTP || by == SIGTTIN || by == SIGTTOU)
-            child_stopped(&run->child);
+            child_stopped(&run->child, by);
         return;
     }
     child_ended(&run->child, status);
@@ -102,6 +102,8 @@ static void signals_ready(Source *source)
     while (read(source->fd, &signal, sizeof signal) == sizeof signal)
         if (signal.ssi_signo == SIGCHLD)
             reap(run);
+        else if (signal.ssi_signo == SIGCONT)
+            child_continue(&run->child);
         else
             pass_on(run, &signal);
 }
@@ -156,6 +158,7 @@ static int signals_open(Run *run)
     sigset_t taken;
     sigemptyset(&taken);
     sigaddset(&taken, SIGCHLD);
+    sigaddset(&taken, SIGCONT);
     for (size_t i = 0; i < ARRAY_SIZE(ending); i++)
         sigaddset(&taken, ending[i]);
     for (size_t i = 0; i < ARRAY_SIZE(telling); i++)
