@@ -30,6 +30,7 @@ enum { PACKETS_MAX = 4096, COUNT_MSEC = 50, RIGHTS_MAX = 8 };
 
 typedef struct Connection {
     Source source;
+    struct Connection *next;
     Broker *broker;
     uint64_t serial;
     Message asked;     /* while waiting */
@@ -47,9 +48,7 @@ struct Broker {
     char socket[64];
     Counters *counters;
     int counters_fd;
-    Connection **connections;
-    size_t n_connections;
-    size_t capacity;
+    Connection *connections;
     size_t n_waiting;
     uint64_t serials;
     uint64_t pass;
@@ -306,29 +305,17 @@ static bool peer_is_us(int fd)
            (peer.uid == geteuid() || peer.uid == 0);
 }
 
-static int connections_room(Broker *broker)
-{
-    if (broker->n_connections < broker->capacity)
-        return 0;
-    size_t capacity = MAX(broker->capacity * 2, (size_t)64);
-    Connection **connections = reallocarray(broker->connections, capacity, sizeof *connections);
-    if (!connections)
-        return -ENOMEM;
-    broker->connections = connections;
-    broker->capacity = capacity;
-    return 0;
-}
-
 static void connection_add(Broker *broker, int accepted)
 {
     _cleanup_close_ int fd = accepted;
-    if (!peer_is_us(fd) || connections_room(broker) < 0)
+    if (!peer_is_us(fd))
         return;
     Connection *connection = calloc(1, sizeof *connection);
     if (!connection)
         return;
     *connection = (Connection){
         .source = {.fd = fd, .ready = connection_ready},
+        .next = broker->connections,
         .broker = broker,
         .serial = ++broker->serials,
     };
@@ -338,7 +325,7 @@ static void connection_add(Broker *broker, int accepted)
         free(connection);
         return;
     }
-    broker->connections[broker->n_connections++] = connection;
+    broker->connections = connection;
     TAKE_FD(fd);
 }
 
@@ -376,8 +363,7 @@ static void listener_ready(Source *source)
 /* What was asked when this pass over the queues began can be answered for good when it has ended. */
 static void answer_waiting(Broker *broker)
 {
-    for (size_t i = 0; i < broker->n_connections; i++) {
-        Connection *connection = broker->connections[i];
+    for (Connection *connection = broker->connections; connection; connection = connection->next) {
         if (!connection->waiting || connection->asked_in >= broker->pass)
             continue;
         bool sound = true;
@@ -392,13 +378,14 @@ static void answer_waiting(Broker *broker)
 
 static void forget_gone(Broker *broker)
 {
-    size_t kept = 0;
-    for (size_t i = 0; i < broker->n_connections; i++)
-        if (broker->connections[i]->gone)
-            free(broker->connections[i]);
-        else
-            broker->connections[kept++] = broker->connections[i];
-    broker->n_connections = kept;
+    for (Connection **link = &broker->connections; *link;) {
+        Connection *connection = *link;
+        if (connection->gone) {
+            *link = connection->next;
+            free(connection);
+        } else
+            link = &connection->next;
+    }
 }
 
 void broker_settle(Broker *broker)
@@ -407,8 +394,8 @@ void broker_settle(Broker *broker)
      * ends. */
     while (broker->n_waiting > 0) {
         broker->pass++;
-        for (size_t i = 0; i < broker->n_connections; i++)
-            connection_read(broker->connections[i]);
+        for (Connection *connection = broker->connections; connection; connection = connection->next)
+            connection_read(connection);
         answer_waiting(broker);
     }
     forget_gone(broker);
@@ -514,12 +501,12 @@ void broker_free(Broker *broker)
 {
     if (!broker)
         return;
-    for (size_t i = 0; i < broker->n_connections; i++) {
-        if (!broker->connections[i]->gone)
-            fd_close(broker->connections[i]->source.fd);
-        free(broker->connections[i]);
+    for (Connection *connection = broker->connections, *next = NULL; connection; connection = next) {
+        next = connection->next;
+        if (!connection->gone)
+            fd_close(connection->source.fd);
+        free(connection);
     }
-    free(broker->connections);
     names_free(&broker->names);
     janitor_free(&broker->janitor);
     if (broker->counters)
