@@ -124,6 +124,10 @@ static bool is_system(const Machine *machine)
 bool root_within_reach(const Machine *machine)
 {
     const Sandbox *sandbox = &machine->sandbox;
+    /* Root of a user namespace on a bare machine has a root's number and none of its rights over the machine,
+     * and sudo leads nowhere from there. In a container, root's files are the container's. */
+    if (sandbox->kind == ENVIRONMENT_BARE && !sandbox->initial_userns)
+        return false;
     return sandbox->root || (is_system(machine) && !sandbox->slurm && !sandbox->no_new_privs);
 }
 
@@ -209,9 +213,23 @@ static bool remount_needs(const Machine *machine, FixNeeds *ret_needs, const cha
     return true;
 }
 
+/*
+ * mount(8) repeats the options that the kernel shows of a mount. One that a user namespace has made shows its
+ * owner's number outside, which is none inside, and the kernel refuses it there. With the source given as
+ * well, nothing is repeated.
+ */
+static const char *remount_command(Offers *offers, const char *sudo, const char *option)
+{
+    bool repeat = offers->machine->sandbox.initial_userns || *sudo;
+    return option ? arena_printf(offers->arena, "%smount -o remount,%s%s%s /dev/shm", sudo,
+                                 repeat ? "" : "nosuid,nodev,", option, repeat ? "" : " tmpfs")
+                  : NULL;
+}
+
 static void offer_remount(Offers *offers, const char *size)
 {
     const Machine *machine = offers->machine;
+    FixNeeds system = system_needs(machine);
     FixNeeds needs;
     const char *sudo = NULL;
     if (!remount_needs(machine, &needs, &sudo))
@@ -227,16 +245,16 @@ static void offer_remount(Offers *offers, const char *size)
                    is_system(machine) ? "Make /dev/shm larger at once, running jobs included; the next boot "
                                         "undoes it."
                                       : "Make /dev/shm larger at once, for as long as this container runs.",
-                   arena_printf(offers->arena, "%smount -o remount,size=%s /dev/shm", sudo, size));
+                   remount_command(offers, sudo, arena_printf(offers->arena, "size=%s", size)));
 
     if (is_system(machine))
         offer_made(
-            offers, needs,
+            offers, MAX(needs, system),
             "Keep that size for good: add this line to /etc/fstab, in place of the one for /dev/shm if "
             "there is one.",
             arena_printf(offers->arena,
                          "echo 'tmpfs /dev/shm tmpfs " SHM_OPTIONS "%s 0 0' | %stee -a /etc/fstab", size,
-                         sudo));
+                         system == NEEDS_ROOT ? sudo : "sudo "));
 }
 
 static void offer_kubernetes_shm(Offers *offers, uint64_t bytes)
@@ -344,8 +362,7 @@ int advise_shm_writable(const Machine *machine, Arena *arena, Fixes *fixes)
         offer_made(&offers, needs, "Let everybody create files there, as on any Linux.",
                    arena_printf(arena, "%schmod 1777 /dev/shm", sudo_of(machine, needs)));
     else if (remount_needs(machine, &needs, &sudo))
-        offer_made(&offers, needs, "Make it writable.",
-                   arena_printf(arena, "%smount -o remount,rw /dev/shm", sudo));
+        offer_made(&offers, needs, "Make it writable.", remount_command(&offers, sudo, "rw"));
     else
         offer(&offers, NEEDS_RESTART, "Start the container anew with a /dev/shm that is not read-only.",
               NULL);
@@ -364,9 +381,11 @@ int advise_shm_inodes(const Machine *machine, Arena *arena, Fixes *fixes)
     if (remount_needs(machine, &needs, &sudo)) {
         uint64_t inodes =
             machine->shm.inodes > UINT64_MAX / 2 ? machine->shm.inodes : 2 * machine->shm.inodes;
-        offer_made(&offers, needs, "Allow more files in /dev/shm at once.",
-                   arena_printf(arena, "%smount -o remount,nr_inodes=%llu /dev/shm", sudo,
-                                (unsigned long long)MAX(inodes, (uint64_t)SHM_INODES_WANTED)));
+        offer_made(
+            &offers, needs, "Allow more files in /dev/shm at once.",
+            remount_command(&offers, sudo,
+                            arena_printf(arena, "nr_inodes=%llu",
+                                         (unsigned long long)MAX(inodes, (uint64_t)SHM_INODES_WANTED))));
     } else
         offer(&offers, NEEDS_RESTART,
               "Start the container anew with a /dev/shm that allows more files; their number follows the "

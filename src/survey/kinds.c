@@ -49,6 +49,10 @@ static bool name_matches(Text name, const char *pattern)
 
 SegmentKind segment_kind(Text name, SegmentBacking backing)
 {
+    /* All of them write into /dev/shm itself; a directory of that name (nccl-tests, plasma-study) is people's
+     * own. */
+    if (backing == BACKING_SHM && text_contains(name, "/"))
+        return KIND_OTHER;
     for (size_t i = 0; i < ARRAY_SIZE(names); i++)
         if (names[i].backing == backing && name_matches(name, names[i].pattern))
             return names[i].kind;

@@ -134,6 +134,16 @@ static void read_limits(const Root *root, Process *process)
     process->open_files_hard = limits.open_files_hard;
 }
 
+/* In a container of its own. Where that cannot be told, it is not. */
+static bool has_shm_elsewhere(const Root *root, const ShmMount *shm, int pid)
+{
+    char path[64];
+    FileStat stat;
+    snprintf(path, sizeof path, "proc/%d/root/dev/shm", pid);
+    return shm->state == SHM_OK && root_stat(root, path, &stat) >= 0 &&
+           !device_equal(stat.device, shm->device);
+}
+
 int processes_list(const Root *root, Survey *survey)
 {
     DIR *dir = root_list(root, "proc");
@@ -171,6 +181,8 @@ int processes_list(const Root *root, Survey *survey)
         survey->n_unreadable += process->has_memory && !process->readable;
         if (process->role != ROLE_OTHER)
             read_limits(root, process);
+        if (process->role == ROLE_MANAGER)
+            process->shm_elsewhere = has_shm_elsewhere(root, &survey->machine.shm, process->pid);
     }
     return 0;
 }

@@ -54,12 +54,13 @@ typedef struct Process {
     uint32_t threads;
     uint64_t open_files_soft; /* of training processes; U64_UNKNOWN */
     uint64_t open_files_hard;
-    uint64_t maps;     /* mappings of training processes with SURVEY_MAPS; U64_UNKNOWN */
-    bool torch;        /* has PyTorch loaded */
-    uint64_t torch_at; /* where, 0 unless on the live machine */
-    bool cuda;         /* has a CUDA device open */
-    bool has_memory;   /* no kernel thread, no zombie */
-    bool readable;     /* its descriptors and mappings could be read */
+    uint64_t maps;      /* mappings of training processes with SURVEY_MAPS; U64_UNKNOWN */
+    bool torch;         /* has PyTorch loaded */
+    uint64_t torch_at;  /* where, 0 unless on the live machine */
+    bool cuda;          /* has a CUDA device open */
+    bool shm_elsewhere; /* has another /dev/shm than ours; only managers are asked */
+    bool has_memory;    /* no kernel thread, no zombie */
+    bool readable;      /* its descriptors and mappings could be read */
 } Process;
 
 typedef enum SegmentKind {

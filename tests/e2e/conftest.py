@@ -1,82 +1,159 @@
-"""What the end-to-end tests share: the real program, real PyTorch at both ends of the range, private /dev/shm mounts."""
+"""What the end-to-end tests share: the real program, real PyTorch at both ends of the range, private /dev/shm mounts.
+
+Nothing here touches the machine's own /dev/shm: tests run in mount namespaces of their own, and only with processes and
+control groups that they made.
+"""
 
 import contextlib
-import json
 import os
 import pathlib
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 
 import pytest
+
+from schema import loads_checked
 
 HERE = pathlib.Path(__file__).resolve().parent
 PROJECT = HERE.parent.parent
 TRAIN = PROJECT / "demo" / "train.py"
 PROGRAM = os.environ.get("SHMGUARD", str(PROJECT / "build" / "shmguard"))
 PYTHONS = {"1.13": "/usr/bin/python3", "2.13": str(PROJECT / ".venv-torch-2.13" / "bin" / "python")}
+NOBODY = 65534
 
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: mounts a private /dev/shm")
+MIB = 1 << 20
+
+
+def mounts_are_allowed():
+    probe = ["unshare", "-m", "--propagation", "private", "mount", "-t", "tmpfs", "tmpfs", "/dev/shm"]
+    return os.geteuid() == 0 and subprocess.run(probe, stderr=subprocess.DEVNULL, check=False).returncode == 0
+
+
+needs_root = pytest.mark.skipif(not mounts_are_allowed(), reason="needs root and the right to mount a private /dev/shm")
 
 
 def pytest_configure(config):
+    config.addinivalue_line("markers", "slow: starts many processes that load PyTorch afresh")
     if not os.access(PROGRAM, os.X_OK):
         pytest.exit(f"{PROGRAM} is not there: run make build", returncode=2)
 
 
 def pytest_report_header(config):
-    lines = []
+    lines = [f"program: {PROGRAM}"]
     for version, python in PYTHONS.items():
         there = "at " + python if os.access(python, os.X_OK) else "not there, its rounds are SKIPPED"
         lines.append(f"PyTorch {version}: {there}")
     return lines
 
 
+def pytest_collection_modifyitems(items):
+    """Orphans must be a minute old, so their tests come last; the files are made first (see test_clean.py)."""
+    items.sort(key=lambda item: item.path.name == "test_clean.py")
+
+
 @pytest.fixture(params=list(PYTHONS))
 def python(request):
     """A Python with PyTorch, of each version in turn."""
-    path = PYTHONS[request.param]
+    return python_of(request.param)
+
+
+def python_of(version):
+    path = PYTHONS[version]
     if not os.access(path, os.X_OK):
-        if request.param == "2.13" and os.environ.get("SHMGUARD_REQUIRE_TORCH_2_13"):
+        if version == "2.13" and os.environ.get("SHMGUARD_REQUIRE_TORCH_2_13"):
             pytest.fail(f"PyTorch 2.13 is required here and {path} is missing")
-        pytest.skip(f"no PyTorch {request.param}: scripts/torch-{request.param} makes one")
+        pytest.skip(f"no PyTorch {version}: scripts/torch-{version} makes one")
     return path
 
 
 class Machine:
-    """Where commands run: here, or in the mount namespace of a process that has its own /dev/shm."""
+    """Where commands run: here, in a mount namespace with its own /dev/shm, in a control group, as another user."""
 
-    def __init__(self, prefix=()):
+    def __init__(self, prefix=(), pid=None, program=PROGRAM):
         self.prefix = list(prefix)
+        self.pid = pid or os.getpid()  # of a process whose mounts are this machine's
+        self.program = program
+
+    def within(self, *prefix, program=None):
+        """The same machine, seen by a command that `prefix` starts."""
+        return Machine([*self.prefix, *map(str, prefix)], self.pid, program or self.program)
+
+    @property
+    def shm(self):
+        """/dev/shm as it is there."""
+        return pathlib.Path(f"/proc/{self.pid}/root/dev/shm")
+
+    @property
+    def shm_used(self):
+        fs = os.statvfs(self.shm)
+        return (fs.f_blocks - fs.f_bfree) * fs.f_frsize
 
     def popen(self, *command, **kwargs):
         return subprocess.Popen([*self.prefix, *map(str, command)], **kwargs)
 
     def run(self, *command, **kwargs):
         kwargs.setdefault("timeout", 120)
-        return subprocess.run([*self.prefix, *map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                              check=False, **kwargs)
+        kwargs.setdefault("stdout", subprocess.PIPE)
+        kwargs.setdefault("stderr", subprocess.PIPE)
+        if "input" not in kwargs:
+            kwargs.setdefault("stdin", subprocess.DEVNULL)
+        return subprocess.run([*self.prefix, *map(str, command)], check=False, **kwargs)
 
     def shmguard(self, *arguments, **kwargs):
-        return self.run(PROGRAM, *arguments, **kwargs)
+        return self.run(self.program, *arguments, **kwargs)
 
-    def json(self, *arguments, codes=(0,), **kwargs):
-        done = self.shmguard(*arguments, "--json", **kwargs)
-        assert done.returncode in codes, done
-        return json.loads(done.stdout)
+    def json(self, command, *arguments, codes=None, **kwargs):
+        """The answer, checked against what is promised. codes None: any that goes with the answer."""
+        done = self.shmguard(command, *arguments, "--json", **kwargs)
+        assert done.returncode in (codes or (0, 1, 2, 77)), done
+        assert done.stderr == b"" or done.returncode == 77, done
+        return loads_checked(command, done)
+
+    def doctor(self, *arguments):
+        """The answer of doctor, with its findings by id."""
+        answer = self.json("doctor", *arguments)
+        answer["by_id"] = {finding["id"]: finding for finding in answer["findings"]}
+        return answer
 
     @contextlib.contextmanager
-    def training(self, python, *options, hold=300):
-        """demo/train.py, holding its batches. Gives the trainer's pid, and ends the whole tree afterwards."""
-        job = self.popen(python, TRAIN, "--hold", hold, *options, stdout=subprocess.PIPE, start_new_session=True)
-        try:
-            line = job.stdout.readline()
-            assert line == b"holding\n", line
-            time.sleep(0.7)  # the workers fill their queues
-            yield job.pid
-        finally:
-            end_tree(job)
+    def training(self, python, *options, hold=300, workers=2, batch=16, side=256, steps=50, train=TRAIN, settle=True):
+        """demo/train.py, holding its first two batches while the workers fill their queues. Gives the trainer's pid."""
+        numbers = {"--hold": hold, "--workers": workers, "--batch": batch, "--side": side, "--steps": steps}
+        with scratch_directory() as scratch:
+            job = self.popen(python, train, *(word for pair in numbers.items() for word in pair), *options,
+                             stdout=subprocess.PIPE, start_new_session=True, env={**os.environ, "TMPDIR": scratch})
+            try:
+                line = job.stdout.readline()
+                assert line == b"holding\n", line
+                if settle:
+                    bytes_at_rest = min(steps, 2 * workers + 2) * batch * 3 * side * side
+                    its_machine = Machine(pid=job.pid)
+                    wait_until(lambda: its_machine.shm_used >= bytes_at_rest, 60, "the workers fill their queues")
+                    time.sleep(0.1)  # the last of them is on its way to the trainer
+                yield job.pid
+            finally:
+                end_tree(job)
+
+
+@contextlib.contextmanager
+def scratch_directory():
+    """For the sockets of processes that will be killed and cannot remove them."""
+    directory = tempfile.mkdtemp(prefix="shmguard-e2e-")
+    try:
+        os.chmod(directory, 0o1777)
+        yield directory
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def wait_until(condition, seconds, what):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"waited {seconds} s in vain: {what}"
+        time.sleep(0.02)
 
 
 def children(pid):
@@ -89,36 +166,37 @@ def children(pid):
 
 
 def end_tree(job):
+    """Kills what we have started, and waits until all of it is gone."""
+    # torch_shm_manager leaves its parent's tree and session once its parent has gone: end it while it is known.
     pids = [*children(job.pid), job.pid]
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     job.wait()
-    job.stdout.close()
+    if job.stdout:
+        job.stdout.close()
     deadline = time.monotonic() + 10
     while any(os.path.exists(f"/proc/{pid}") for pid in pids) and time.monotonic() < deadline:
         time.sleep(0.02)
 
 
 @contextlib.contextmanager
-def mount_namespace(options):
-    """A process that sleeps in a mount namespace with a tmpfs of its own on /dev/shm (options None: nothing there)."""
-    if options is None:
-        # /dev is shared with everybody, so it is hidden under one without shm, not changed.
-        prepare = "dev=$(mktemp -d) && mount --rbind /dev $dev && " \
-                  "mount -t tmpfs tmpfs /dev && for name in null zero full urandom random tty; do " \
-                  "touch /dev/$name && mount --bind $dev/$name /dev/$name; done"
-    else:
-        prepare = f"mount -t tmpfs -o {options} tmpfs /dev/shm"
+def prepared_namespace(prepare):
+    """A mount namespace in which the shell commands `prepare` have run; a sleeping process keeps it."""
     holder = subprocess.Popen(["unshare", "-m", "--propagation", "private", "sh", "-ec",
-                               f"{prepare} && echo ready && exec sleep 3600"], stdout=subprocess.PIPE)
+                               f"{prepare}\necho ready\nexec sleep 3600"], stdout=subprocess.PIPE)
     try:
         assert holder.stdout.readline() == b"ready\n"
-        yield Machine(["nsenter", "-t", str(holder.pid), "-m", "--wdns=" + os.getcwd()])
+        yield Machine(["nsenter", "-t", str(holder.pid), "-m", "--wdns=/"], holder.pid)
     finally:
         holder.kill()
         holder.wait()
         holder.stdout.close()
+
+
+def mount_namespace(options):
+    """A machine with a tmpfs of its own on /dev/shm."""
+    return prepared_namespace(f"mount -t tmpfs -o {options} tmpfs /dev/shm")
 
 
 @pytest.fixture
@@ -140,12 +218,64 @@ def private_shm():
         yield machine
 
 
+def as_user(uid, *more):
+    """A prefix that runs a command as an ordinary user."""
+    return ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", *(more or ["--inh-caps=-all"])]
+
+
+@pytest.fixture(scope="session")
+def public():
+    """The program and the training where every user can reach them, as after an installation."""
+    directory = pathlib.Path(tempfile.mkdtemp(prefix="shmguard-e2e-"))
+    try:
+        directory.chmod(0o755)
+        for source in [PROGRAM, TRAIN, pathlib.Path(PROGRAM).with_name("libshmguard-preload.so")]:
+            if os.path.exists(source):
+                shutil.copy(source, directory)
+                (directory / os.path.basename(source)).chmod(0o755)
+        yield directory
+    finally:
+        shutil.rmtree(directory)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def leftovers(request, public):
+    """What test_clean.py removes. Made before all other tests, so that it has grown old when its turn comes."""
+    if not mounts_are_allowed() or all(item.path.name != "test_clean.py" for item in request.session.items):
+        yield None
+        return
+    from leftovers import Leftovers
+    with Leftovers(public) as made:
+        yield made
+
+
 @pytest.fixture(scope="session")
 def nobody():
-    """Runs a command as a user without any rights."""
+    """A prefix that runs a command as a user without any rights; empty when we are one."""
     if os.geteuid() != 0:
         return []
-    setpriv = shutil.which("setpriv")
-    if not setpriv:
+    if not shutil.which("setpriv"):
         pytest.skip("no setpriv to become an ordinary user with")
-    return [setpriv, "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"]
+    return as_user(NOBODY)
+
+
+@pytest.fixture(scope="session")
+def ordinary(nobody, public):
+    """Turns a machine into what an ordinary user has of it."""
+    def become(machine, uid=NOBODY):
+        return machine.within(*(as_user(uid) if nobody else []), program=public / os.path.basename(PROGRAM))
+
+    return become
+
+
+@contextlib.contextmanager
+def holder(machine, program, *arguments, **kwargs):
+    """A Python program that prints "ready" and then keeps what it has until the end. Gives its pid."""
+    job = machine.popen(PYTHONS["1.13"], "-c", program + "\nprint('ready', flush=True)\nimport sys; sys.stdin.read()",
+                        *arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, **kwargs)
+    try:
+        assert job.stdout.readline() == b"ready\n"
+        yield job.pid
+    finally:
+        job.kill()
+        job.communicate()

@@ -79,6 +79,7 @@ typedef struct Place {
     bool can_remount;
     bool no_new_privs;
     bool sys_admin;
+    bool nested_userns; /* in a user namespace that is not the machine's */
 } Place;
 
 static void place_set(Fixture *f, Place place)
@@ -90,6 +91,7 @@ static void place_set(Fixture *f, Place place)
     sandbox->can_remount = place.can_remount;
     sandbox->no_new_privs = place.no_new_privs;
     sandbox->sys_admin = place.sys_admin;
+    sandbox->initial_userns = !place.nested_userns;
     f->survey.machine.uid = place.root ? 0 : 1000;
 }
 
@@ -114,6 +116,15 @@ static void test_shm_size(void **state)
          "echo 'tmpfs /dev/shm tmpfs rw,nosuid,nodev,mode=1777,size=8g 0 0' | tee -a /etc/fstab",
          NEEDS_ROOT},
         {{ENVIRONMENT_BARE, .root = true}, "sudo mount -o remount,size=8g /dev/shm", NEEDS_ADMIN},
+        {{ENVIRONMENT_BARE, .root = true, .can_remount = true, .nested_userns = true},
+         "mount -o remount,nosuid,nodev,size=8g tmpfs /dev/shm",
+         NEEDS_ROOT},
+        {{ENVIRONMENT_BARE, .root = true, .can_remount = true, .nested_userns = true},
+         "| sudo tee -a /etc/fstab",
+         NEEDS_ADMIN},
+        {{ENVIRONMENT_BARE, .root = true, .nested_userns = true},
+         "sudo mount -o remount,size=8g /dev/shm",
+         NEEDS_ADMIN},
         {{ENVIRONMENT_BARE, .slurm = true}, "sudo mount -o remount,size=8g /dev/shm", NEEDS_ADMIN},
         {{ENVIRONMENT_BARE, .slurm = true}, "sbatch --exclusive", NEEDS_RESTART},
         {{ENVIRONMENT_DOCKER}, "docker run --shm-size=8g IMAGE COMMAND", NEEDS_RESTART},

@@ -1,0 +1,139 @@
+"""Shared memory that belongs to nobody: made files and what killed trainings leave, each lot in a mount of its own."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+
+from conftest import MIB, PYTHONS, as_user, children, end_tree, mount_namespace, scratch_directory, wait_until
+
+# Users of our own: a manager of somebody else's training on this machine must not matter.
+ALICE, BOB, CAROL, DAVE = 64001, 64002, 64003, 64004
+
+KNOWN = {  # name: bytes
+    "torch_4242_3312048626_0": MIB, "torch_4242_7": 4096, "nccl-AbCdEf": 2 * MIB, "psm_1a2b3c4d": 100, "pym-77-abc": 4096,
+    "sem.mp-1xxmdphe": 32, "shm_allreduce_buffer_0": 4096, "nvidia_dali_7": 4096, "plasmaXYZ": 4096,
+    "vader_segment.node.1000.1": 4096, "psm_\n\x1b[31mred": 4096, "psm_empty": 0,
+}
+OTHER = {
+    "dataset.bin": MIB, "torch_cache": 4096, "my_torch_1_2": 4096, "torch_12": 4096, "000000_locals": 4096, "psm": 4096,
+    "run/torch_1_2_3": 4096, "nccl-tests/input.bin": 4096, "plasma-study/day/1/frames": 4096, "sem.d/notes": 4096,
+}
+
+
+def make(machine, files, uid=ALICE):
+    for name, size in files.items():
+        path = machine.shm / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(bytes(size))
+        os.chown(path, uid, uid)
+
+
+class Leftovers:
+    """Machines by what lies in their /dev/shm, and `old()`, which waits until all of it is a minute old."""
+
+    def __init__(self, public):
+        self.public = public
+        self.stack = contextlib.ExitStack()
+        self.stopped = {}  # managers that live and do nothing: name of the machine → pids
+        self.outside = None  # a file that a link in "many" points to
+
+    def __enter__(self):
+        with self.stack:  # undone unless all goes well
+            self.make_all()
+            self.stack = self.stack.pop_all()
+        self.made = time.time()
+        return self
+
+    def __exit__(self, *_):
+        self.stack.close()
+
+    def old(self):
+        time.sleep(max(0, self.made + 61 - time.time()))
+
+    def machine(self):
+        return self.stack.enter_context(mount_namespace("size=256m"))
+
+    def make_all(self):
+        # The jobs first: they take a while to start, all at once.
+        self.jobs = {}
+        for version, python in PYTHONS.items():
+            if os.access(python, os.X_OK):
+                self.jobs[version] = self.start_job(python, CAROL)
+        self.jobs["manager"] = self.start_job(PYTHONS["1.13"], DAVE)
+        self.make_many()
+        self.make_users()
+        for name in ["pidns", "readonly", "hidden", "flight"]:
+            machine = self.machine()
+            make(machine, {"psm_left": 4096})
+            setattr(self, name, machine)
+        self.race = self.machine()
+        make(self.race, {f"psm_{i}": 4096 for i in range(40)})
+        for version, (machine, job) in self.jobs.items():
+            self.kill_job(version, machine, job)
+        make(self.many, {"torch_777_888_0": 4096}, uid=DAVE)
+
+    def start_job(self, python, uid):
+        machine = self.machine()
+        scratch = self.stack.enter_context(scratch_directory())
+        job = machine.within(*as_user(uid)).popen(
+            python, self.public / "train.py", "--batch=4", "--side=256", "--hold=3600", "--strategy=file_system",
+            stdout=subprocess.PIPE, start_new_session=True, env={**os.environ, "TMPDIR": scratch})
+        self.stack.callback(end_tree, job)
+        return machine, job
+
+    def kill_job(self, version, machine, job):
+        """SIGKILL to everybody at once. The manager would tidy up after the others: it is stopped, or killed as well."""
+        assert job.stdout.readline() == b"holding\n"
+        wait_until(lambda: machine.shm_used >= 6 * 4 * 3 * 256 * 256, 60, "the workers fill their queues")
+        pids = [job.pid, *children(job.pid)]
+        managers = [pid for pid in pids if open(f"/proc/{pid}/comm").read().startswith("torch_shm_manag")]
+        assert managers
+        for pid in managers:
+            os.kill(pid, signal.SIGSTOP)
+            self.stack.callback(self.kill, pid)
+        for pid in pids:
+            if pid not in managers:
+                os.kill(pid, signal.SIGKILL)
+        job.wait()
+        self.stopped[version] = managers
+        if version != "manager":
+            self.kill_managers(version)
+        assert [name for name in os.listdir(machine.shm) if name.startswith("torch_")]
+
+    def kill_managers(self, version):
+        for pid in self.stopped[version]:
+            self.kill(pid)
+        wait_until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in self.stopped[version]), 10, "managers end")
+        self.stopped[version] = []
+
+    @staticmethod
+    def kill(pid):
+        """Only what still is a manager: the number may be somebody else's by now."""
+        with contextlib.suppress(OSError):
+            if open(f"/proc/{pid}/comm").read().startswith("torch_shm_manag"):
+                os.kill(pid, signal.SIGKILL)
+
+    def make_many(self):
+        self.many = self.machine()
+        make(self.many, KNOWN)
+        make(self.many, OTHER)
+        make(self.many, {"psm_held": 4096, "psm_mapped": 4096, "psm_touched": 4096, "psm_linked": 4096})
+        with open(self.many.shm / "psm_sparse", "wb") as sparse:
+            sparse.truncate(8 * MIB)
+            sparse.write(b"x")
+        os.link(self.many.shm / "psm_linked", self.many.shm / "keepsake")
+        self.outside = self.public / "precious"
+        self.outside.write_text("not shared memory\n")
+        os.symlink(self.outside, self.many.shm / "torch_9_9_9")
+        os.symlink("dataset.bin", self.many.shm / "psm_link")
+        os.mkfifo(self.many.shm / "psm_fifo")
+        os.mkdir(self.many.shm / "psm_directory")
+
+    def make_users(self):
+        self.users = self.machine()
+        make(self.users, {"psm_alice": MIB, "psm_alice_held": 4096}, uid=ALICE)
+        make(self.users, {"psm_bob": 4096, "psm_bob_secret": 4096}, uid=BOB)
+        make(self.users, {"psm_root": 4096}, uid=0)
+        os.chmod(self.users.shm / "psm_bob_secret", 0o600)

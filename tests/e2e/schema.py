@@ -1,0 +1,144 @@
+"""What every JSON answer of the program must look like: the names and types that other programs rely on.
+
+A shape is a type, a set of allowed strings, a list of one shape (a list of any length), a dict (these keys, and others
+besides), or a tuple of shapes (any of them). None stands for null. A bool is no int here.
+"""
+
+import json
+
+FIX = {"what": str, "command": (str, None), "needs": {"nothing", "root", "restart", "admin"}}
+
+SHM = {"path": {"/dev/shm"}, "state": {"ok"}, "size": int, "used": int, "available": int, "inodes": (int, None),
+       "inodes_free": (int, None)}
+SHM_UNKNOWN = {"path": {"/dev/shm"}, "state": {"absent", "not-tmpfs", "unknown"}, "size": None, "used": None,
+               "available": None, "inodes": None, "inodes_free": None}
+
+CAUSES = {"ok", "shm-exhausted", "budget-exceeded", "cgroup-oom", "system-oom", "killed", "segfault", "bus-error-file",
+          "fd-exhausted", "maps-exhausted", "segments-deleted", "python-error", "worker-hang", "unknown"}
+
+SHAPES = {
+    "doctor": {
+        "schema": {"shmguard.doctor/1"},
+        "verdict": {"ok", "warning", "critical"},
+        "environment": {"kind": {"bare", "docker", "podman", "kubernetes", "lxc", "unknown"}, "slurm": bool,
+                        "can_remount": bool, "user_namespaces": bool, "guard_ready": bool},
+        "shm": (SHM, SHM_UNKNOWN),
+        "memory": {"total": int, "available": int, "cgroup_limit": (int, None), "cgroup_used": (int, None),
+                   "swap_free": int},
+        "limits": {"open_files_soft": int, "open_files_hard": int, "max_map_count": int},
+        "findings": [{"id": str, "severity": {"info", "warning", "critical"}, "title": str, "evidence": str,
+                      "fixes": [FIX]}],
+        "skipped": [str],
+    },
+    "ps": {
+        "schema": {"shmguard.ps/1"},
+        "shm": (SHM, SHM_UNKNOWN),
+        "processes": [{"pid": int, "ppid": int, "role": {"trainer", "worker", "manager", "other"}, "command": str,
+                       "rss": int, "pss": (int, None), "uss": (int, None), "rss_shmem": int, "shm": (int, None),
+                       "fds": (int, None), "threads": int, "job": (int, None),
+                       "start_method": ({"fork", "spawn", "forkserver"}, None), "uid": int}],
+        "segments": [{"name": str, "inode": int, "device": str, "size": int, "allocated": int,
+                      "allocated_source": {"measured", "estimated"}, "deleted": bool, "backing": {"shm", "memfd"},
+                      "kind": {"torch", "nccl", "python", "gloo", "dali", "ray", "mpi", "semaphore", "shmguard",
+                               "other"},
+                      "holders": [int], "orphan": {"yes", "no", "unknown"}, "orphan_why": str, "uid": int}],
+        "attributed": int, "unattributed": int, "memfd": int, "unreadable_processes": int,
+    },
+    "clean": {
+        "schema": {"shmguard.clean/1"},
+        "dry_run": bool,
+        "removed": [str],
+        "kept": [{"name": str, "why": str}],
+        "freed": int,
+    },
+    "explain": {
+        "schema": {"shmguard.explain/1"},
+        "cause": {"id": CAUSES, "confidence": float, "summary": str, "evidence": [str], "pid": (int, None)},
+        "detail": (str, None),
+        "matched": [str],
+        "fixes": [FIX],
+        "notes": [str],
+    },
+}
+
+
+def misfit(value, shape, path="$"):
+    """Where and how value departs from shape, or None."""
+    if shape is None:
+        return None if value is None else f"{path}: {value!r} instead of null"
+    if isinstance(shape, tuple):
+        misfits = [misfit(value, one, path) for one in shape]
+        return None if None in misfits else " or ".join(misfits)
+    if isinstance(shape, set):
+        return None if isinstance(value, str) and value in shape else f"{path}: {value!r} is none of {sorted(shape)}"
+    if isinstance(shape, list):
+        if not isinstance(value, list):
+            return f"{path}: {value!r} is no list"
+        return next(filter(None, (misfit(item, shape[0], f"{path}[{i}]") for i, item in enumerate(value))), None)
+    if isinstance(shape, dict):
+        if not isinstance(value, dict):
+            return f"{path}: {value!r} is no object"
+        missing = sorted(set(shape) - set(value))
+        if missing:
+            return f"{path}: lacks {missing}"
+        return next(filter(None, (misfit(value[key], shape[key], f"{path}.{key}") for key in shape)), None)
+    wanted = (int, float) if shape is float else shape
+    fits = isinstance(value, wanted) and (shape is bool or not isinstance(value, bool))
+    return None if fits else f"{path}: {value!r} is no {shape.__name__}"
+
+
+VERDICTS = {0: "ok", 1: "warning", 2: "critical"}
+SEVERITIES = {"ok": [], "warning": ["warning"], "critical": ["critical"]}
+
+
+def check_doctor(answer, code):
+    assert answer["verdict"] == VERDICTS[code]
+    severities = [finding["severity"] for finding in answer["findings"]]
+    order = ["critical", "warning", "info"]
+    assert severities == sorted(severities, key=order.index), "the worst findings come first"
+    worst = next((s for s in severities if s != "info"), None)
+    assert answer["verdict"] == (worst or "ok")
+    ids = [finding["id"] for finding in answer["findings"]]
+    assert len(ids) == len(set(ids))
+    for finding in answer["findings"]:
+        needs = [fix["needs"] for fix in finding["fixes"]]
+        assert needs == sorted(needs, key=["nothing", "root", "restart", "admin"].index), "what one can do comes first"
+
+
+def check_ps(answer, code):
+    assert code == 0
+    pids = [process["pid"] for process in answer["processes"]]
+    assert len(pids) == len(set(pids))
+    keys = [(segment["device"], segment["inode"]) for segment in answer["segments"]]
+    assert len(keys) == len(set(keys))
+    for segment in answer["segments"]:
+        assert segment["holders"] == sorted(set(segment["holders"]))
+        assert segment["orphan"] == "no" or not segment["holders"]
+        assert segment["backing"] == "shm" or not segment["deleted"]
+        major, minor = segment["device"].split(":")
+        assert major.isdecimal() and minor.isdecimal()
+
+
+def check_clean(answer, code):
+    assert code in (0, 77)
+    assert not set(answer["removed"]) & {kept["name"] for kept in answer["kept"]}
+    assert all(kept["why"] for kept in answer["kept"])
+
+
+def check_explain(answer, code):
+    assert code == 0
+    assert 0 <= answer["cause"]["confidence"] <= 1
+    assert answer["cause"]["summary"]
+    assert answer["cause"]["id"] != "unknown" or answer["cause"]["confidence"] == 0
+
+
+CHECKS = {"doctor": check_doctor, "ps": check_ps, "clean": check_clean, "explain": check_explain}
+
+
+def loads_checked(command, done):
+    """The JSON on standard output of a finished run of `command`: one object of the right shape, and nothing else."""
+    answer = json.loads(done.stdout)
+    problem = misfit(answer, SHAPES[command])
+    assert problem is None, problem
+    CHECKS[command](answer, done.returncode)
+    return answer

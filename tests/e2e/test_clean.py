@@ -1,0 +1,251 @@
+"""Removing what belongs to nobody, and only that. These tests run last: an orphan is a minute old (see leftovers.py)."""
+
+import os
+import socket
+import subprocess
+
+import pytest
+
+from conftest import MIB, PYTHONS, as_user, holder, needs_root, python_of
+from leftovers import ALICE, BOB, DAVE, KNOWN, OTHER, make
+
+pytestmark = needs_root
+
+
+@pytest.fixture
+def old(leftovers):
+    leftovers.old()
+    return leftovers
+
+
+def escaped(name):
+    return name.replace("\n", "\\n").replace("\x1b", "\\x1b")
+
+
+def names(machine):
+    """Everything below /dev/shm that is no directory."""
+    return {os.path.relpath(os.path.join(root, file), machine.shm) for root, _, files in os.walk(machine.shm) for file in files}
+
+
+def orphans(machine):
+    """Of the mount: name → what ps says about its being an orphan."""
+    device = os.stat(machine.shm).st_dev
+    return {s["name"]: s["orphan"] for s in machine.json("ps")["segments"]
+            if s["device"] == f"{os.major(device)}:{os.minor(device)}"}
+
+
+def why(answer):
+    return {kept["name"]: kept["why"] for kept in answer["kept"]}
+
+
+HOLD = """
+import mmap, os, sys
+held = open("/dev/shm/psm_held", "rb")
+with open("/dev/shm/psm_mapped", "r+b") as file:
+    mapped = mmap.mmap(file.fileno(), 4096)
+for number in map(int, os.listdir("/proc/self/fd")):
+    if number > 2 and os.path.realpath(f"/proc/self/fd/{number}") == "/dev/shm/psm_mapped":
+        os.close(number)
+"""
+
+
+def test_what_is_removed_and_what_is_kept(old):
+    machine = old.many
+    make(machine, {"psm_fresh": 4096})
+    os.chmod(machine.shm / "psm_touched", 0o640)
+    before = names(machine)
+    removable = {*KNOWN, "psm_sparse", "torch_777_888_0"}
+    kept = {*OTHER, "psm_held", "psm_mapped", "psm_touched", "psm_fresh"}
+    # Of two names of one file, either may be the one that is looked at.
+    linked = {"psm_linked", "keepsake"}
+    with holder(machine, HOLD) as pid:
+        dry = machine.json("clean", "--dry-run", codes=(0,))
+        assert dry["dry_run"] and names(machine) == before, "a dry run removes nothing"
+        assert set(dry["removed"]) - linked == set(map(escaped, removable))
+        assert set(why(dry)) - linked == set(map(escaped, kept))
+
+        used = machine.shm_used
+        done = machine.json("clean", codes=(0,))
+        assert not done["dry_run"]
+        assert (done["removed"], set(why(done))) == (dry["removed"], set(why(dry)))
+        assert used - machine.shm_used == done["freed"]
+        assert done["freed"] == 3 * MIB + (len(removable) - 3) * 4096
+        assert dry["freed"] in (done["freed"], done["freed"] + 4096)  # the file with two names frees nothing
+
+        gone = before - names(machine)
+        assert gone - linked == removable and len(gone & linked) <= 1
+        reasons = why(done)
+        assert f"pid {pid}" in reasons["psm_held"] and f"pid {pid}" in reasons["psm_mapped"]
+        assert "changed" in reasons["psm_fresh"] and "changed" in reasons["psm_touched"]
+        assert all("kind" in reasons[name] for name in OTHER)
+
+    # What is no file of its own is not touched, and nothing is reached through it.
+    assert old.outside.read_text() == "not shared memory\n"
+    assert os.path.islink(machine.shm / "torch_9_9_9") and os.path.islink(machine.shm / "psm_link")
+    assert (machine.shm / "psm_fifo").is_fifo() and (machine.shm / "psm_directory").is_dir()
+    # A second time there is nothing to do, but for what nobody holds any more.
+    again = machine.json("clean", codes=(0,))
+    assert set(again["removed"]) - linked == {"psm_held", "psm_mapped"}
+
+
+def test_an_ordinary_user_removes_their_own(old, ordinary):
+    machine = old.users
+    alice = ordinary(machine, uid=ALICE)
+    everything = names(machine)
+    # Root has one of her files open, which she cannot see; the kernel knows.
+    with holder(machine, "held = open('/dev/shm/psm_alice_held')"):
+        done = alice.json("clean", codes=(0,))
+        assert done["removed"] == ["psm_alice"] and done["freed"] == MIB
+        assert names(machine) == everything - {"psm_alice"}
+        reasons = why(done)
+        assert "open in a process" in reasons["psm_alice_held"]
+        for name in ["psm_bob", "psm_bob_secret", "psm_root"]:
+            assert "may not be read" in reasons[name]
+
+        # Who may ask the kernel about everybody's files, but not remove them, is told what is lacking.
+        lessee = machine.within(*as_user(ALICE, "--inh-caps=+lease", "--ambient-caps=+lease"), program=alice.program)
+        done = lessee.shmguard("clean")
+        assert done.returncode == 77 and done.stderr.count(b"\n") == 1
+        assert b"2 orphans" in done.stderr and b"permission" in done.stderr and b"root" in done.stderr
+        assert b"psm_bob" in done.stderr or b"psm_root" in done.stderr
+        assert b"Operation not permitted" in done.stdout and str(BOB).encode() in done.stdout
+        assert lessee.json("clean", codes=(77,))["removed"] == []
+        assert names(machine) == everything - {"psm_alice"}
+
+    assert set(machine.json("clean", codes=(0,))["removed"]) == everything - {"psm_alice"}
+
+
+def test_processes_that_cannot_be_seen(old):
+    """In a pid namespace, others may share the mount: nothing is an orphan for sure."""
+    machine = old.pidns
+    inside = machine.within("unshare", "-pf", "--mount-proc")
+    assert orphans(inside) == {"psm_left": "unknown"}
+    done = inside.json("clean", codes=(0,))
+    assert done["removed"] == [] and "cannot be seen" in why(done)["psm_left"]
+    assert names(machine) == {"psm_left"}
+    assert inside.doctor()["by_id"].get("shm-orphans") is None
+
+    # From outside, everybody has a number: who holds it in there is known.
+    program = "import sys; held = open('/dev/shm/psm_left'); print('ready', flush=True); sys.stdin.read()"
+    job = inside.popen(PYTHONS["1.13"], "-c", program, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        assert job.stdout.readline() == b"ready\n"
+        assert orphans(machine) == {"psm_left": "no"}
+        assert "held by pid" in why(machine.json("clean", codes=(0,)))["psm_left"]
+    finally:
+        job.communicate()
+    assert orphans(machine) == {"psm_left": "yes"}
+    assert "shmguard clean" in str(machine.doctor()["by_id"]["shm-orphans"]["fixes"])
+    assert machine.json("clean", codes=(0,))["removed"] == ["psm_left"]
+
+
+def test_a_proc_that_hides_others(old, ordinary):
+    machine = old.hidden
+    alice = ordinary(machine, uid=ALICE)
+    assert orphans(alice) == {"psm_left": "yes"}
+    machine.run("mount", "-t", "proc", "-o", "hidepid=2", "proc", "/proc")
+    assert orphans(alice) == {"psm_left": "unknown"}
+    assert alice.json("clean", codes=(0,))["removed"] == []
+    assert machine.json("clean", codes=(0,))["removed"] == ["psm_left"], "root is not fooled"
+
+
+def test_a_mount_that_is_read_only(old):
+    machine = old.readonly
+    assert machine.run("mount", "-o", "remount,ro", "/dev/shm").returncode == 0
+    done = machine.shmguard("clean")
+    assert done.returncode == 77 and done.stderr.count(b"\n") == 1 and b"read-only" in done.stderr
+    assert names(machine) == {"psm_left"}
+    remedy = done.stderr.decode().rpartition(": ")[2]
+    assert machine.run("sh", "-ec", remedy).returncode == 0
+    assert machine.json("clean", codes=(0,))["removed"] == ["psm_left"]
+
+
+def test_a_descriptor_in_flight(old):
+    """Open in no process at all: sent through a socket and not yet received. Only the kernel knows."""
+    machine = old.flight
+    sender, receiver = socket.socketpair()
+    with open(machine.shm / "psm_left", "rb") as file:
+        socket.send_fds(sender, [b"x"], [file.fileno()])
+    done = machine.json("clean", codes=(0,))
+    assert done["removed"] == [] and "psm_left" in why(done)
+    receiver.close()
+    assert machine.json("clean", codes=(0,))["removed"] == ["psm_left"]
+    sender.close()
+
+
+OPEN_AND_LET_GO = """
+import os, random, select, sys, time
+print("ready", flush=True)
+broken = opened = 0
+while not select.select([sys.stdin], [], [], 0)[0]:
+    held = []
+    for name in random.sample(sys.argv[1:], 10):
+        try:
+            fd = os.open("/dev/shm/" + name, os.O_RDWR)
+        except FileNotFoundError:
+            continue
+        held.append((fd, os.fstat(fd).st_nlink))
+    time.sleep(0.005)
+    for fd, links in held:
+        opened += 1
+        broken += links == 1 and os.fstat(fd).st_nlink == 0
+        os.close(fd)
+print(opened, broken)
+"""
+
+
+def test_opened_between_the_look_and_the_removal(old):
+    """A process opens and closes the files all the time. None may lose its name while it is open."""
+    machine = old.race
+    files = names(machine)
+    job = machine.popen(PYTHONS["1.13"], "-c", OPEN_AND_LET_GO, *files, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    removed, reasons = set(), set()
+    try:
+        assert job.stdout.readline() == b"ready\n"
+        for _ in range(30):
+            done = machine.json("clean", codes=(0,))
+            removed |= set(done["removed"])
+            reasons |= set(why(done).values())
+            if len(removed) == len(files):
+                break
+    finally:
+        counts = job.communicate(b"stop\n")[0]
+    opened, broken = map(int, counts.split())
+    assert names(machine) == files - removed
+    assert opened > 50 and removed and reasons, "it was no race"
+    assert broken == 0
+
+
+@pytest.mark.parametrize("version", PYTHONS)
+def test_what_a_killed_training_leaves(old, version):
+    python_of(version)
+    machine, _ = old.jobs[version]
+    left = names(machine)
+    assert len([name for name in left if name.startswith("torch_")]) >= 4
+    assert orphans(machine) == {name: "yes" for name in left}
+    finding = machine.doctor()["by_id"]["shm-orphans"]
+    assert f"{len(left)} segments" in finding["evidence"]
+    done = machine.json("clean", codes=(0,))
+    assert set(done["removed"]) == left and done["kept"] == []
+    assert names(machine) == set() and machine.shm_used == 0
+    assert "shm-orphans" not in machine.doctor()["by_id"]
+
+
+def test_while_the_manager_lives(old):
+    machine, _ = old.jobs["manager"]
+    left = names(machine)
+    assert left and orphans(machine) == {name: "unknown" for name in left}
+    done = machine.json("clean", codes=(0,))
+    manager = old.stopped["manager"]
+    assert done["removed"] == [] and names(machine) == left
+    for reason in why(done).values():
+        assert "torch_shm_manager" in reason and any(f"pid {pid}" in reason for pid in manager)
+    old.kill_managers("manager")
+    assert set(machine.json("clean", codes=(0,))["removed"]) == left
+
+
+def test_text_for_people(old):
+    machine = old.many
+    make(machine, {"psm_another": 4096})
+    text = machine.shmguard("clean", "-n").stdout.decode()
+    assert "psm_another" in text and "changed" in text and text.splitlines()[-1].startswith("0 would be removed, ")
