@@ -23,10 +23,12 @@
 #endif
 
 /*
+ * COUNT_USEC, COUNT_SHARE: when things come and go all the time, how often bytes are counted at most, and
+ * which part of our time that may take at most: with tens of thousands of names it takes milliseconds.
  * PACKETS_MAX: of one client in a row. More than a client's queue can hold (its send buffer sets the limit,
  * at some hundred packets), so reading that many reads all that was there at the beginning.
  */
-enum { PACKETS_MAX = 4096, COUNT_MSEC = 50, RIGHTS_MAX = 8 };
+enum { PACKETS_MAX = 4096, COUNT_USEC = 50000, COUNT_SHARE = 50, RIGHTS_MAX = 8 };
 
 typedef struct Connection {
     Source source;
@@ -54,20 +56,19 @@ struct Broker {
     uint64_t pass;
     Names names;
     Janitor janitor;
-    uint64_t counted_msec;
+    uint64_t count_next_usec;
     uint64_t names_made;
     uint64_t names_served;
 };
 
-static uint64_t now_msec(void)
+static uint64_t now_usec(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
-/* --- Counting
- * --------------------------------------------------------------------------------------------------- */
+/* --- Counting ----------------------------------------------------------------------------------------- */
 
 /* What is in memory under names, and is no segment: Python's shared memory and small tensors. */
 static uint64_t named_bytes(const Names *names)
@@ -81,19 +82,20 @@ static uint64_t named_bytes(const Names *names)
 
 static void count(Broker *broker)
 {
-    broker->counted_msec = now_msec();
+    uint64_t began = now_usec();
     janitor_count(&broker->janitor, named_bytes(&broker->names));
+    uint64_t now = now_usec();
+    broker->count_next_usec = now + MAX((now - began) * COUNT_SHARE, (uint64_t)COUNT_USEC);
 }
 
 /* When something happens that may be the peak, but not as often as it happens. */
 static void count_again(Broker *broker)
 {
-    if (now_msec() - broker->counted_msec >= COUNT_MSEC)
+    if (now_usec() >= broker->count_next_usec)
         count(broker);
 }
 
-/* --- Connections
- * ------------------------------------------------------------------------------------------------ */
+/* --- Connections -------------------------------------------------------------------------------------- */
 
 static void connection_drop(Connection *connection)
 {
@@ -138,8 +140,7 @@ static bool connection_answer(Connection *connection, int error, int fd)
     return connection_send(connection, &answer, fd);
 }
 
-/* --- Messages
- * --------------------------------------------------------------------------------------------------- */
+/* --- Messages ----------------------------------------------------------------------------------------- */
 
 static bool message_is_sound(const Message *message, size_t size)
 {
@@ -294,8 +295,7 @@ static void connection_ready(Source *source)
     connection_read(SOURCE_OWNER(source, Connection, source));
 }
 
-/* --- Coming and going
- * ------------------------------------------------------------------------------------------- */
+/* --- Coming and going --------------------------------------------------------------------------------- */
 
 static bool peer_is_us(int fd)
 {
@@ -421,8 +421,7 @@ bool broker_holds_memory(const Broker *broker)
     return broker->janitor.bytes > 0;
 }
 
-/* --- Beginning and end
- * ------------------------------------------------------------------------------------------ */
+/* --- Beginning and end -------------------------------------------------------------------------------- */
 
 /* The page is sealed in its size: a client that cut it short would have us die of SIGBUS. */
 static int counters_make(Broker *broker)
