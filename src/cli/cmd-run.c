@@ -1,4 +1,5 @@
 #include <limits.h>
+#include <signal.h>
 #include <string.h>
 
 #include "command.h"
@@ -153,12 +154,16 @@ static int run_run(const Command *command, int argc, char **argv)
     r = attempt_make(run, words, &arena, &report);
     if (r < 0)
         return complain(EX_SOFTWARE, "run: %s", strerror(-r));
+
+    signal(
+        SIGPIPE,
+        SIG_IGN); /* whoever read our messages may have gone; the exit code is the command's all the same */
+    if (options.report)
+        report_write(&file, &report);
     if (!options.quiet && report.result.pid > 0) {
         Terminal terminal = terminal_of(stderr, COLOR_AUTO);
         show_run(&terminal, &report);
     }
-    if (options.report)
-        report_write(&file, &report);
     return report.result.code;
 }
 

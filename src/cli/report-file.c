@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/random.h>
@@ -33,13 +34,17 @@ static int direct_open(const char *path, ReportFile *ret)
 
 static int place_open(const char *path, ReportFile *ret)
 {
+    char parent[PATH_MAX] = ".";
     const char *slash = strrchr(path, '/');
-    _cleanup_free_ char *parent = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
-    _cleanup_free_ char *name = strdup(slash ? slash + 1 : path);
-    if (!parent || !name)
-        return -ENOMEM;
-    if (name[0] == '\0')
+    size_t n = slash ? (size_t)(slash + 1 - path) : 0;
+    if (path[n] == '\0')
         return -EISDIR;
+    if (n >= sizeof parent)
+        return -ENAMETOOLONG;
+    if (n > 0) {
+        memcpy(parent, path, n);
+        parent[n] = '\0';
+    }
     _cleanup_close_ int directory = open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (directory < 0)
         return -errno;
@@ -49,7 +54,10 @@ static int place_open(const char *path, ReportFile *ret)
         return fd;
     fd_close(fd);
     unlinkat(directory, beside, 0);
-    *ret = (ReportFile){.directory = TAKE_FD(directory), .direct = -EBADF, .name = TAKE_PTR(name)};
+    char *name = strdup(path + n);
+    if (!name)
+        return -ENOMEM;
+    *ret = (ReportFile){.directory = TAKE_FD(directory), .direct = -EBADF, .name = name};
     return 0;
 }
 
@@ -64,8 +72,8 @@ int report_file_open(const char *path, ReportFile *ret)
         return direct_open(path, ret);
     if (access(path, W_OK) < 0)
         return -errno;
-    _cleanup_free_ char *real = realpath(path, NULL); /* the file behind a link is replaced, not the link */
-    return real ? place_open(real, ret) : -errno;
+    char real[PATH_MAX];
+    return realpath(path, real) ? place_open(real, ret) : -errno; /* the file behind a link, not the link */
 }
 
 void report_file_close(ReportFile *file)

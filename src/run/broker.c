@@ -23,13 +23,16 @@
 #endif
 
 /*
+ * COUNT_USEC, COUNT_SHARE: when things come and go all the time, how often bytes are counted at most, and
+ * which part of our time that may take at most: with tens of thousands of names it takes milliseconds.
  * PACKETS_MAX: of one client in a row. More than a client's queue can hold (its send buffer sets the limit,
  * at some hundred packets), so reading that many reads all that was there at the beginning.
  */
-enum { PACKETS_MAX = 4096, COUNT_MSEC = 50, RIGHTS_MAX = 8 };
+enum { PACKETS_MAX = 4096, COUNT_USEC = 50000, COUNT_SHARE = 50, RIGHTS_MAX = 8 };
 
 typedef struct Connection {
     Source source;
+    struct Connection *next;
     Broker *broker;
     uint64_t serial;
     Message asked;     /* while waiting */
@@ -47,28 +50,25 @@ struct Broker {
     char socket[64];
     Counters *counters;
     int counters_fd;
-    Connection **connections;
-    size_t n_connections;
-    size_t capacity;
+    Connection *connections;
     size_t n_waiting;
     uint64_t serials;
     uint64_t pass;
     Names names;
     Janitor janitor;
-    uint64_t counted_msec;
+    uint64_t count_next_usec;
     uint64_t names_made;
     uint64_t names_served;
 };
 
-static uint64_t now_msec(void)
+static uint64_t now_usec(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
-/* --- Counting
- * --------------------------------------------------------------------------------------------------- */
+/* --- Counting ----------------------------------------------------------------------------------------- */
 
 /* What is in memory under names, and is no segment: Python's shared memory and small tensors. */
 static uint64_t named_bytes(const Names *names)
@@ -82,19 +82,20 @@ static uint64_t named_bytes(const Names *names)
 
 static void count(Broker *broker)
 {
-    broker->counted_msec = now_msec();
+    uint64_t began = now_usec();
     janitor_count(&broker->janitor, named_bytes(&broker->names));
+    uint64_t now = now_usec();
+    broker->count_next_usec = now + MAX((now - began) * COUNT_SHARE, (uint64_t)COUNT_USEC);
 }
 
 /* When something happens that may be the peak, but not as often as it happens. */
 static void count_again(Broker *broker)
 {
-    if (now_msec() - broker->counted_msec >= COUNT_MSEC)
+    if (now_usec() >= broker->count_next_usec)
         count(broker);
 }
 
-/* --- Connections
- * ------------------------------------------------------------------------------------------------ */
+/* --- Connections -------------------------------------------------------------------------------------- */
 
 static void connection_drop(Connection *connection)
 {
@@ -139,8 +140,7 @@ static bool connection_answer(Connection *connection, int error, int fd)
     return connection_send(connection, &answer, fd);
 }
 
-/* --- Messages
- * --------------------------------------------------------------------------------------------------- */
+/* --- Messages ----------------------------------------------------------------------------------------- */
 
 static bool message_is_sound(const Message *message, size_t size)
 {
@@ -295,8 +295,7 @@ static void connection_ready(Source *source)
     connection_read(SOURCE_OWNER(source, Connection, source));
 }
 
-/* --- Coming and going
- * ------------------------------------------------------------------------------------------- */
+/* --- Coming and going --------------------------------------------------------------------------------- */
 
 static bool peer_is_us(int fd)
 {
@@ -306,29 +305,17 @@ static bool peer_is_us(int fd)
            (peer.uid == geteuid() || peer.uid == 0);
 }
 
-static int connections_room(Broker *broker)
-{
-    if (broker->n_connections < broker->capacity)
-        return 0;
-    size_t capacity = MAX(broker->capacity * 2, (size_t)64);
-    Connection **connections = reallocarray(broker->connections, capacity, sizeof *connections);
-    if (!connections)
-        return -ENOMEM;
-    broker->connections = connections;
-    broker->capacity = capacity;
-    return 0;
-}
-
 static void connection_add(Broker *broker, int accepted)
 {
     _cleanup_close_ int fd = accepted;
-    if (!peer_is_us(fd) || connections_room(broker) < 0)
+    if (!peer_is_us(fd))
         return;
     Connection *connection = calloc(1, sizeof *connection);
     if (!connection)
         return;
     *connection = (Connection){
         .source = {.fd = fd, .ready = connection_ready},
+        .next = broker->connections,
         .broker = broker,
         .serial = ++broker->serials,
     };
@@ -338,7 +325,7 @@ static void connection_add(Broker *broker, int accepted)
         free(connection);
         return;
     }
-    broker->connections[broker->n_connections++] = connection;
+    broker->connections = connection;
     TAKE_FD(fd);
 }
 
@@ -376,8 +363,7 @@ static void listener_ready(Source *source)
 /* What was asked when this pass over the queues began can be answered for good when it has ended. */
 static void answer_waiting(Broker *broker)
 {
-    for (size_t i = 0; i < broker->n_connections; i++) {
-        Connection *connection = broker->connections[i];
+    for (Connection *connection = broker->connections; connection; connection = connection->next) {
         if (!connection->waiting || connection->asked_in >= broker->pass)
             continue;
         bool sound = true;
@@ -392,13 +378,14 @@ static void answer_waiting(Broker *broker)
 
 static void forget_gone(Broker *broker)
 {
-    size_t kept = 0;
-    for (size_t i = 0; i < broker->n_connections; i++)
-        if (broker->connections[i]->gone)
-            free(broker->connections[i]);
-        else
-            broker->connections[kept++] = broker->connections[i];
-    broker->n_connections = kept;
+    for (Connection **link = &broker->connections; *link;) {
+        Connection *connection = *link;
+        if (connection->gone) {
+            *link = connection->next;
+            free(connection);
+        } else
+            link = &connection->next;
+    }
 }
 
 void broker_settle(Broker *broker)
@@ -407,8 +394,8 @@ void broker_settle(Broker *broker)
      * ends. */
     while (broker->n_waiting > 0) {
         broker->pass++;
-        for (size_t i = 0; i < broker->n_connections; i++)
-            connection_read(broker->connections[i]);
+        for (Connection *connection = broker->connections; connection; connection = connection->next)
+            connection_read(connection);
         answer_waiting(broker);
     }
     forget_gone(broker);
@@ -434,8 +421,7 @@ bool broker_holds_memory(const Broker *broker)
     return broker->janitor.bytes > 0;
 }
 
-/* --- Beginning and end
- * ------------------------------------------------------------------------------------------ */
+/* --- Beginning and end -------------------------------------------------------------------------------- */
 
 /* The page is sealed in its size: a client that cut it short would have us die of SIGBUS. */
 static int counters_make(Broker *broker)
@@ -514,12 +500,12 @@ void broker_free(Broker *broker)
 {
     if (!broker)
         return;
-    for (size_t i = 0; i < broker->n_connections; i++) {
-        if (!broker->connections[i]->gone)
-            fd_close(broker->connections[i]->source.fd);
-        free(broker->connections[i]);
+    for (Connection *connection = broker->connections, *next = NULL; connection; connection = next) {
+        next = connection->next;
+        if (!connection->gone)
+            fd_close(connection->source.fd);
+        free(connection);
     }
-    free(broker->connections);
     names_free(&broker->names);
     janitor_free(&broker->janitor);
     if (broker->counters)

@@ -45,8 +45,7 @@ static double now_seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* --- What happens
- * ----------------------------------------------------------------------------------------------- */
+/* --- What happens ------------------------------------------------------------------------------------- */
 
 static void status_changed(Run *run, int status)
 {
@@ -67,10 +66,10 @@ static void reap(Run *run)
     for (;;) {
         int status = 0;
         pid_t pid = waitpid(-1, &status, WNOHANG | WUNTRACED);
-        if (pid < 0 && errno == ECHILD)
-            run->alone = true;
-        if (pid <= 0)
+        if (pid <= 0) {
+            run->alone = pid < 0 || !strays_any(&run->strays, &run->shortage.root);
             return;
+        }
         if (pid == run->child.pid)
             status_changed(run, status);
     }
@@ -117,7 +116,6 @@ static void timer_ready(Source *source)
     if (run->broker)
         broker_tick(run->broker, broker_holds_memory(run->broker) && shortage_now(&run->shortage));
     strays_tick(&run->strays, &run->shortage.root);
-    reap(run); /* cheap, and makes up for a SIGCHLD that somebody has put in our way */
 }
 
 int run_finish(Run *run, RunResult *ret)
@@ -150,8 +148,7 @@ int run_finish(Run *run, RunResult *ret)
     return 0;
 }
 
-/* --- Beginning and end
- * ------------------------------------------------------------------------------------------ */
+/* --- Beginning and end -------------------------------------------------------------------------------- */
 
 static int signals_open(Run *run)
 {
@@ -260,6 +257,7 @@ int run_start(Run *run, char *const *command, bool *ret_ran)
         if (r < 0)
             return r;
     }
+    strays_open(&run->shortage.root, &run->strays);
     run->began = now_seconds();
     int r = child_start(command, environment, &run->inherited, &run->child, ret_ran);
     if (r < 0)

@@ -17,14 +17,25 @@ typedef enum StrayStage {
     STRAYS_LEFT,    /* cannot be killed: another user's, or stuck in the kernel */
 } StrayStage;
 
+/* Children that we were born with (a shell's, that has exec'ed us) are none of the command's. */
+enum { STRAYS_OTHERS_MAX = 64 };
+
 typedef struct Strays {
     StrayStage stage;
     unsigned ticks; /* seconds in this stage */
     unsigned asked; /* how many had to be asked */
+    int others[STRAYS_OTHERS_MAX];
+    size_t n_others;
 } Strays;
+
+/* Before the command is started. */
+void strays_open(const Root *root, Strays *ret);
 
 /* The command has ended. */
 void strays_begin(Strays *strays);
+
+/* Whether there are any, when we have children at all. */
+bool strays_any(const Strays *strays, const Root *root);
 
 /* Once a second: goes on to the next stage when this one has lasted long enough. */
 void strays_tick(Strays *strays, const Root *root);

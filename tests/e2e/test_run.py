@@ -201,6 +201,16 @@ def test_streams_pass_through(here, mark):
     assert (done.returncode, done.stdout == data, done.stderr == data) == (0, True, True)
 
 
+def test_nobody_reads_the_summary(here, mark, tmp_path):
+    report_path = tmp_path / "report.json"
+    reading, writing = os.pipe()
+    job = here.popen(PROGRAM, "run", "--report", report_path, "--", "sh", "-c", "exit 3", env=mark, stderr=writing)
+    os.close(reading)
+    os.close(writing)
+    assert job.wait(20) == 3
+    assert json.loads(report_path.read_text())["exit"]["code"] == 3
+
+
 def test_limits_mask_and_dispositions_are_the_commands(here, mark):
     program = "import resource, signal, os; " \
               "print(resource.getrlimit(resource.RLIMIT_NOFILE)[0], signal.pthread_sigmask(signal.SIG_BLOCK, []), " \
@@ -224,7 +234,31 @@ def test_library_is_first_in_preload(here, mark):
     assert out == "libdl.so.2\n\n"
 
 
+REFUSE_MEMFD = """
+    import ctypes, os, struct, sys
+    number = {"x86_64": 319, "aarch64": 279}[os.uname().machine]
+    rules = [(0x20, 0, 0, 0), (0x15, 0, 1, number), (6, 0, 0, 0x00050000 | 1), (6, 0, 0, 0x7fff0000)]
+    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *rule) for rule in rules))
+    program = ctypes.create_string_buffer(struct.pack("HP", len(rules), ctypes.addressof(code)))
+    libc = ctypes.CDLL(None, use_errno=True)
+    assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, program, 0, 0) == 0
+    os.execv(sys.argv[1], sys.argv[1:])
+    """
+
+
+def test_memfd_refused(here, mark, tmp_path):
+    """As in a container with a strict seccomp profile: the command runs, without the guard."""
+    report_path = tmp_path / "report.json"
+    done = here.run(sys.executable, script(tmp_path, REFUSE_MEMFD), PROGRAM, "run", "--report", report_path, "--",
+                    "sh", "-c", "echo $LD_PRELOAD; exit 5", env=mark)
+    assert (done.returncode, done.stdout) == (5, b"\n")
+    assert b"running without the guard" in done.stderr and done.stderr.count(b"\n") == 1
+    assert json.loads(report_path.read_text())["guard"]["active"] is False
+
+
 def test_without_library(here, mark, tmp_path):
+    if list(pathlib.Path("/usr/local/lib").glob("**/libshmguard-preload.so")):
+        pytest.skip("the library is installed on this machine")
     alone = tmp_path / "shmguard"
     alone.write_bytes(pathlib.Path(PROGRAM).read_bytes())
     alone.chmod(0o755)
@@ -438,6 +472,18 @@ def test_strays(here, mark, stray, most):
     assert time.monotonic() - began < most + 2
     assert marked(mark) == []
     assert ("had left running" in err) == (most > 3)
+
+
+def test_children_from_before(here, mark):
+    """A shell's own children, when it has become shmguard, are not the command's."""
+    done = here.run("bash", "-c", 'sleep 60 >/dev/null 2>&1 & echo $!; exec "$@"', "bash", PROGRAM, "run", "-q", "--",
+                    "sh", "-c", "setsid sleep 0.5 >/dev/null & exit 4", env=mark)
+    other = int(done.stdout)
+    try:
+        assert done.returncode == 4
+        assert marked(mark) == [other]
+    finally:
+        end_marked(mark)
 
 
 @pytest.mark.parametrize("strategy", ["file_descriptor", "file_system"])

@@ -199,8 +199,7 @@ static bool is_dropped(int client)
     return hear(client, &message, &fd) < 0;
 }
 
-/* --- Names
- * ------------------------------------------------------------------------------------------------------ */
+/* --- Names -------------------------------------------------------------------------------------------- */
 
 static void test_put_get_unlink(void **state)
 {
@@ -328,8 +327,7 @@ static void test_many_names(void **state)
     setrlimit(RLIMIT_NOFILE, &files);
 }
 
-/* --- Segments
- * --------------------------------------------------------------------------------------------------- */
+/* --- Segments ----------------------------------------------------------------------------------------- */
 
 static void test_segments(void **state)
 {
@@ -352,8 +350,7 @@ static void test_segments(void **state)
     close(memfd);
 }
 
-/* --- Clients that cannot be trusted
- * ------------------------------------------------------------------------------ */
+/* --- Clients that cannot be trusted ------------------------------------------------------------------- */
 
 static void test_nonsense(void **state)
 {

@@ -31,7 +31,7 @@ static void test_text(void **state)
         const char *text;
     } cases[] = {
         {{.guarded = false}, ""},
-        {{.guarded = true}, "shmguard: no shared tensor was made, so there was nothing to guard\n"},
+        {{.guarded = true}, "shmguard: the guard saw no shared tensors\n"},
         {{.guarded = true,
           .guard = {.segments_created = 24,
                     .segments_reused = 1176,
@@ -49,9 +49,14 @@ static void test_text(void **state)
                     .names_served = 2,
                     .fallbacks = 3}},
          "shmguard: 1.0 MiB of shared tensors kept out of /dev/shm, at most 1.0 MiB at a time\n"
-         "shmguard: 1 segment made and used again 1 time (50% recycled); 1 name kept and opened 2 times\n"
-         "shmguard: 3 tensors took the plain way through /dev/shm\n"
+         "shmguard: 1 segment made and used again 1 time (50% recycled); 1 name kept and opened 2 times; 3 "
+         "tensors took "
+         "the plain way through /dev/shm\n"
          "shmguard: ended 1 process that the command had left running\n"},
+        {{.guarded = true, .guard = {.bytes_peak = 4096, .names_made = 2, .names_served = 1}},
+         "shmguard: at most 4.0 KiB of shared memory kept out of /dev/shm at a time\n"
+         "shmguard: 2 names kept and opened 1 time\n"},
+        {{.guarded = true, .guard = {.small_backed = 1}}, "shmguard: 1 small tensor\n"},
     };
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         RunReport report = {.command = words, .result = cases[i].result};
