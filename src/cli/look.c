@@ -28,6 +28,14 @@ static int root_complain(const char *path, int r)
                     "--root %s: %s; a captured tree is made with scripts/capture-root", shown, strerror(-r));
 }
 
+static int tree_complain(const char *path, const char *what, int r)
+{
+    _cleanup_buffer_ Buffer safe = {0};
+    (void)text_escape(text_of(path), &safe);
+    return complain(EX_DATAERR, "--root %s: %s (%s); capture the tree anew with scripts/capture-root",
+                    buffer_text(&safe), what, strerror(-r));
+}
+
 static int survey_complain(const char *path, int pid, int r)
 {
     switch (r) {
@@ -39,8 +47,12 @@ static int survey_complain(const char *path, int pid, int r)
     case -EACCES:
     case -EPERM:
         return complain(EX_NOPERM, "/proc may not be read: %s", strerror(-r));
-    default:
-        return complain(EX_SOFTWARE, "the machine could not be surveyed: %s", strerror(-r));
+    case -ENOMEM:
+        return complain(EX_SOFTWARE, "out of memory");
+    default: /* there, but no text of the kernel's */
+        if (is_live(path))
+            return complain(EX_UNAVAILABLE, "/proc/meminfo cannot be read: %s", strerror(-r));
+        return tree_complain(path, "proc/meminfo is damaged", r);
     }
 }
 
