@@ -175,9 +175,16 @@ def end_tree(job):
     job.wait()
     if job.stdout:
         job.stdout.close()
-    deadline = time.monotonic() + 10
-    while any(os.path.exists(f"/proc/{pid}") for pid in pids) and time.monotonic() < deadline:
-        time.sleep(0.02)
+    wait_until(lambda: all(map(has_ended, pids)), 10, "killed processes end")
+
+
+def has_ended(pid):
+    """Gone, or waiting for a parent that takes its time: it holds nothing any more."""
+    try:
+        stat = pathlib.Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except OSError:
+        return True
+    return stat.rpartition(")")[2].split()[0] in "ZX"
 
 
 @contextlib.contextmanager
