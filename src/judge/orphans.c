@@ -20,8 +20,8 @@ static const Process *manager_of(const Survey *survey, const Segment *segment)
     for (size_t i = 0; i < survey->n_processes; i++) {
         const Process *process = &survey->processes[i];
         /* The start is known to a clock tick; one second covers the rounding of either clock. */
-        if (process->role == ROLE_MANAGER && process->uid == segment->uid && !process->shm_elsewhere &&
-            process->started <= segment->changed + 1)
+        if (process->role == ROLE_MANAGER && process->has_memory && process->uid == segment->uid &&
+            !process->shm_elsewhere && process->started <= segment->changed + 1)
             return process;
     }
     return NULL;

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import time
 
-from conftest import MIB, PYTHONS, as_user, children, end_tree, mount_namespace, scratch_directory, wait_until
+from conftest import MIB, PYTHONS, as_user, children, end_tree, has_ended, mount_namespace, scratch_directory, wait_until
 
 # Users of our own: a manager of somebody else's training on this machine must not matter.
 ALICE, BOB, CAROL, DAVE = 64001, 64002, 64003, 64004
@@ -105,7 +105,7 @@ class Leftovers:
     def kill_managers(self, version):
         for pid in self.stopped[version]:
             self.kill(pid)
-        wait_until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in self.stopped[version]), 10, "managers end")
+        wait_until(lambda: all(map(has_ended, self.stopped[version])), 10, "killed managers end")
         self.stopped[version] = []
 
     @staticmethod

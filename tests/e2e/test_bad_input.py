@@ -78,8 +78,8 @@ def test_a_tree_without_anything_in_it(here, tmp_path):
 
 
 @needs_root
-def test_what_an_ordinary_user_may_not_read(here, nobody, tmp_path):
-    user = nobody(here)
+def test_what_an_ordinary_user_may_not_read(here, ordinary, tmp_path):
+    user = ordinary(here)
     refused(user.shmguard("ps", "--pid", "1"), 77, "process 1 ", "root")
     refused(user.shmguard("doctor", "--pid", "1"), 77, "process 1 ", "root")
     tmp_path.chmod(0o700)

@@ -59,13 +59,13 @@ def test_what_is_removed_and_what_is_kept(old):
     # Of two names of one file, either may be the one that is looked at.
     linked = {"psm_linked", "keepsake"}
     with holder(machine, HOLD) as pid:
-        dry = machine.json("clean", "--dry-run", code=0)
+        dry = machine.json("clean", "--dry-run", codes=(0,))
         assert dry["dry_run"] and names(machine) == before, "a dry run removes nothing"
         assert set(dry["removed"]) - linked == set(map(escaped, removable))
         assert set(why(dry)) - linked == set(map(escaped, kept))
 
         used = machine.shm_used
-        done = machine.json("clean", code=0)
+        done = machine.json("clean", codes=(0,))
         assert not done["dry_run"]
         assert (done["removed"], set(why(done))) == (dry["removed"], set(why(dry)))
         assert used - machine.shm_used == done["freed"]
@@ -84,17 +84,17 @@ def test_what_is_removed_and_what_is_kept(old):
     assert os.path.islink(machine.shm / "torch_9_9_9") and os.path.islink(machine.shm / "psm_link")
     assert (machine.shm / "psm_fifo").is_fifo() and (machine.shm / "psm_directory").is_dir()
     # A second time there is nothing to do, but for what nobody holds any more.
-    again = machine.json("clean", code=0)
+    again = machine.json("clean", codes=(0,))
     assert set(again["removed"]) - linked == {"psm_held", "psm_mapped"}
 
 
-def test_an_ordinary_user_removes_their_own(old, nobody):
+def test_an_ordinary_user_removes_their_own(old, ordinary):
     machine = old.users
-    alice = nobody(machine, uid=ALICE)
+    alice = ordinary(machine, uid=ALICE)
     everything = names(machine)
     # Root has one of her files open, which she cannot see; the kernel knows.
     with holder(machine, "held = open('/dev/shm/psm_alice_held')"):
-        done = alice.json("clean", code=0)
+        done = alice.json("clean", codes=(0,))
         assert done["removed"] == ["psm_alice"] and done["freed"] == MIB
         assert names(machine) == everything - {"psm_alice"}
         reasons = why(done)
@@ -109,10 +109,10 @@ def test_an_ordinary_user_removes_their_own(old, nobody):
         assert b"2 orphans" in done.stderr and b"permission" in done.stderr and b"root" in done.stderr
         assert b"psm_bob" in done.stderr or b"psm_root" in done.stderr
         assert b"Operation not permitted" in done.stdout and str(BOB).encode() in done.stdout
-        assert lessee.json("clean", code=77)["removed"] == []
+        assert lessee.json("clean", codes=(77,))["removed"] == []
         assert names(machine) == everything - {"psm_alice"}
 
-    assert set(machine.json("clean", code=0)["removed"]) == everything - {"psm_alice"}
+    assert set(machine.json("clean", codes=(0,))["removed"]) == everything - {"psm_alice"}
 
 
 def test_processes_that_cannot_be_seen(old):
@@ -120,7 +120,7 @@ def test_processes_that_cannot_be_seen(old):
     machine = old.pidns
     inside = machine.within("unshare", "-pf", "--mount-proc")
     assert orphans(inside) == {"psm_left": "unknown"}
-    done = inside.json("clean", code=0)
+    done = inside.json("clean", codes=(0,))
     assert done["removed"] == [] and "cannot be seen" in why(done)["psm_left"]
     assert names(machine) == {"psm_left"}
     assert inside.doctor()["by_id"].get("shm-orphans") is None
@@ -131,22 +131,22 @@ def test_processes_that_cannot_be_seen(old):
     try:
         assert job.stdout.readline() == b"ready\n"
         assert orphans(machine) == {"psm_left": "no"}
-        assert "held by pid" in why(machine.json("clean", code=0))["psm_left"]
+        assert "held by pid" in why(machine.json("clean", codes=(0,)))["psm_left"]
     finally:
         job.communicate()
     assert orphans(machine) == {"psm_left": "yes"}
     assert "shmguard clean" in str(machine.doctor()["by_id"]["shm-orphans"]["fixes"])
-    assert machine.json("clean", code=0)["removed"] == ["psm_left"]
+    assert machine.json("clean", codes=(0,))["removed"] == ["psm_left"]
 
 
-def test_a_proc_that_hides_others(old, nobody):
+def test_a_proc_that_hides_others(old, ordinary):
     machine = old.hidden
-    alice = nobody(machine, uid=ALICE)
+    alice = ordinary(machine, uid=ALICE)
     assert orphans(alice) == {"psm_left": "yes"}
     machine.run("mount", "-t", "proc", "-o", "hidepid=2", "proc", "/proc")
     assert orphans(alice) == {"psm_left": "unknown"}
-    assert alice.json("clean", code=0)["removed"] == []
-    assert machine.json("clean", code=0)["removed"] == ["psm_left"], "root is not fooled"
+    assert alice.json("clean", codes=(0,))["removed"] == []
+    assert machine.json("clean", codes=(0,))["removed"] == ["psm_left"], "root is not fooled"
 
 
 def test_a_mount_that_is_read_only(old):
@@ -157,7 +157,7 @@ def test_a_mount_that_is_read_only(old):
     assert names(machine) == {"psm_left"}
     remedy = done.stderr.decode().rpartition(": ")[2]
     assert machine.run("sh", "-ec", remedy).returncode == 0
-    assert machine.json("clean", code=0)["removed"] == ["psm_left"]
+    assert machine.json("clean", codes=(0,))["removed"] == ["psm_left"]
 
 
 def test_a_descriptor_in_flight(old):
@@ -166,10 +166,10 @@ def test_a_descriptor_in_flight(old):
     sender, receiver = socket.socketpair()
     with open(machine.shm / "psm_left", "rb") as file:
         socket.send_fds(sender, [b"x"], [file.fileno()])
-    done = machine.json("clean", code=0)
+    done = machine.json("clean", codes=(0,))
     assert done["removed"] == [] and "psm_left" in why(done)
     receiver.close()
-    assert machine.json("clean", code=0)["removed"] == ["psm_left"]
+    assert machine.json("clean", codes=(0,))["removed"] == ["psm_left"]
     sender.close()
 
 
@@ -203,7 +203,7 @@ def test_opened_between_the_look_and_the_removal(old):
     try:
         assert job.stdout.readline() == b"ready\n"
         for _ in range(30):
-            done = machine.json("clean", code=0)
+            done = machine.json("clean", codes=(0,))
             removed |= set(done["removed"])
             reasons |= set(why(done).values())
             if len(removed) == len(files):
@@ -225,7 +225,7 @@ def test_what_a_killed_training_leaves(old, version):
     assert orphans(machine) == {name: "yes" for name in left}
     finding = machine.doctor()["by_id"]["shm-orphans"]
     assert f"{len(left)} segments" in finding["evidence"]
-    done = machine.json("clean", code=0)
+    done = machine.json("clean", codes=(0,))
     assert set(done["removed"]) == left and done["kept"] == []
     assert names(machine) == set() and machine.shm_used == 0
     assert "shm-orphans" not in machine.doctor()["by_id"]
@@ -235,13 +235,13 @@ def test_while_the_manager_lives(old):
     machine, _ = old.jobs["manager"]
     left = names(machine)
     assert left and orphans(machine) == {name: "unknown" for name in left}
-    done = machine.json("clean", code=0)
+    done = machine.json("clean", codes=(0,))
     manager = old.stopped["manager"]
     assert done["removed"] == [] and names(machine) == left
     for reason in why(done).values():
         assert "torch_shm_manager" in reason and any(f"pid {pid}" in reason for pid in manager)
     old.kill_managers("manager")
-    assert set(machine.json("clean", code=0)["removed"]) == left
+    assert set(machine.json("clean", codes=(0,))["removed"]) == left
 
 
 def test_text_for_people(old):

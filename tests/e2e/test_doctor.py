@@ -151,10 +151,10 @@ def test_read_only():
 
 
 @needs_root
-def test_not_writable_for_this_user(nobody):
+def test_not_writable_for_this_user(ordinary):
     with mount_namespace("size=2g,mode=755") as machine:
         assert "shm-missing" not in machine.doctor()["by_id"]
-        finding = nobody(machine).doctor()["by_id"]["shm-missing"]
+        finding = ordinary(machine).doctor()["by_id"]["shm-missing"]
         assert finding["severity"] == "critical" and "may not create files" in finding["evidence"]
 
 
@@ -347,7 +347,7 @@ def test_a_group_near_its_limit(private_shm, share, severity):
 
 
 @needs_root
-def test_an_oom_kill_is_told(private_shm, nobody):
+def test_an_oom_kill_is_told(private_shm, ordinary):
     with control_group(private_shm, 64 * MIB) as (inside, directory):
         for _ in range(3):  # another kill on this machine may come between ours and the look
             victim = inside.popen(PYTHON, "-c", "kept = bytearray(b'x') * (256 << 20)", stderr=subprocess.DEVNULL)
@@ -361,7 +361,7 @@ def test_an_oom_kill_is_told(private_shm, nobody):
         assert f"the control group /{directory.name} was at its limit" in finding["evidence"]
 
         # Who may not read the kernel's log is told what counts, and that the rest is unknown.
-        blind = nobody(inside).doctor()["by_id"]["oom-recent"]
+        blind = ordinary(inside).doctor()["by_id"]["oom-recent"]
         assert blind["severity"] == "warning" and "of this control group" in blind["title"]
         assert "Measured: " in blind["evidence"] and "Unknown: which and when" in blind["evidence"]
 
@@ -378,22 +378,22 @@ def may(machine, *command):
 
 
 @needs_root
-def test_rights_are_what_trying_shows(private_shm, nobody):
+def test_rights_are_what_trying_shows(private_shm, ordinary):
     remount = ["mount", "-o", "remount,size=3g", "/dev/shm"]
     unshare = ["unshare", "-Um", "true"]
     without = ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-all"]
-    for machine in [private_shm, private_shm.within(*without), nobody(private_shm)]:
+    for machine in [private_shm, private_shm.within(*without), ordinary(private_shm)]:
         rights = environment(machine)
         assert rights["can_remount"] == may(machine, *remount), machine.prefix
         assert rights["user_namespaces"] == may(machine, *unshare), machine.prefix
     assert environment(private_shm)["can_remount"]
     assert not environment(private_shm.within(*without))["can_remount"]
-    assert not environment(nobody(private_shm))["can_remount"]
+    assert not environment(ordinary(private_shm))["can_remount"]
 
 
 @needs_root
-def test_rights_in_a_user_namespace(private_shm, nobody):
-    user = nobody(private_shm)
+def test_rights_in_a_user_namespace(private_shm, ordinary):
+    user = ordinary(private_shm)
     if not may(user, "unshare", "-Urm", "true"):
         pytest.skip("user namespaces are not allowed here")
     # Root in there, but the mount came from outside.
@@ -414,14 +414,14 @@ def test_rights_in_a_user_namespace(private_shm, nobody):
 
 
 @needs_root
-def test_advice_for_a_user_without_rights(small_shm, nobody):
+def test_advice_for_a_user_without_rights(small_shm, ordinary):
     """Nothing that takes a right comes before what the user can do, and root's commands go through sudo, if at all."""
-    finding = nobody(small_shm).doctor()["by_id"]["shm-too-small"]
+    finding = ordinary(small_shm).doctor()["by_id"]["shm-too-small"]
     assert finding["fixes"][0]["needs"] == "nothing"
     for fix in finding["fixes"]:
         if fix["command"] and "mount" in fix["command"]:
             assert fix["needs"] != "nothing" and "sudo " in fix["command"]
 
     # With no_new_privs, sudo cannot work.
-    confined = nobody(small_shm.within("setpriv", "--no-new-privs")).doctor()["by_id"]["shm-too-small"]
+    confined = ordinary(small_shm.within("setpriv", "--no-new-privs")).doctor()["by_id"]["shm-too-small"]
     assert {fix["needs"] for fix in confined["fixes"]} <= {"nothing", "admin", "restart"}

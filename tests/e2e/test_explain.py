@@ -28,7 +28,7 @@ def bus_error_log():
 def test_a_real_death_in_64_mb(small_shm, python, bus_error_log, tmp_path):
     log = bus_error_log(small_shm, python)
     (tmp_path / "train.log").write_bytes(log)
-    by_file = small_shm.json("explain", tmp_path / "train.log", code=0)
+    by_file = small_shm.json("explain", tmp_path / "train.log", codes=(0,))
     assert by_file["cause"]["id"] == "shm-exhausted"
     assert by_file["cause"]["confidence"] >= 0.8
     assert by_file["matched"]
@@ -38,11 +38,11 @@ def test_a_real_death_in_64_mb(small_shm, python, bus_error_log, tmp_path):
     assert any("mount -o remount" in (fix["command"] or "") for fix in by_file["fixes"])
     assert any(fix["needs"] == "nothing" for fix in by_file["fixes"])
 
-    assert small_shm.json("explain", code=0, input=log) == by_file
-    assert small_shm.json("explain", "-", code=0, input=log) == by_file
+    assert small_shm.json("explain", codes=(0,), input=log) == by_file
+    assert small_shm.json("explain", "-", codes=(0,), input=log) == by_file
     # By a pipe that gives a few bytes at a time.
     slow = small_shm.within("sh", "-c", f"dd bs=7 status=none if={tmp_path}/train.log | \"$@\"", "sh")
-    assert slow.json("explain", code=0) == by_file
+    assert slow.json("explain", codes=(0,)) == by_file
 
     text = small_shm.shmguard("explain", tmp_path / "train.log")
     assert text.returncode == 0 and b"shm-exhausted" in text.stdout and text.stderr == b""
@@ -50,9 +50,9 @@ def test_a_real_death_in_64_mb(small_shm, python, bus_error_log, tmp_path):
 
 
 @needs_root
-def test_fixes_are_for_this_user(small_shm, nobody, bus_error_log):
+def test_fixes_are_for_this_user(small_shm, ordinary, bus_error_log):
     log = bus_error_log(small_shm, "/usr/bin/python3")
-    fixes = nobody(small_shm).json("explain", code=0, input=log)["fixes"]
+    fixes = ordinary(small_shm).json("explain", codes=(0,), input=log)["fixes"]
     assert fixes[0]["needs"] == "nothing"
     assert all("sudo " in fix["command"] for fix in fixes if "mount " in (fix["command"] or ""))
 
@@ -61,8 +61,8 @@ def test_fixes_are_for_this_user(small_shm, nobody, bus_error_log):
 def test_junk_around_it_does_no_harm(small_shm, bus_error_log):
     log = bus_error_log(small_shm, "/usr/bin/python3")
     junk = os.urandom(3 * MIB)
-    plain = small_shm.json("explain", code=0, input=log)
-    buried = small_shm.json("explain", code=0, input=junk + b"\n" + log + b"\n" + junk)
+    plain = small_shm.json("explain", codes=(0,), input=log)
+    buried = small_shm.json("explain", codes=(0,), input=junk + b"\n" + log + b"\n" + junk)
     assert buried["cause"]["id"] == "shm-exhausted" and buried["cause"]["pid"] == plain["cause"]["pid"]
     for line in buried["matched"]:
         assert all(ord(character) >= 0x20 for character in line)
@@ -71,7 +71,7 @@ def test_junk_around_it_does_no_harm(small_shm, bus_error_log):
 def test_a_killed_worker_is_not_shared_memory(here):
     """Signals are told apart: SIGKILL is no bus error, whoever sent it."""
     log = b"RuntimeError: DataLoader worker (pid 4711) is killed by signal: Killed. \n"
-    answer = here.json("explain", code=0, input=log)
+    answer = here.json("explain", codes=(0,), input=log)
     assert answer["cause"]["id"] == "killed" and answer["cause"]["pid"] == 4711
 
 
@@ -79,25 +79,25 @@ def test_an_error_of_the_script_is_its_own(here, tmp_path):
     script = tmp_path / "boom.py"
     script.write_text("def load(index):\n    return [1, 2][index]\nload(7)\n")
     died = subprocess.run(["/usr/bin/python3", script], stderr=subprocess.PIPE, check=False)
-    answer = here.json("explain", code=0, input=died.stderr)
+    answer = here.json("explain", codes=(0,), input=died.stderr)
     assert answer["cause"]["id"] == "python-error"
     assert any("IndexError: list index out of range" in line for line in answer["matched"])
 
 
 def test_nothing_to_go_by(here):
     for text in [b"", b"\n\n", b"epoch 1: loss 0.25\nepoch 2: loss 0.125\n"]:
-        answer = here.json("explain", code=0, input=text)
+        answer = here.json("explain", codes=(0,), input=text)
         assert answer["cause"]["id"] == "unknown" and answer["matched"] == [], text
-    assert here.json("explain", "/dev/null", code=0)["cause"]["id"] == "unknown"
+    assert here.json("explain", "/dev/null", codes=(0,))["cause"]["id"] == "unknown"
     text = here.shmguard("explain", "/dev/null")
     assert text.returncode == 0 and b"unknown" in text.stdout
 
 
 def test_five_megabytes_of_noise(here):
     noise = os.urandom(5 * MIB)
-    answer = here.json("explain", code=0, input=noise)
+    answer = here.json("explain", codes=(0,), input=noise)
     assert answer["cause"]["id"] == "unknown"
-    one_line = here.json("explain", code=0, input=b"x" * (5 * MIB))
+    one_line = here.json("explain", codes=(0,), input=b"x" * (5 * MIB))
     assert one_line["cause"]["id"] == "unknown"
 
 
@@ -112,7 +112,7 @@ def test_a_log_of_any_size_takes_little_memory(here, tmp_path):
     small = here.within("prlimit", f"--as={48 * MIB}")
     if "asan" in str(subprocess.run(["ldd", here.program], stdout=subprocess.PIPE, check=False).stdout):
         small = here  # the sanitizer's shadow takes terabytes of address space
-    assert small.json("explain", log, code=0)["cause"]["id"] == "fd-exhausted"
+    assert small.json("explain", log, codes=(0,))["cause"]["id"] == "fd-exhausted"
 
 
 def test_files_that_cannot_be_read(here, tmp_path):
@@ -129,10 +129,10 @@ def test_files_that_cannot_be_read(here, tmp_path):
 
 
 @needs_root
-def test_a_file_of_somebody_else(here, nobody, public):
+def test_a_file_of_somebody_else(here, ordinary, public):
     secret = public / "secret.log"
     secret.write_text("RuntimeError: received 0 items of ancdata\n")
     secret.chmod(0o600)
-    refused(nobody(here).shmguard("explain", secret), 77, "secret.log", "Permission denied")
+    refused(ordinary(here).shmguard("explain", secret), 77, "secret.log", "Permission denied")
     secret.chmod(0o644)
-    assert nobody(here).json("explain", secret, code=0)["cause"]["id"] == "fd-exhausted"
+    assert ordinary(here).json("explain", secret, codes=(0,))["cause"]["id"] == "fd-exhausted"

@@ -11,8 +11,8 @@ pytestmark = needs_root
 
 
 @pytest.fixture
-def user(private_shm, nobody):
-    return nobody(private_shm)
+def user(private_shm, ordinary):
+    return ordinary(private_shm)
 
 
 def reachable(user, python):
@@ -82,10 +82,10 @@ def test_only_mapped_is_estimated(private_shm, user):
         assert "~" not in private_shm.shmguard("ps", "--segments", "--pid", pid).stdout.decode()
 
 
-def test_another_user_is_not_read(private_shm, user, nobody):
+def test_another_user_is_not_read(private_shm, user, ordinary):
     """Two ordinary users: neither sees the other's descriptors, and asking for them by number is refused."""
     with holder(user, MAPPED_ONLY) as pid:
-        other = nobody(private_shm, uid=64321)
+        other = ordinary(private_shm, uid=64321)
         assert not any(pid in segment["holders"] for segment in other.json("ps")["segments"])
         refused = other.shmguard("ps", "--pid", pid)
         assert refused.returncode == 77 and f"process {pid} ".encode() in refused.stderr
