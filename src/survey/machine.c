@@ -24,7 +24,7 @@ static int read_disk(const Root *root, int pid, Arena *arena, Machine *machine)
     if (pid > 0)
         snprintf(path, sizeof path, "proc/%d/cwd", pid);
     else
-        strcpy(path, "proc/self/cwd");
+        snprintf(path, sizeof path, "proc/self/cwd");
     if (root_statfs(root, path, &machine->disk) < 0)
         return 0;
     ssize_t n = root_link(root, path, target, sizeof target);
