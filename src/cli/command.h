@@ -23,6 +23,7 @@ extern const Command command_clean;
 extern const Command command_doctor;
 extern const Command command_explain;
 extern const Command command_ps;
+extern const Command command_run;
 
 /* Options that mean the same everywhere; T is the command's struct of values. */
 #define OPTION_JSON(T)                                                                                       \

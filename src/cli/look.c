@@ -28,6 +28,13 @@ static int root_complain(const char *path, int r)
                     "--root %s: %s; a captured tree is made with scripts/capture-root", shown, strerror(-r));
 }
 
+static int tree_complain(int code, const char *path, const char *what, int r)
+{
+    _cleanup_buffer_ Buffer safe = {0};
+    (void)text_escape(text_of(path), &safe);
+    return complain(code, "--root %s: %s (%s)", buffer_text(&safe), what, strerror(-r));
+}
+
 static int survey_complain(const char *path, int pid, int r)
 {
     switch (r) {
@@ -38,9 +45,16 @@ static int survey_complain(const char *path, int pid, int r)
         return is_live(path) ? no_proc() : root_complain(path, -EINVAL);
     case -EACCES:
     case -EPERM:
+        if (!is_live(path))
+            return tree_complain(EX_NOPERM, path, "it may not be read, become its owner or copy it", r);
         return complain(EX_NOPERM, "/proc may not be read: %s", strerror(-r));
-    default:
-        return complain(EX_SOFTWARE, "the machine could not be surveyed: %s", strerror(-r));
+    case -ENOMEM:
+        return complain(EX_SOFTWARE, "out of memory");
+    default: /* there, but no text of the kernel's */
+        if (is_live(path))
+            return complain(EX_UNAVAILABLE, "/proc/meminfo cannot be read: %s", strerror(-r));
+        return tree_complain(EX_DATAERR, path,
+                             "proc/meminfo is damaged, capture the tree anew with scripts/capture-root", r);
     }
 }
 

@@ -6,10 +6,7 @@
 #include "command.h"
 
 static const Command *const commands[] = {
-    &command_doctor,
-    &command_ps,
-    &command_clean,
-    &command_explain,
+    &command_doctor, &command_ps, &command_clean, &command_explain, &command_run,
 };
 
 static const Command *command_find(const char *name)
@@ -78,11 +75,13 @@ static int output_finish(int code)
 {
     errno = 0;
     bool failed = fflush(stdout) != 0 || ferror(stdout);
+    /* What failed in the middle of a long output has left no errno: one more byte meets the same trouble. */
+    if (failed && errno == 0 && write(STDOUT_FILENO, "\n", 1) == 1)
+        return complain(EX_SOFTWARE, "the output could not be written in full");
     /* A reader that has seen enough and gone is no error of ours. */
     if (!failed || errno == EPIPE)
         return code;
-    return errno ? complain(EX_SOFTWARE, "the output could not be written: %s", strerror(errno))
-                 : complain(EX_SOFTWARE, "the output could not be written in full");
+    return complain(EX_SOFTWARE, "the output could not be written: %s", strerror(errno));
 }
 
 int main(int argc, char **argv)

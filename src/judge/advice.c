@@ -159,10 +159,11 @@ int advise_guard(const Guard *guard, Arena *arena, Fixes *fixes)
 {
     if (!guard->ready)
         return 0;
-    return fix_add(arena, fixes, NEEDS_NOTHING,
-                   "Run the training under the guard: its batches then lie outside of /dev/shm, within a "
-                   "budget of the memory that there is.",
-                   "shmguard run -- python train.py");
+    return fix_add(
+        arena, fixes, NEEDS_NOTHING,
+        "Run the training under the guard: its batches then lie outside of /dev/shm, whose size no "
+        "longer matters. They still are RAM.",
+        "shmguard run -- python train.py");
 }
 
 int advise_smaller_batches(Arena *arena, Fixes *fixes)

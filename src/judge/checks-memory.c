@@ -139,10 +139,11 @@ static bool is_training_name(const char *comm)
     return text_starts(name, "python") || text_starts(name, "pt_") || text_starts(name, "torch");
 }
 
-/* Seconds since the kill; negative when the log does not tell. */
+/* Seconds since the kill; negative when the log does not tell, or a captured tree does not tell its time. */
 static double kill_age(const Machine *machine, const OomKill *kill)
 {
-    return kill->boottime < 0 ? -1 : MAX(machine->boottime - kill->boottime, 0.0);
+    bool unknown = kill->boottime < 0 || machine->boottime <= 0;
+    return unknown ? -1 : MAX(machine->boottime - kill->boottime, 0.0);
 }
 
 static bool is_recent_training(const Machine *machine, const OomKill *kill)

@@ -132,8 +132,9 @@ static void advise_less_in_flight(Look *look, const ShmDemand *demand)
     unsigned per_cent = (unsigned)floor(MIN((double)room / in_flight, 1.0) * 100);
 
     const char *smaller =
-        per_cent == 0 ? ""
-                      : arena_printf(look->arena, ", or a batch_size of at most %u %% of today's", per_cent);
+        per_cent == 0 || per_cent == 100
+            ? ""
+            : arena_printf(look->arena, ", or a batch_size of at most %u %% of today's", per_cent);
     if (!smaller)
         look_advice(look, -ENOMEM);
     else if (fits > HELD_DEFAULT)

@@ -145,17 +145,6 @@ bool free_severity(double left, double warning, double critical, Severity *ret)
     return true;
 }
 
-/* Whether pid is above the process. The chain is cut where a captured tree that lies would make it a ring. */
-static bool is_ancestor(const Survey *survey, int pid, const Process *process)
-{
-    for (size_t steps = 0; process && steps <= survey->n_processes; steps++) {
-        if (process->ppid == pid)
-            return true;
-        process = survey_process(survey, process->ppid);
-    }
-    return false;
-}
-
 /* The jobs that pid stands for: its own, or those below it when it is a launcher. */
 static int jobs_find(Look *look, int pid)
 {
@@ -167,7 +156,7 @@ static int jobs_find(Look *look, int pid)
         const Process *process = &survey->processes[i];
         if (process->role != ROLE_TRAINER)
             continue;
-        if (asked && (asked->job ? asked->job != process->pid : !is_ancestor(survey, pid, process)))
+        if (asked && (asked->job ? asked->job != process->pid : !process_is_below(survey, process, pid)))
             continue;
         JobNeed *job = ARENA_PUSH(look->arena, look->jobs, look->n_jobs, look->jobs_capacity);
         if (!job)

@@ -392,6 +392,8 @@ int kmsg_read(const Root *root, Arena *arena, OomKills *ret)
     if (!root->live) {
         _cleanup_buffer_ Buffer text = {0};
         int r = root_read(root, path, ROOT_FILE_MAX, &text);
+        if (r == -ENOENT) /* whoever captured the tree might not read the log */
+            return -EPERM;
         return r < 0 ? r : kmsg_parse((Text){text.data, text.size}, arena, ret);
     }
     /* In containers it may be anything: a link to the console, a FIFO. */

@@ -1,5 +1,7 @@
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -50,8 +52,19 @@ int shm_file_open(const Root *root, Text name, int *ret_directory)
     return -ENOENT;
 }
 
+static FileOpen captured_ask(const Root *root, Text name)
+{
+    char path[PATH_MAX];
+    if (snprintf(path, sizeof path, SHM_PATH "/%.*s", (int)name.size, name.data) >= (int)sizeof path)
+        return OPEN_CANNOT_TELL;
+    int open = root_captured_open(root, path);
+    return open < 0 ? OPEN_CANNOT_TELL : open ? OPEN_SOMEWHERE : OPEN_NOWHERE;
+}
+
 FileOpen lease_ask(const Root *root, Text name)
 {
+    if (!root->live)
+        return captured_ask(root, name);
     _cleanup_close_ int fd = shm_file_open(root, name, NULL);
     return fd < 0 ? OPEN_CANNOT_TELL : lease_take(fd);
 }

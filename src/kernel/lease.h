@@ -23,7 +23,8 @@ FileOpen lease_take(int fd);
 /* Still held, and nobody is waiting to open the file. */
 bool lease_held(int fd);
 
-/* Opens the file of /dev/shm of that name, asks, and lets go at once. */
+/* Opens the file of /dev/shm of that name, asks, and lets go at once. A captured tree has the answer of then.
+ */
 FileOpen lease_ask(const Root *root, Text name);
 
 /*

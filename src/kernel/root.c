@@ -15,6 +15,7 @@
 typedef struct CapturedStat {
     Text path;
     FileStat stat;
+    int open; /* as root_captured_open has it */
 } CapturedStat;
 
 typedef struct CapturedFs {
@@ -107,6 +108,34 @@ static int stat_order(const void *a, const void *b)
     return path_order(((const CapturedStat *)a)->path, ((const CapturedStat *)b)->path);
 }
 
+static CapturedStat *stat_find(const Root *root, Text path)
+{
+    CapturedStat key = {.path = path};
+    return root->n_stats == 0 ? NULL : bsearch(&key, root->stats, root->n_stats, sizeof key, stat_order);
+}
+
+static int capture_load_open(Root *root, Buffer *text)
+{
+    if (root_read(root, ".capture/open", ROOT_FILE_MAX, text) < 0)
+        return 0;
+    _cleanup_buffer_ Buffer unescaped = {0};
+    TEXT_FOR_EACH_LINE (line, ((Text){text->data, text->size})) {
+        Text path;
+        Text answer;
+        buffer_clear(&unescaped);
+        if (!text_word(&line, &path) || !text_word(&line, &answer))
+            continue;
+        if (buffer_append(&unescaped, path.data, path.size) < 0)
+            return -ENOMEM;
+        path.size = text_unescape_octal(path, unescaped.data);
+        path.data = unescaped.data;
+        CapturedStat *found = stat_find(root, path);
+        if (found && (text_equal(answer, "0") || text_equal(answer, "1")))
+            found->open = text_equal(answer, "1");
+    }
+    return 0;
+}
+
 /* Tables of a captured tree. A file that is missing leaves its table empty: the questions it answers then
  * fail with ENOENT. */
 static int capture_load(Root *root)
@@ -117,7 +146,7 @@ static int capture_load(Root *root)
     if (root_read(root, ".capture/stat", ROOT_FILE_MAX, &text) >= 0) {
         TEXT_FOR_EACH_LINE (line, ((Text){text.data, text.size})) {
             char *path = arena_alloc(&root->arena, line.size + 1);
-            CapturedStat entry;
+            CapturedStat entry = {.open = -ENODATA};
             if (!path)
                 return -ENOMEM;
             if (capture_stat_parse(line, path, &entry.path, &entry.stat) < 0)
@@ -129,6 +158,9 @@ static int capture_load(Root *root)
         }
         if (root->n_stats > 0)
             qsort(root->stats, root->n_stats, sizeof *root->stats, stat_order);
+        int r = capture_load_open(root, &text);
+        if (r < 0)
+            return r;
     }
 
     capacity = 0;
@@ -197,7 +229,7 @@ void root_close(Root *root)
  */
 int root_openat(const Root *root, const char *path, int flags)
 {
-    flags |= O_CLOEXEC | O_NOCTTY;
+    flags |= O_CLOEXEC | (flags & O_PATH ? 0 : O_NOCTTY); /* openat2 is strict about what goes together */
     if (!root->live) {
         struct open_how how = {.flags = (uint64_t)flags, .resolve = RESOLVE_IN_ROOT};
         int fd = (int)syscall(SYS_openat2, root->fd, path, &how, sizeof how);
@@ -221,16 +253,22 @@ int root_read(const Root *root, const char *path, size_t limit, Buffer *buffer)
 
 ssize_t root_link(const Root *root, const char *path, char *buf, size_t size)
 {
-    ssize_t n = readlinkat(root->fd, path, buf, size - 1);
-    if (n < 0)
-        return -errno;
+    _cleanup_close_ int fd = root->live ? -EBADF : root_openat(root, path, O_PATH | O_NOFOLLOW);
+    if (!root->live && fd < 0)
+        return fd;
+    ssize_t n = root->live ? readlinkat(root->fd, path, buf, size - 1) : readlinkat(fd, "", buf, size - 1);
+    if (n < 0) /* of a descriptor that is no link's it says ENOENT */
+        return !root->live && errno == ENOENT ? -EINVAL : -errno;
     buf[n] = '\0';
     return n;
 }
 
 bool root_exists(const Root *root, const char *path)
 {
-    return faccessat(root->fd, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    if (root->live)
+        return faccessat(root->fd, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    _cleanup_close_ int fd = root_openat(root, path, O_PATH | O_NOFOLLOW);
+    return fd >= 0;
 }
 
 FileStat file_stat_of(const struct stat *st)
@@ -252,9 +290,7 @@ FileStat file_stat_of(const struct stat *st)
 static int root_stat_flags(const Root *root, const char *path, int flags, FileStat *ret)
 {
     if (!root->live) {
-        CapturedStat key = {.path = text_of(path)};
-        const CapturedStat *found =
-            root->n_stats == 0 ? NULL : bsearch(&key, root->stats, root->n_stats, sizeof key, stat_order);
+        const CapturedStat *found = stat_find(root, text_of(path));
         if (!found)
             return -ENOENT;
         *ret = found->stat;
@@ -303,6 +339,12 @@ int root_statfs(const Root *root, const char *path, FsStat *ret)
         .inodes_free = st.f_ffree,
     };
     return 0;
+}
+
+int root_captured_open(const Root *root, const char *path)
+{
+    const CapturedStat *found = stat_find(root, text_of(path));
+    return found ? found->open : -ENODATA;
 }
 
 DIR *root_list(const Root *root, const char *path)

@@ -8,6 +8,7 @@
  *   .capture/stat     PATH DEV INO MODE NLINK UID SIZE BLOCKS MTIME CTIME
  *                     (one line a path; PATH octal-escaped as in mountinfo; DEV "MAJOR:MINOR"; MODE octal;
  *                     BLOCKS of 512 bytes; times in seconds)
+ *   .capture/open     PATH 0|1: whether anybody had that file of /dev/shm open, where the kernel would tell
  *   .capture/statfs   PATH TYPE BSIZE BLOCKS BFREE BAVAIL FILES FFREE
  *                     (one line a path; TYPE hexadecimal)
  *   .capture/env      NAME=VALUE, only of the names that sandbox.c asks for
@@ -104,6 +105,10 @@ int root_stat(const Root *root, const char *path, FileStat *ret);
 /* Does not follow a link at the end of the path. (A captured tree has one answer for both.) */
 int root_lstat(const Root *root, const char *path, FileStat *ret);
 int root_statfs(const Root *root, const char *path, FsStat *ret);
+
+/* Of captured trees: 1 when somebody had the file open, 0 when nobody had, -ENODATA where that is not known.
+ */
+int root_captured_open(const Root *root, const char *path);
 
 /* A directory to list, or NULL with errno. closedir() it. */
 DIR *root_list(const Root *root, const char *path);

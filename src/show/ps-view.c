@@ -120,10 +120,14 @@ static int segment_order(const void *left, const void *right, void *context)
     return order ? order : order_rising(a->inode, b->inode);
 }
 
-static bool is_selected(const Process *process, const PsSelection *selection, const Process *wanted)
+static bool is_selected(const Survey *survey, const Process *process, const PsSelection *selection,
+                        const Process *wanted)
 {
+    if (wanted && wanted->job == 0) /* a launcher, or no training at all */
+        return process == wanted ||
+               (process_is_listed(process) && process_is_below(survey, process, wanted->pid));
     if (wanted)
-        return process == wanted || (wanted->job != 0 && process->job == wanted->job);
+        return process->job == wanted->job;
     return selection->all || process_is_listed(process);
 }
 
@@ -153,7 +157,7 @@ int ps_view_make(const Survey *survey, const PsSelection *selection, Arena *aren
         return -ENOMEM;
 
     for (size_t i = 0; i < survey->n_processes; i++)
-        if (is_selected(&survey->processes[i], selection, wanted))
+        if (is_selected(survey, &survey->processes[i], selection, wanted))
             view.processes[view.n_processes++] = process_view(&survey->processes[i], selection->sort);
     for (size_t i = 0; i < survey->n_segments; i++) {
         const Segment *segment = &survey->segments[i];

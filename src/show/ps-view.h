@@ -29,7 +29,7 @@ static inline bool ps_sort_is_of_segments(PsSort sort)
 
 typedef struct PsSelection {
     bool all; /* every process, not only training processes and holders */
-    int pid;  /* only its job, and the segments that the job holds; 0: everything */
+    int pid; /* only its job (of a launcher: the jobs below it), and the segments held there; 0: everything */
     PsSort sort;
 } PsSelection;
 

@@ -187,6 +187,17 @@ int processes_list(const Root *root, Survey *survey)
     return 0;
 }
 
+bool process_is_below(const Survey *survey, const Process *process, int pid)
+{
+    for (size_t steps = 0; process && steps <= survey->n_processes;
+         steps++) { /* a captured tree may have a cycle */
+        if (process->ppid == pid)
+            return true;
+        process = process_find(survey, process->ppid);
+    }
+    return false;
+}
+
 bool process_is_listed(const Process *process)
 {
     return process->role != ROLE_OTHER || process->segments > 0;

@@ -73,7 +73,7 @@ static void costly_finish(Costly *costly)
 /* Asks the kernel who else has the file open; only where the answer can matter. */
 static void ask_leases(const Root *root, Survey *survey)
 {
-    if (!root->live || survey->n_unreadable == 0)
+    if (survey->n_unreadable == 0)
         return;
     for (size_t i = 0; i < survey->n_segments; i++) {
         Segment *segment = &survey->segments[i];

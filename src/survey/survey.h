@@ -137,6 +137,9 @@ void survey_free(Survey *survey);
 /* NULL when there is none. */
 const Process *survey_process(const Survey *survey, int pid);
 
+/* Whether pid is its parent, or its parent's, and so on. */
+bool process_is_below(const Survey *survey, const Process *process, int pid);
+
 /* A process that belongs in the default listing: it trains, or it holds a segment. */
 bool process_is_listed(const Process *process);
 

@@ -626,6 +626,17 @@ static void test_oom_recent(void **state)
     }
 }
 
+static void test_oom_at_an_unknown_time(void **state)
+{
+    (void)state;
+    Fixture *f = fixture_new();
+    Machine *machine = &f->survey.machine;
+    OomKill kill = {.boottime = 5, .pid = 4242, .comm = "python3"};
+    machine->boottime = 0; /* a tree without a clock */
+    machine->kills = (OomKills){.items = &kill, .n = 1};
+    EXPECT(f, "oom-recent", INFO, 0);
+}
+
 static void test_oom_says(void **state)
 {
     (void)state;
@@ -1201,6 +1212,7 @@ int main(void)
         cmocka_unit_test(test_memory_pressure),
         cmocka_unit_test(test_swap_low),
         cmocka_unit_test(test_oom_recent),
+        cmocka_unit_test(test_oom_at_an_unknown_time),
         cmocka_unit_test(test_oom_says),
         cmocka_unit_test(test_oom_counts),
         cmocka_unit_test(test_disk_low),

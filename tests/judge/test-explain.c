@@ -210,7 +210,7 @@ static const LogCase log_cases[] = {
     {"nccl-watchdog", CAUSE_WORKER_HANG, "collective-timeout", 0.35, 0.42, 0, "the log of that rank"},
     {"old-0.4-worker-exception", CAUSE_PYTHON_ERROR, NULL, 0.85, 0.92, 0,
      "FileNotFoundError: [Errno 2] No such file or directory: 'train/n01440764_18.JPEG', at "
-     "/work/project/data.py"},
+     "/home/user/project/data.py"},
     {"old-0.4-write", CAUSE_SHM_EXHAUSTED, NULL, 0.80, 0.87, 71, "Shared memory ran out"},
     {"old-1.0-bus", CAUSE_SHM_EXHAUSTED, NULL, 0.80, 0.87, 325, "bus error"},
     {"old-1.1-memory", CAUSE_PYTHON_ERROR, "memory-error", 0.85, 0.92, 0, "RAM"},

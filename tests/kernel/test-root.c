@@ -71,6 +71,29 @@ static void test_fifo_does_not_block(void **state)
     temp_root_free(&temp);
 }
 
+/* A link halfway must not lead to the machine at hand: what it has is not the tree's. */
+static void test_links_stay_inside(void **state)
+{
+    (void)state;
+    TempRoot temp = temp_root_make();
+    temp_root_write(&temp, "proc/7/comm", "inside\n");
+    temp_root_link(&temp, "/proc", "out");
+    temp_root_link(&temp, "/etc", "etc");
+    const Root *root = temp_root_open(&temp);
+    _cleanup_buffer_ Buffer text = {0};
+    char link[64];
+
+    assert_int_equal(root_read(root, "out/7/comm", ROOT_FILE_MAX, &text), 0);
+    assert_string_equal(buffer_text(&text), "inside\n");
+    assert_true(root_read(root, "out/self/status", ROOT_FILE_MAX, &text) < 0);
+    assert_true(root_exists(root, "out/7/comm"));
+    assert_false(root_exists(root, "out/self/status"));
+    assert_int_equal(root_link(root, "out/self", link, sizeof link), -ENOENT);
+    assert_int_equal(root_link(root, "etc/mtab", link, sizeof link), -ELOOP);
+    assert_null(root_list(root, "out/self"));
+    temp_root_free(&temp);
+}
+
 static void test_captured_tables(void **state)
 {
     (void)state;
@@ -83,6 +106,8 @@ static void test_captured_tables(void **state)
                     "proc/9/fd/4 0:1 7 100600 1 0 18446744073709551615 99999999999999999999 0 0\n"
                     "dev/shm/a\\040b\\012c 0:25 12 100600 1 1000 4096 8 5 4\n"
                     "dev/shm 0:25 1 41777 2 0 60 0 1 1\n");
+    temp_root_write(&temp, ".capture/open",
+                    "dev/shm/a\\040b\\012c 0\ndev/shm 1\nproc/9/fd/3 2\nproc/9/fd/4 1\nelsewhere 0\nhalf");
     temp_root_write(&temp, ".capture/statfs",
                     "dev/shm 1021994 4096 16384 16000 15999 1000 998\nnonsense 1\n"
                     "proc/9/cwd ef53 18446744073709551615 2 2 2 2 2\nproc/self/cwd ef53 4096 100 50 40 10 5");
@@ -108,6 +133,12 @@ static void test_captured_tables(void **state)
     assert_int_equal(stat.inode, 1);
     assert_int_equal(root_stat(root, "proc/9/fd/4", &stat), -ENOENT); /* its line does not parse */
     assert_int_equal(root_stat(root, "proc/9/fd/5", &stat), -ENOENT);
+
+    assert_int_equal(root_captured_open(root, "dev/shm/a b\nc"), 0);
+    assert_int_equal(root_captured_open(root, "dev/shm"), 1);
+    assert_int_equal(root_captured_open(root, "proc/9/fd/3"), -ENODATA);
+    assert_int_equal(root_captured_open(root, "proc/9/fd/4"), -ENODATA);
+    assert_int_equal(root_captured_open(root, "elsewhere"), -ENODATA);
 
     FsStat fs;
     assert_int_equal(root_statfs(root, "dev/shm", &fs), 0);
@@ -215,6 +246,7 @@ int main(void)
         cmocka_unit_test(test_open),
         cmocka_unit_test(test_read_and_link),
         cmocka_unit_test(test_fifo_does_not_block),
+        cmocka_unit_test(test_links_stay_inside),
         cmocka_unit_test(test_captured_tables),
         cmocka_unit_test(test_captured_nothing),
         cmocka_unit_test(test_live),

@@ -1,0 +1,101 @@
+"""PyTorch's DataLoader, plain and under the guard, in interleaved rounds on the same machine.
+
+    python3 bench/loader.py PROGRAM [--rounds N] [--quick]
+
+For each load it prints the median and the spread (min to max) of both sides and of their ratio, round by round, with a plain memcpy of
+the same size beside them as the limit, and the peak of shared memory that the whole job took. Ratios are what counts: absolute
+rates are the machine's. Fails when a target is missed.
+"""
+
+import argparse
+import pathlib
+import statistics
+import subprocess
+import sys
+import threading
+import time
+
+LOAD = pathlib.Path(__file__).resolve().parent / "load.py"
+MIB = 1 << 20
+# name, bytes of a batch, batches, workers, strategy, the ratio to reach
+LOADS = [
+    ("32 MiB, 1 worker", 32 * MIB, 160, 1, "file_descriptor", 4.0),
+    ("32 MiB, 2 workers", 32 * MIB, 160, 2, "file_descriptor", 3.0),
+    ("9 MiB, 2 workers", 9 * MIB, 400, 2, "file_descriptor", 1.5),
+    ("32 MiB, 2 workers, file_system", 32 * MIB, 160, 2, "file_system", 3.0),
+    ("128 KiB, 2 workers", MIB // 8, 4000, 2, "file_descriptor", 0.95),
+]
+
+
+class PeakShmem(threading.Thread):
+    """The machine's shared memory beyond what it was at the start, sampled often."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.start_bytes = self.read()
+        self.peak = 0
+        self.over = threading.Event()
+
+    @staticmethod
+    def read():
+        with open("/proc/meminfo") as meminfo:
+            return next(int(line.split()[1]) * 1024 for line in meminfo if line.startswith("Shmem:"))
+
+    def run(self):
+        while not self.over.wait(0.01):
+            self.peak = max(self.peak, self.read() - self.start_bytes)
+
+
+def measure(command):
+    watch = PeakShmem()
+    watch.start()
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
+    watch.over.set()
+    watch.join()
+    return float(done.stdout), watch.peak
+
+
+def memcpy_rate(size):
+    source = bytearray(size)
+    target = bytearray(size)
+    best = float("inf")
+    for _ in range(12):
+        start = time.perf_counter()
+        target[:] = source
+        best = min(best, time.perf_counter() - start)
+    return size / best
+
+
+def spread(values, unit=""):
+    return f"{statistics.median(values):6.2f}{unit} ({min(values):.2f} to {max(values):.2f})"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("program")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--python", default=sys.executable)
+    args = parser.parse_args()
+    missed = []
+    for name, size, batches, workers, strategy, target in LOADS:
+        load = [args.python, "-W", "ignore", str(LOAD), "--bytes", str(size), "--batches", str(batches),
+                "--workers", str(workers), "--strategy", strategy]
+        plain, guard, peaks = [], [], ([], [])
+        for _ in range(args.rounds):
+            for command, rates, peak in ((load, plain, peaks[0]), ([args.program, "run", "--quiet", "--", *load], guard, peaks[1])):
+                rate, most = measure(command)
+                rates.append(rate / 2**30)
+                peak.append(most / MIB)
+        ratios = [under / without for under, without in zip(guard, plain)]
+        reached = statistics.median(ratios) >= target
+        print(f"{name}\n  plain  {spread(plain)} GiB/s   shared memory at most {statistics.median(peaks[0]):.0f} MiB\n"
+              f"  guard  {spread(guard)} GiB/s   shared memory at most {statistics.median(peaks[1]):.0f} MiB\n"
+              f"  memcpy {memcpy_rate(size) / 2**30:6.2f} GiB/s\n"
+              f"  ratio  {spread(ratios)}, target {target}: {'reached' if reached else 'MISSED'}", flush=True)
+        if not reached:
+            missed.append(name)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,147 @@
+/*
+ * The preload library: it backs PyTorch's shared tensors with recycled memfds. It lives in strangers'
+ * processes: it may decline, and then the plain libc call is made; it may never be wrong.
+ *
+ * Words
+ *
+ *   segment      a memfd made by this library. The process that made it is its producer and keeps it in its
+ * pool. description  the kernel's open file description. Descriptors, copies of them (dup, fork, SCM_RIGHTS),
+ * descriptors in flight in a socket and mappings made through one all keep the description they came from.
+ *   handed-out   the description of a segment that PyTorch is given. It carries a shared lock (OFD) on byte
+ * 0. The pool's own description of the same segment carries none. view         a mapping of a segment that
+ * this process keeps for the next time, made through a description of its own, so that an unused view does
+ * not keep the handed-out one. hold         one page of the handed-out description, mapped PROT_NONE, for as
+ * long as the view is in use. free         nobody has the handed-out description any more: the kernel has
+ * dropped its lock.
+ *
+ * The invariant
+ *
+ *   While a process can reach a segment's memory through a tensor, that process keeps the handed-out
+ * description: by a descriptor, by a plain mapping of it, or by a hold.
+ *
+ *   A segment is issued again only when no lock is left on it, so never while anybody can still reach the old
+ * contents.
+ *   - The kernel keeps the books: the lock goes with the last reference, by close, munmap, exec, exit or
+ * SIGKILL in whichever process, and not before. There is no counter that a crash could leave wrong.
+ *   - fork copies mappings, so a child that inherits a view in use inherits its hold. Nothing in user space
+ * can lose a hold by closing descriptors by number, which is why it is a mapping and not a descriptor.
+ *   - Between "no lock" and the new lock nobody can get a handed-out description: none exists to copy. The
+ * one other party that takes locks is the supervisor, exclusively, while it gives an unused segment's pages
+ * back; the new shared lock then fails and the segment is passed over.
+ *   - What is unusual (a second mapping of a segment in use, odd flags, offsets or lengths, a full table, no
+ * /proc, no memfd) gets a plain mmap of the handed-out descriptor, which keeps the description by itself.
+ *   - PyTorch's receiver knows storages by (device, inode). A segment is issued again only when no storage of
+ * it lives, so that cache never sees one inode as two living things.
+ *
+ * Tables are fixed in size and in .bss: a process that shares nothing never touches their pages. One mutex
+ * guards them; `busy` lets a signal handler that interrupts its owner pass by. fork takes the mutex (life.c).
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "protocol.h"
+
+/* Below this, PyTorch's own way through /dev/shm is cheaper than what recycling saves. */
+enum { SEGMENT_MIN_BYTES = 512 * 1024 };
+
+#define SEGMENT_NAME "shmguard"      /* of memfds that are recycled */
+#define SINGLE_NAME  "shmguard:once" /* of memfds that are not */
+
+/* A free segment and an unused view are kept this long. */
+enum { KEEP_MSEC = 2000 };
+
+/* --- real.c: the next definition of each symbol, or the system call when there is none yet
+ * ------------------------ */
+
+int real_shm_open(const char *name, int flags, mode_t mode);
+int real_shm_unlink(const char *name);
+int real_ftruncate(int fd, off_t size);
+int real_posix_fallocate(int fd, off_t offset, off_t size);
+void *real_mmap(void *address, size_t size, int protection, int flags, int fd, off_t offset);
+int real_munmap(void *address, size_t size);
+int real_close(int fd);
+
+/* --- life.c: on or off, the lock, fork
+ * -------------------------------------------------------------------------- */
+
+/* Takes the lock. False, and the plain way: in set-user-ID programs, in a process that is not the one the
+ * tables speak of, and when this thread is inside already. */
+bool guard_enter(void);
+void guard_leave(bool failed); /* errno is put back unless the call failed */
+uint64_t now_msec(void);
+
+typedef struct FileId {
+    uint64_t device;
+    uint64_t inode;
+    uint64_t size;
+    uint64_t allocated;
+    uint32_t links;
+    bool regular;
+} FileId;
+int file_id(int fd, FileId *ret); /* fstat by system call: the symbol's version differs between glibcs */
+
+/* The same descriptor at a higher number, out of the way of programs that count on low ones. */
+int fd_move_up(int fd);
+
+/* A new description of the same file, close-on-exec. -1 with errno. */
+int description_reopen(int fd);
+
+/* Whether fd is a memfd of this library's making. */
+bool segment_is(int fd, const FileId *id);
+
+/* --- pool.c: the producer's side
+ * -------------------------------------------------------------------------------- */
+
+/* A handed-out descriptor of a segment with room for size bytes, or -1. */
+int pool_issue(uint64_t size);
+
+/* A memfd, close-on-exec, or -1. */
+int memfd_make(const char *name, uint64_t size);
+void pool_sweep(uint64_t now);
+void pool_forget(void); /* in a forked child: the parent issues these */
+
+/* --- views.c: the mappings that are kept
+ * ------------------------------------------------------------------------- */
+
+/* The view's address, now in use and held; MAP_FAILED when this is not for us. */
+void *view_use(int fd, size_t size);
+
+/* True when [address, size) was a view in use: it is kept, unused. */
+bool view_release(void *address, size_t size);
+
+/* Something else was mapped over the first size bytes of the view in use at address: forgets it and lets go.
+ */
+void view_replaced(void *address, size_t size);
+void view_sweep(uint64_t now);
+void view_forget_unused(void);
+
+/* Lock-free: false when no view can lie in this range. */
+bool view_near(const void *address, size_t size);
+
+/* --- broker.c: the connection to the supervisor
+ * ------------------------------------------------------------------ */
+
+bool broker_tell(MessageType type, const char *name, int fd); /* false: there is no supervisor */
+
+/* 0, a negative errno of the supervisor's answer, or -ENOTCONN. ret_fd may be NULL; it is -1 when no
+ * descriptor came. */
+int broker_ask(MessageType type, const char *name, int fd, int *ret_fd);
+void broker_forget(void);       /* in a forked child */
+Counters *guard_counters(void); /* never NULL */
+
+/* --- names.c: between shm_open and the moment that tells which way a segment is shared
+ * --------------------------- */
+
+bool pending_any(void); /* lock-free */
+void pending_clear(void);
+
+int names_open(const char *name, int flags, mode_t mode); /* shm_open; with the lock */
+int names_unlink(const char *name);
+int names_resize(int fd, off_t size);                 /* ftruncate */
+int names_allocate(int fd, off_t offset, off_t size); /* posix_fallocate */
+void *names_map(int fd, size_t size);                 /* MAP_FAILED: the plain way */
+void names_close(int fd);                             /* before the descriptor is closed */

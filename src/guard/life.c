@@ -1,0 +1,168 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "guard.h"
+
+/*
+ * Order of life. The library works before its constructor has run (real.c) and after all destructors: it has
+ * none, and its tables are static. At exit the kernel drops all locks. At exec everything is close-on-exec or
+ * a mapping.
+ *
+ * fork: the mutex is taken across it, so the child sees whole tables. In the child
+ *   - the pool is forgotten: the parent issues those segments, and two who issue would be one too many;
+ *   - unused views are unmapped; views in use stay, with their holds, because the child may reach the
+ * tensors;
+ *   - what is pending is forgotten: it belongs to threads that the child does not have.
+ *
+ * vfork, and clone without these handlers: such a child may share our memory and still have descriptors of
+ * its own, so that a close() in it says nothing about ours. It is told by its pid, and everything in it goes
+ * the plain way.
+ *
+ * Threads: cancellation is off while the lock is held. A signal handler that interrupts its owner finds
+ * `inside` set and passes by.
+ */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static __thread bool inside __attribute__((tls_model("initial-exec")));
+static __thread int saved_errno __attribute__((tls_model("initial-exec")));
+static __thread int saved_cancel __attribute__((tls_model("initial-exec")));
+
+/* Changed with the lock held. pthread_once would do for the first, but its version differs between glibcs. */
+static bool started;
+static bool off;
+static pid_t owner; /* the process that these tables speak of */
+
+static void fork_prepare(void)
+{
+    /* A handler that forks while its thread is inside: the lock is ours already, and the tables may be half
+     * written. */
+    if (!inside)
+        pthread_mutex_lock(&lock);
+}
+
+static void fork_parent(void)
+{
+    if (!inside)
+        pthread_mutex_unlock(&lock);
+}
+
+static void fork_child(void)
+{
+    if (inside) /* it goes on inside and leaves by itself; owner stays the parent, so that was its last time
+                   in */
+        return;
+    int saved = errno;
+    owner = getpid();
+    pool_forget();
+    view_forget_unused();
+    pending_clear();
+    broker_forget();
+    pthread_mutex_unlock(&lock);
+    errno = saved;
+}
+
+static void start(void)
+{
+    started = true;
+    owner = getpid();
+    /* Without the handlers two processes would issue the same segments: then stay out of it. */
+    off = getauxval(AT_SECURE) != 0 || pthread_atfork(fork_prepare, fork_parent, fork_child) != 0;
+}
+
+bool guard_enter(void)
+{
+    if (inside)
+        return false;
+    int saved = errno;
+    int cancel = 0;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    inside = true; /* before the lock: a handler that comes in between must not wait for us */
+    pthread_mutex_lock(&lock);
+    saved_errno = saved;
+    saved_cancel = cancel;
+    if (!started)
+        start();
+    if (!off && owner == getpid())
+        return true;
+    guard_leave(false);
+    return false;
+}
+
+void guard_leave(bool failed)
+{
+    int error = failed ? errno : saved_errno;
+    int cancel = saved_cancel;
+    pthread_mutex_unlock(&lock);
+    inside = false;
+    pthread_setcancelstate(cancel, NULL);
+    errno = error;
+}
+
+uint64_t now_msec(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+int file_id(int fd, FileId *ret)
+{
+    struct stat st;
+#ifdef SYS_fstat
+    if (syscall(SYS_fstat, fd, &st) < 0)
+#else
+    if (syscall(SYS_newfstatat, fd, "", &st, AT_EMPTY_PATH) < 0)
+#endif
+        return -1;
+    *ret = (FileId){
+        .device = st.st_dev,
+        .inode = st.st_ino,
+        .size = (uint64_t)st.st_size,
+        .allocated = (uint64_t)st.st_blocks * 512,
+        .links = (uint32_t)st.st_nlink,
+        .regular = S_ISREG(st.st_mode),
+    };
+    return 0;
+}
+
+int fd_move_up(int fd)
+{
+    enum { LOWEST = 64 };
+    int high = fcntl(fd, F_DUPFD_CLOEXEC, LOWEST);
+    if (high < 0) /* the limit of open files may be lower */
+        return fd;
+    real_close(fd);
+    return high;
+}
+
+static void fd_path(int fd, char path[static 40])
+{
+    snprintf(path, 40, "/proc/self/fd/%d", fd);
+}
+
+int description_reopen(int fd)
+{
+    char path[40];
+    fd_path(fd, path);
+    return open(path, O_RDWR | O_CLOEXEC | O_NOCTTY);
+}
+
+bool segment_is(int fd, const FileId *id)
+{
+    static const char prefix[] = "/memfd:" SEGMENT_NAME " (deleted)";
+    char path[40];
+    char target[sizeof prefix];
+    if (!id->regular || id->links != 0)
+        return false;
+    fd_path(fd, path);
+    ssize_t n = readlink(path, target, sizeof target);
+    return n == sizeof prefix - 1 && memcmp(target, prefix, sizeof prefix - 1) == 0;
+}

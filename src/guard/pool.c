@@ -1,0 +1,173 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "guard.h"
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
+
+/*
+ * The producer's segments. A descriptor of the pool may be closed behind our back (closerange in a daemon),
+ * and its number may then mean another file: before each use the inode is compared, and an entry that no
+ * longer fits is forgotten.
+ */
+enum { POOL_MAX = 256, PROBES_MAX = 8 };
+
+typedef struct Segment {
+    int fd; /* of the pool's own description; 0: the entry is not in use */
+    uint64_t device;
+    uint64_t inode;
+    uint64_t size;
+    uint64_t issued; /* msec */
+    uint64_t turn;   /* rises with every issue: the smallest was issued longest ago */
+} Segment;
+
+static Segment segments[POOL_MAX];
+static size_t n_segments; /* entries are [0, n): removing one moves the last into its place */
+static uint64_t turns;
+
+/*
+ * The size of the file: in steps of an eighth, so that batches that differ a little in size share segments.
+ * What lies behind the asked-for size is never touched, so it costs no memory.
+ */
+static uint64_t segment_size(uint64_t size)
+{
+    uint64_t step = UINT64_C(1) << (63 - __builtin_clzll(size));
+    step = step / 8 > 65536 ? step / 8 : 65536;
+    uint64_t rounded = 0;
+    return __builtin_add_overflow(size, step - 1, &rounded) ? 0 : rounded / step * step;
+}
+
+static bool still_ours(const Segment *segment)
+{
+    FileId id;
+    return file_id(segment->fd, &id) == 0 && id.inode == segment->inode && id.device == segment->device;
+}
+
+static void forget(Segment *segment)
+{
+    if (still_ours(segment))
+        real_close(segment->fd);
+    *segment = segments[--n_segments];
+    segments[n_segments] = (Segment){0};
+}
+
+void pool_forget(void)
+{
+    while (n_segments > 0)
+        forget(&segments[n_segments - 1]);
+}
+
+/* Whether nobody has the handed-out description: the question of the invariant, answered by the kernel. */
+static bool is_free(const Segment *segment)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
+    return fcntl(segment->fd, F_OFD_GETLK, &lock) == 0 && lock.l_type == F_UNLCK;
+}
+
+/* A new description with the shared lock on it. Fails while the supervisor gives the pages back. */
+static int hand_out(const Segment *segment)
+{
+    struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_len = 1};
+    int fd = description_reopen(segment->fd);
+    if (fd >= 0 && fcntl(fd, F_OFD_SETLK, &lock) < 0) {
+        real_close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+void pool_sweep(uint64_t now)
+{
+    for (size_t i = 0; i < n_segments;)
+        if (now - segments[i].issued >= KEEP_MSEC && (!still_ours(&segments[i]) || is_free(&segments[i])))
+            forget(&segments[i]);
+        else
+            i++;
+}
+
+int memfd_make(const char *name, uint64_t size)
+{
+    /* vm.memfd_noexec=2 refuses memfds without the flag, kernels before 6.3 refuse the flag. */
+    int fd = (int)syscall(SYS_memfd_create, name, MFD_CLOEXEC | MFD_NOEXEC_SEAL);
+    if (fd < 0 && errno == EINVAL)
+        fd = (int)syscall(SYS_memfd_create, name, MFD_CLOEXEC);
+    if (fd >= 0 && size > 0 && real_ftruncate(fd, (off_t)size) < 0) {
+        real_close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+static Segment *make_segment(uint64_t size)
+{
+    int fd = n_segments == POOL_MAX ? -1 : memfd_make(SEGMENT_NAME, size);
+    if (fd < 0)
+        return NULL;
+    fd = fd_move_up(fd);
+    FileId id;
+    if (file_id(fd, &id) < 0) {
+        real_close(fd);
+        return NULL;
+    }
+    Segment *segment = &segments[n_segments++];
+    *segment = (Segment){.fd = fd, .device = id.device, .inode = id.inode, .size = size};
+    broker_tell(MESSAGE_SEGMENT, "", fd);
+    atomic_fetch_add_explicit(&guard_counters()->segments_created, 1, memory_order_relaxed);
+    return segment;
+}
+
+/* Of this size, the one issued longest ago: batches come back in the order in which they went. */
+static Segment *next_in_turn(uint64_t size)
+{
+    Segment *found = NULL;
+    for (size_t i = 0; i < n_segments; i++)
+        if (segments[i].size == size && (!found || segments[i].turn < found->turn))
+            found = &segments[i];
+    return found;
+}
+
+int pool_issue(uint64_t size)
+{
+    static uint64_t swept;
+    uint64_t now = now_msec();
+    if (now - swept >= KEEP_MSEC / 4) {
+        swept = now;
+        pool_sweep(now);
+    }
+    size = segment_size(size);
+    if (size == 0)
+        return -1;
+    uint64_t first = turns;
+    for (int probe = 0; probe < PROBES_MAX; probe++) {
+        Segment *segment = next_in_turn(size);
+        if (!segment || segment->turn > first) /* all were asked */
+            break;
+        if (!still_ours(segment)) {
+            forget(segment);
+            continue;
+        }
+        segment->turn = ++turns; /* one that is in use goes to the end of the queue */
+        int fd = is_free(segment) ? hand_out(segment) : -1;
+        if (fd >= 0) {
+            segment->issued = now;
+            atomic_fetch_add_explicit(&guard_counters()->segments_reused, 1, memory_order_relaxed);
+            return fd;
+        }
+    }
+    Segment *segment = make_segment(size);
+    if (!segment)
+        return -1;
+    segment->turn = ++turns;
+    segment->issued = now;
+    int fd = hand_out(segment);
+    if (fd < 0)
+        forget(segment); /* no /proc: nothing can be handed out */
+    return fd;
+}

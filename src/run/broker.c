@@ -1,0 +1,541 @@
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "broker.h"
+#include "janitor.h"
+#include "macro.h"
+#include "names.h"
+#include "protocol.h"
+#include "source.h"
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
+
+/*
+ * COUNT_USEC, COUNT_SHARE: when things come and go all the time, how often bytes are counted at most, and
+ * which part of our time that may take at most: with tens of thousands of names it takes milliseconds.
+ * PACKETS_MAX: of one client in a row. More than a client's queue can hold (its send buffer sets the limit,
+ * at some hundred packets), so reading that many reads all that was there at the beginning.
+ */
+enum { PACKETS_MAX = 4096, COUNT_USEC = 50000, COUNT_SHARE = 50, RIGHTS_MAX = 8 };
+
+typedef struct Connection {
+    Source source;
+    struct Connection *next;
+    Broker *broker;
+    uint64_t serial;
+    Message asked;     /* while waiting */
+    bool waiting;      /* for all queues to be read */
+    uint64_t asked_in; /* the pass over all queues that was under way, or had been, when it asked */
+    bool gone;         /* closed; the memory goes when no event can point to it */
+} Connection;
+
+struct Broker {
+    Source listener;
+    int epoll;
+    int shm;   /* directory */
+    int spare; /* given up to accept, and turn away, one more client when there are no descriptors left */
+    bool paused;
+    char socket[64];
+    Counters *counters;
+    int counters_fd;
+    Connection *connections;
+    size_t n_waiting;
+    uint64_t serials;
+    uint64_t pass;
+    Names names;
+    Janitor janitor;
+    uint64_t count_next_usec;
+    uint64_t names_made;
+    uint64_t names_served;
+};
+
+static uint64_t now_usec(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+/* --- Counting ----------------------------------------------------------------------------------------- */
+
+/* What is in memory under names, and is no segment: Python's shared memory and small tensors. */
+static uint64_t named_bytes(const Names *names)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < names->capacity; i++)
+        if (names->slots[i].text && !names->slots[i].counted)
+            bytes += fd_held_bytes(names->slots[i].fd);
+    return bytes;
+}
+
+static void count(Broker *broker)
+{
+    uint64_t began = now_usec();
+    janitor_count(&broker->janitor, named_bytes(&broker->names));
+    uint64_t now = now_usec();
+    broker->count_next_usec = now + MAX((now - began) * COUNT_SHARE, (uint64_t)COUNT_USEC);
+}
+
+/* When something happens that may be the peak, but not as often as it happens. */
+static void count_again(Broker *broker)
+{
+    if (now_usec() >= broker->count_next_usec)
+        count(broker);
+}
+
+/* --- Connections -------------------------------------------------------------------------------------- */
+
+static void connection_drop(Connection *connection)
+{
+    if (connection->gone)
+        return;
+    Broker *broker = connection->broker;
+    count_again(broker);
+    fd_close(connection->source.fd);
+    connection->gone = true;
+    if (connection->waiting)
+        broker->n_waiting--;
+    connection->waiting = false;
+    janitor_abandon(&broker->janitor, connection->serial);
+}
+
+/* The client is not waited for: one that has not read what it was sent before is dropped. */
+static bool connection_send(Connection *connection, const Message *message, int fd)
+{
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    struct iovec part = {(void *)message, sizeof *message};
+    struct msghdr packet = {.msg_iov = &part, .msg_iovlen = 1};
+    if (fd >= 0) {
+        packet.msg_control = &control;
+        packet.msg_controllen = CMSG_SPACE(sizeof fd);
+        control.header = (struct cmsghdr){
+            .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof fd)};
+        memcpy(CMSG_DATA(&control.header), &fd, sizeof fd);
+    }
+    ssize_t n = 0;
+    do
+        n = sendmsg(connection->source.fd, &packet, MSG_NOSIGNAL | MSG_DONTWAIT);
+    while (n < 0 && errno == EINTR);
+    return n == sizeof *message;
+}
+
+static bool connection_answer(Connection *connection, int error, int fd)
+{
+    Message answer = {.magic = PROTOCOL_MAGIC, .type = MESSAGE_ANSWER, .error = error};
+    return connection_send(connection, &answer, fd);
+}
+
+/* --- Messages ----------------------------------------------------------------------------------------- */
+
+static bool message_is_sound(const Message *message, size_t size)
+{
+    return size == sizeof *message && message->magic == PROTOCOL_MAGIC &&
+           memchr(message->name, '\0', sizeof message->name);
+}
+
+/* As glibc judges what shm_open is given. 0 when a file of that name could be made. */
+static int name_error(const Broker *broker, const char *name)
+{
+    const char *file = name + (name[0] == '/');
+    struct stat st;
+    if (*file == '\0' || strchr(file, '/') || strcmp(file, ".") == 0 || strcmp(file, "..") == 0)
+        return EINVAL;
+    if (names_find(&broker->names, name) >= 0)
+        return EEXIST;
+    return broker->shm >= 0 && fstatat(broker->shm, file, &st, AT_SYMLINK_NOFOLLOW) == 0 ? EEXIST : 0;
+}
+
+static bool name_put(Broker *broker, const char *name, int *fd)
+{
+    bool counted = janitor_knows(&broker->janitor, *fd);
+    if (names_put(&broker->names, name, *fd, counted) < 0)
+        return false;
+    *fd = -EBADF;
+    broker->names_made++;
+    count_again(broker);
+    return true;
+}
+
+static bool handle_create(Connection *connection, const Message *message, int *fd)
+{
+    int error = name_error(connection->broker, message->name);
+    if (error == 0 && !name_put(connection->broker, message->name, fd))
+        error = ENOMEM;
+    return connection_answer(connection, error, -1);
+}
+
+/* False: the name is not there, and nothing was answered. */
+static bool answer_about_name(Connection *connection, const Message *message, bool *ret_sound)
+{
+    Broker *broker = connection->broker;
+    int fd = names_find(&broker->names, message->name);
+    if (fd < 0)
+        return false;
+    if (message->type == MESSAGE_GET) {
+        broker->names_served++;
+        *ret_sound = connection_answer(connection, 0, fd);
+    } else {
+        count_again(broker);
+        (void)names_remove(&broker->names, message->name);
+        *ret_sound = connection_answer(connection, 0, -1);
+    }
+    return true;
+}
+
+/* Who asks for a name has heard of it from somebody whose PUT may still lie in his queue: see broker_settle.
+ */
+static bool handle_ask(Connection *connection, const Message *message)
+{
+    bool sound = !connection->waiting;
+    if (!sound || answer_about_name(connection, message, &sound))
+        return sound;
+    connection->asked = *message;
+    connection->asked_in = connection->broker->pass;
+    connection->waiting = true;
+    connection->broker->n_waiting++;
+    return true;
+}
+
+/* False: the client makes no sense, or cannot be answered. Takes *fd when it keeps it. */
+static bool handle(Connection *connection, const Message *message, int *fd)
+{
+    Broker *broker = connection->broker;
+    switch ((MessageType)message->type) {
+    case MESSAGE_SEGMENT:
+        count_again(broker);
+        /* One that cannot be watched is only not watched: its producer gives it back, later. */
+        return *fd >= 0 && janitor_add(&broker->janitor, *fd, connection->serial) != -EINVAL;
+    case MESSAGE_PUT:
+        return *fd >= 0 && message->name[0] && name_put(broker, message->name, fd);
+    case MESSAGE_CREATE:
+        return *fd >= 0 && handle_create(connection, message, fd);
+    case MESSAGE_GET:
+    case MESSAGE_UNLINK:
+        return *fd < 0 && handle_ask(connection, message);
+    case MESSAGE_WELCOME:
+    case MESSAGE_ANSWER:
+        break;
+    }
+    return false;
+}
+
+/* Keeps the first descriptor; closes the others, which nobody of ours sends. */
+static int take_rights(struct msghdr *packet, bool *ret_one)
+{
+    int first = -EBADF;
+    size_t n = 0;
+    for (struct cmsghdr *header = CMSG_FIRSTHDR(packet); header; header = CMSG_NXTHDR(packet, header)) {
+        if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
+            continue;
+        size_t count_here = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < count_here; i++, n++) {
+            int fd = -1;
+            memcpy(&fd, CMSG_DATA(header) + i * sizeof fd, sizeof fd);
+            if (n == 0)
+                first = fd;
+            else
+                fd_close(fd);
+        }
+    }
+    *ret_one = n <= 1 && !(packet->msg_flags & MSG_CTRUNC);
+    return first;
+}
+
+/* 1: one packet was handled. 0: there is none. -ECONNRESET: the client has gone, or must. */
+static int connection_read_one(Connection *connection)
+{
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(RIGHTS_MAX * sizeof(int))];
+    } control;
+    Message message;
+    struct iovec part = {&message, sizeof message};
+    struct msghdr packet = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    ssize_t n = recvmsg(connection->source.fd, &packet, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (n < 0 && errno == EINTR)
+        return 1;
+    if (n < 0 && errno == EAGAIN)
+        return 0;
+    if (n < 0)
+        return -ECONNRESET;
+    bool one = false;
+    _cleanup_close_ int fd = take_rights(&packet, &one);
+    bool sound = n > 0 && one && !(packet.msg_flags & MSG_TRUNC) && message_is_sound(&message, (size_t)n) &&
+                 handle(connection, &message, &fd);
+    return sound ? 1 : -ECONNRESET;
+}
+
+static void connection_read(Connection *connection)
+{
+    int r = connection->gone ? 0 : 1;
+    for (int i = 0; r > 0 && i < PACKETS_MAX; i++)
+        r = connection_read_one(connection);
+    if (r < 0)
+        connection_drop(connection);
+}
+
+static void connection_ready(Source *source)
+{
+    connection_read(SOURCE_OWNER(source, Connection, source));
+}
+
+/* --- Coming and going --------------------------------------------------------------------------------- */
+
+static bool peer_is_us(int fd)
+{
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+           (peer.uid == geteuid() || peer.uid == 0);
+}
+
+static void connection_add(Broker *broker, int accepted)
+{
+    _cleanup_close_ int fd = accepted;
+    if (!peer_is_us(fd))
+        return;
+    Connection *connection = calloc(1, sizeof *connection);
+    if (!connection)
+        return;
+    *connection = (Connection){
+        .source = {.fd = fd, .ready = connection_ready},
+        .next = broker->connections,
+        .broker = broker,
+        .serial = ++broker->serials,
+    };
+    Message welcome = {.magic = PROTOCOL_MAGIC, .type = MESSAGE_WELCOME};
+    if (!connection_send(connection, &welcome, broker->counters_fd) ||
+        source_watch(&connection->source, broker->epoll) < 0) {
+        free(connection);
+        return;
+    }
+    broker->connections = connection;
+    TAKE_FD(fd);
+}
+
+/* Without descriptors the client would stay in the queue, and wait: it is let in, and sent away. */
+static int turn_away(Broker *broker)
+{
+    fd_close(TAKE_FD(broker->spare));
+    int fd = accept4(broker->listener.fd, NULL, NULL, SOCK_CLOEXEC);
+    int r = fd < 0 ? -errno : 0;
+    fd_close(fd);
+    broker->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    return r;
+}
+
+static void listener_pause(Broker *broker, bool pause)
+{
+    struct epoll_event event = {.events = pause ? 0 : EPOLLIN, .data.ptr = &broker->listener};
+    broker->paused = pause;
+    (void)epoll_ctl(broker->epoll, EPOLL_CTL_MOD, broker->listener.fd, &event);
+}
+
+static void listener_ready(Source *source)
+{
+    Broker *broker = SOURCE_OWNER(source, Broker, listener);
+    int fd = accept4(source->fd, NULL, NULL, SOCK_CLOEXEC);
+    if (fd >= 0) {
+        connection_add(broker, fd);
+        return;
+    }
+    int r = errno == EMFILE || errno == ENFILE ? turn_away(broker) : -errno;
+    if (r < 0 && r != -EAGAIN && r != -ECONNABORTED && r != -EINTR)
+        listener_pause(broker, true); /* until the next tick: the client would wake us all the time */
+}
+
+/* What was asked when this pass over the queues began can be answered for good when it has ended. */
+static void answer_waiting(Broker *broker)
+{
+    for (Connection *connection = broker->connections; connection; connection = connection->next) {
+        if (!connection->waiting || connection->asked_in >= broker->pass)
+            continue;
+        bool sound = true;
+        connection->waiting = false;
+        broker->n_waiting--;
+        if (!answer_about_name(connection, &connection->asked, &sound))
+            sound = connection_answer(connection, ENOENT, -1);
+        if (!sound)
+            connection_drop(connection);
+    }
+}
+
+static void forget_gone(Broker *broker)
+{
+    for (Connection **link = &broker->connections; *link;) {
+        Connection *connection = *link;
+        if (connection->gone) {
+            *link = connection->next;
+            free(connection);
+        } else
+            link = &connection->next;
+    }
+}
+
+void broker_settle(Broker *broker)
+{
+    /* Others may ask while a pass is under way: they wait for the next. A client asks once at a time, so it
+     * ends. */
+    while (broker->n_waiting > 0) {
+        broker->pass++;
+        for (Connection *connection = broker->connections; connection; connection = connection->next)
+            connection_read(connection);
+        answer_waiting(broker);
+    }
+    forget_gone(broker);
+    if (broker->janitor.busy)
+        janitor_work(&broker->janitor);
+}
+
+bool broker_is_busy(const Broker *broker)
+{
+    return broker->janitor.busy;
+}
+
+void broker_tick(Broker *broker, bool short_of_memory)
+{
+    if (broker->paused)
+        listener_pause(broker, false);
+    count(broker);
+    janitor_look(&broker->janitor, short_of_memory);
+}
+
+bool broker_holds_memory(const Broker *broker)
+{
+    return broker->janitor.bytes > 0;
+}
+
+/* --- Beginning and end -------------------------------------------------------------------------------- */
+
+/* The page is sealed in its size: a client that cut it short would have us die of SIGBUS. */
+static int counters_make(Broker *broker)
+{
+    int fd = memfd_create("shmguard-counters", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+    if (fd < 0 && errno == EINVAL) /* before Linux 6.3 */
+        fd = memfd_create("shmguard-counters", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0)
+        return -errno;
+    broker->counters_fd = fd;
+    if (ftruncate(fd, sizeof(Counters)) < 0 ||
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+        return -errno;
+    void *page = mmap(NULL, sizeof(Counters), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (page == MAP_FAILED)
+        return -errno;
+    broker->counters = page;
+    broker->counters->magic = PROTOCOL_MAGIC;
+    broker->counters->version = 1;
+    return 0;
+}
+
+static int socket_listen(Broker *broker)
+{
+    uint64_t random[2];
+    if (getrandom(random, sizeof random, 0) != sizeof random)
+        return -EIO;
+    snprintf(broker->socket, sizeof broker->socket, "shmguard-%d-%016llx%016llx", (int)getpid(),
+             (unsigned long long)random[0], (unsigned long long)random[1]);
+
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    size_t n = strlen(broker->socket);
+    memcpy(address.sun_path + 1, broker->socket, n); /* abstract: it has no file, and goes with us */
+    broker->listener.fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (broker->listener.fd < 0 ||
+        bind(broker->listener.fd, (struct sockaddr *)&address,
+             (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n)) < 0 ||
+        listen(broker->listener.fd, SOMAXCONN) < 0)
+        return -errno;
+    return source_watch(&broker->listener, broker->epoll);
+}
+
+/* Names need descriptors more than the watching of segments does: a name that cannot be kept is a tensor
+ * lost. */
+static size_t segments_most(void)
+{
+    struct rlimit files;
+    return getrlimit(RLIMIT_NOFILE, &files) < 0 ? 256 : (size_t)MIN(files.rlim_cur, (rlim_t)INT_MAX) / 4;
+}
+
+int broker_open(int epoll, const char *names_path, Broker **ret)
+{
+    Broker *broker = calloc(1, sizeof *broker);
+    if (!broker)
+        return -ENOMEM;
+    *broker = (Broker){
+        .listener = {.fd = -EBADF, .ready = listener_ready},
+        .epoll = epoll,
+        .shm = open(names_path, O_PATH | O_DIRECTORY | O_CLOEXEC),
+        .spare = open("/dev/null", O_RDONLY | O_CLOEXEC),
+        .counters_fd = -EBADF,
+        .janitor = {.most = segments_most()},
+    };
+    int r = counters_make(broker);
+    if (r >= 0)
+        r = socket_listen(broker);
+    if (r < 0) {
+        broker_free(broker);
+        return r;
+    }
+    *ret = broker;
+    return 0;
+}
+
+void broker_free(Broker *broker)
+{
+    if (!broker)
+        return;
+    for (Connection *connection = broker->connections, *next = NULL; connection; connection = next) {
+        next = connection->next;
+        if (!connection->gone)
+            fd_close(connection->source.fd);
+        free(connection);
+    }
+    names_free(&broker->names);
+    janitor_free(&broker->janitor);
+    if (broker->counters)
+        munmap(broker->counters, sizeof(Counters));
+    fd_close(broker->counters_fd);
+    fd_close(broker->listener.fd);
+    fd_close(broker->spare);
+    fd_close(broker->shm);
+    free(broker);
+}
+
+const char *broker_socket(const Broker *broker)
+{
+    return broker->socket;
+}
+
+GuardFigures broker_figures(Broker *broker)
+{
+    count(broker);
+    Counters *counters = broker->counters;
+#define READ(name) atomic_load_explicit(&counters->name, memory_order_relaxed)
+    return (GuardFigures){
+        .segments_created = READ(segments_created),
+        .segments_reused = READ(segments_reused),
+        .bytes_backed = READ(bytes_backed),
+        .small_backed = READ(small_backed),
+        .fallbacks = READ(fallbacks),
+        .names_made = broker->names_made,
+        .names_served = broker->names_served,
+        .bytes_peak = broker->janitor.bytes_peak,
+    };
+#undef READ
+}

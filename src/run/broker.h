@@ -1,0 +1,37 @@
+/*
+ * The supervisor's side of protocol.h: it accepts the job's processes, keeps what names mean, and watches
+ * their segments. It never waits for anybody: a client that does not read its answers, says what makes no
+ * sense or is killed at any point is dropped, and the others do not notice.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "figures.h"
+
+typedef struct Broker Broker;
+
+/*
+ * Listens, watched by epoll. `names_path` is where shm_open makes its files, normally "/dev/shm". A memfd
+ * that cannot be made is -ENOSYS, -EPERM or -EACCES.
+ */
+int broker_open(int epoll, const char *names_path, Broker **ret);
+void broker_free(Broker *broker);
+
+/* For the job's environment. */
+const char *broker_socket(const Broker *broker);
+
+/* After each round of events: answers that need all queues to be read, and what is due in the background. */
+void broker_settle(Broker *broker);
+
+/* Whether there is work in the background: then do not wait for events. */
+bool broker_is_busy(const Broker *broker);
+
+/* Once a second. */
+void broker_tick(Broker *broker, bool short_of_memory);
+
+/* Whether a shortage of memory would matter at all. */
+bool broker_holds_memory(const Broker *broker);
+
+/* Counts once more. */
+GuardFigures broker_figures(Broker *broker);

@@ -1,0 +1,120 @@
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "child.h"
+#include "macro.h"
+
+/* Before exec, in the new process. Returns when the command cannot be run. */
+static int child_exec(char *const *command, char *const *environment, const Inherited *inherited,
+                      int terminal)
+{
+    setpgid(0, 0);
+    /* Both sides do this: whoever comes first, the command never reads from a terminal that is not its own.
+     * SIGTTOU is blocked here still. */
+    if (terminal >= 0)
+        tcsetpgrp(terminal, getpid());
+    setrlimit(RLIMIT_NOFILE, &inherited->files);
+    sigaction(SIGCHLD, &inherited->chld, NULL);
+    sigprocmask(SIG_SETMASK, &inherited->mask, NULL);
+    execvpe(command[0], command, environment);
+    return -errno;
+}
+
+static int pipe_read_error(int fd)
+{
+    int error = 0;
+    ssize_t n = 0;
+    do
+        n = read(fd, &error, sizeof error);
+    while (n < 0 && errno == EINTR);
+    return n == sizeof error ? error : 0; /* closed by exec: it runs */
+}
+
+int child_start(char *const *command, char *const *environment, const Inherited *inherited, Child *ret,
+                bool *ret_ran)
+{
+    int pipes[2];
+    *ret_ran = false;
+    if (pipe2(pipes, O_CLOEXEC) < 0)
+        return -errno;
+    _cleanup_close_ int reading = pipes[0];
+    _cleanup_close_ int writing = pipes[1];
+    Child child = {.group = getpgrp(), .terminal = isatty(STDIN_FILENO) ? STDIN_FILENO : -1};
+    bool foreground = child.terminal >= 0 && tcgetpgrp(child.terminal) == child.group;
+    child.pid = fork();
+    if (child.pid < 0)
+        return -errno;
+    if (child.pid == 0) {
+        int error = child_exec(command, environment, inherited, foreground ? child.terminal : -1);
+        ssize_t n = write(writing, &error, sizeof error);
+        _exit(n == sizeof error ? 127 : 126);
+    }
+    setpgid(child.pid, child.pid);
+    if (foreground)
+        tcsetpgrp(child.terminal, child.pid);
+    fd_close(TAKE_FD(writing));
+
+    int error = pipe_read_error(reading);
+    if (error < 0) {
+        int status = 0;
+        waitpid(child.pid, &status, 0);
+        child_ended(&child, status);
+        *ret_ran = true;
+        return error;
+    }
+    *ret = child;
+    return 0;
+}
+
+void child_signal(const Child *child, int signo, bool group)
+{
+    if (child->pid > 0)
+        kill(group ? -child->pid : child->pid, signo);
+}
+
+/* Only when it is where we think: once the shell has taken it, it is not ours to give. */
+static void terminal_move(const Child *child, pid_t from, pid_t to)
+{
+    if (child->terminal >= 0 && tcgetpgrp(child->terminal) == from)
+        tcsetpgrp(child->terminal, to);
+}
+
+void child_stopped(const Child *child, int signo)
+{
+    /* A shell that brings a running job to the foreground tells nobody: the command needs the terminal, and
+     * we have it. */
+    if (signo != SIGTSTP && child->terminal >= 0 && tcgetpgrp(child->terminal) == child->group) {
+        child_continue(child);
+        return;
+    }
+    sigset_t stop;
+    sigemptyset(&stop);
+    sigaddset(&stop, SIGTSTP);
+    bool had_terminal = child->terminal >= 0 && tcgetpgrp(child->terminal) == child->pid;
+    terminal_move(child, child->pid, child->group);
+
+    /* Had the command been started without us, Ctrl-Z would have stopped the whole pipeline that we are a
+     * part of. In a group without a shell to continue it the kernel ignores the signal, and we go on at once.
+     */
+    sigprocmask(SIG_UNBLOCK, &stop, NULL);
+    kill(had_terminal ? 0 : getpid(), SIGTSTP);
+    sigprocmask(SIG_BLOCK, &stop, NULL);
+
+    child_continue(child);
+}
+
+void child_continue(const Child *child)
+{
+    if (child->pid > 0)
+        terminal_move(child, child->group, child->pid);
+    child_signal(child, SIGCONT, true);
+}
+
+void child_ended(Child *child, int status)
+{
+    terminal_move(child, child->pid, child->group);
+    child->pid = 0;
+    child->status = status;
+    child->status_is = true;
+}

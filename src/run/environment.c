@@ -1,0 +1,55 @@
+#include <string.h>
+
+#include "environment.h"
+#include "protocol.h"
+
+static const char preload[] = "LD_PRELOAD=";
+static const char supervisor[] = PROTOCOL_ENVIRONMENT "=";
+
+bool library_can_be_preloaded(const char *library)
+{
+    return library[strcspn(library, ": \t\n")] == '\0';
+}
+
+/* Whether the library is one of those of an LD_PRELOAD. */
+static bool preload_holds(const char *list, const char *library)
+{
+    size_t n = strlen(library);
+    while (*list) {
+        size_t part = strcspn(list, ": ");
+        if (part == n && strncmp(list, library, n) == 0)
+            return true;
+        list += part + (list[part] != '\0');
+    }
+    return false;
+}
+
+static char *preload_make(const char *old, const char *library, Arena *arena)
+{
+    if (preload_holds(old, library))
+        return arena_printf(arena, "%s%s", preload, old);
+    return arena_printf(arena, "%s%s%s%s", preload, library, *old ? ":" : "", old);
+}
+
+int environment_make(char *const *old, const char *library, const char *socket, Arena *arena, char ***ret)
+{
+    size_t n = 0;
+    while (old[n])
+        n++;
+    char **made = arena_alloc(arena, (n + 3) * sizeof *made);
+    if (!made)
+        return -ENOMEM;
+    const char *preloaded = "";
+    size_t m = 0;
+    for (; *old; old++)
+        if (strncmp(*old, preload, sizeof preload - 1) == 0)
+            preloaded = *old + sizeof preload - 1;
+        else if (strncmp(*old, supervisor, sizeof supervisor - 1) != 0)
+            made[m++] = *old;
+    made[m] = preload_make(preloaded, library, arena);
+    made[m + 1] = arena_printf(arena, "%s%s", supervisor, socket);
+    if (!made[m] || !made[m + 1])
+        return -ENOMEM;
+    *ret = made;
+    return 0;
+}

@@ -1,0 +1,16 @@
+/* The environment of the command: the preload library and the way to the supervisor, and else what ours is.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "arena.h"
+
+/* The dynamic linker splits LD_PRELOAD at colons and blanks: a path with one of those cannot be preloaded. */
+bool library_can_be_preloaded(const char *library);
+
+/*
+ * `library` comes first in LD_PRELOAD, before what was there; it is not added twice, so that a run within a
+ * run loads it once. -ENOMEM. Strings that stay as they are stay where they are.
+ */
+int environment_make(char *const *old, const char *library, const char *socket, Arena *arena, char ***ret);

@@ -1,0 +1,15 @@
+/* What the guard did for a job, for people and for scripts. */
+#pragma once
+
+#include <stdint.h>
+
+typedef struct GuardFigures {
+    uint64_t segments_created;
+    uint64_t segments_reused;
+    uint64_t bytes_backed; /* asked for by tensors and served from segments, new and recycled */
+    uint64_t small_backed; /* tensors in memfds of their own */
+    uint64_t fallbacks;    /* tensors that took the plain way through /dev/shm */
+    uint64_t names_made;
+    uint64_t names_served; /* times that a name was opened */
+    uint64_t bytes_peak; /* in memory at one time; counted once a second, and when something comes or goes */
+} GuardFigures;

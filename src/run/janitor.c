@@ -1,0 +1,187 @@
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "janitor.h"
+#include "macro.h"
+
+/*
+ * FREE_LOOKS: a segment that a running loader recycles is in use again sooner.
+ * EMPTY_LOOKS: before a pool issues anything, it forgets what was idle for KEEP_MSEC (guard.h), so what has
+ * stayed empty for several times that long is in no pool any more, and watching it would only cost a
+ * descriptor. Should it be in one after all, its producer gives it back, only later.
+ */
+enum { FREE_LOOKS = 3, EMPTY_LOOKS = 10 };
+
+void janitor_free(Janitor *janitor)
+{
+    for (size_t i = 0; i < janitor->n; i++)
+        fd_close(janitor->items[i].fd);
+    free(janitor->items);
+    *janitor = (Janitor){0};
+}
+
+static void watched_remove(Janitor *janitor, size_t i)
+{
+    fd_close(janitor->items[i].fd);
+    janitor->items[i] = janitor->items[--janitor->n];
+}
+
+static int lock_byte(int fd, int command, short *type)
+{
+    struct flock lock = {.l_type = *type, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
+    if (fcntl(fd, command, &lock) < 0)
+        return -errno;
+    *type = lock.l_type;
+    return 0;
+}
+
+static bool is_free(const Watched *watched)
+{
+    short type = F_WRLCK;
+    return lock_byte(watched->fd, F_OFD_GETLK, &type) == 0 && type == F_UNLCK;
+}
+
+static int reopen(int fd)
+{
+    char path[sizeof "/proc/self/fd/" + 11];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    int own = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY);
+    return own < 0 ? -errno : own;
+}
+
+static int watched_room(Janitor *janitor)
+{
+    if (janitor->n >= janitor->most)
+        return -EMFILE;
+    if (janitor->n < janitor->capacity)
+        return 0;
+    size_t capacity = MAX(janitor->capacity * 2, (size_t)64);
+    Watched *items = reallocarray(janitor->items, capacity, sizeof *items);
+    if (!items)
+        return -ENOMEM;
+    janitor->items = items;
+    janitor->capacity = capacity;
+    return 0;
+}
+
+int janitor_add(Janitor *janitor, int fd, uint64_t producer)
+{
+    /* Only files in memory can be sealed: anything else must never be punched, and might block when it is
+     * asked. */
+    struct stat st;
+    if (fcntl(fd, F_GET_SEALS) < 0 || fstat(fd, &st) < 0 || st.st_nlink != 0)
+        return -EINVAL;
+    int r = watched_room(janitor);
+    if (r < 0)
+        return r;
+    int own = reopen(fd);
+    if (own < 0)
+        return own;
+    janitor->items[janitor->n++] = (Watched){
+        .fd = own,
+        .device = st.st_dev,
+        .inode = st.st_ino,
+        .producer = producer,
+    };
+    return 0;
+}
+
+bool janitor_knows(const Janitor *janitor, int fd)
+{
+    struct stat st;
+    if (fstat(fd, &st) < 0)
+        return false;
+    for (size_t i = 0; i < janitor->n; i++)
+        if (janitor->items[i].inode == st.st_ino && janitor->items[i].device == st.st_dev)
+            return true;
+    return false;
+}
+
+static void make_due(Janitor *janitor, Watched *watched)
+{
+    watched->due = true;
+    janitor->busy = true;
+}
+
+void janitor_abandon(Janitor *janitor, uint64_t producer)
+{
+    for (size_t i = 0; i < janitor->n; i++)
+        if (janitor->items[i].producer == producer) {
+            janitor->items[i].producer = 0;
+            if (is_free(&janitor->items[i]))
+                make_due(janitor, &janitor->items[i]);
+        }
+}
+
+uint64_t fd_held_bytes(int fd)
+{
+    struct stat st;
+    return fstat(fd, &st) < 0 ? 0 : (uint64_t)st.st_blocks * 512;
+}
+
+void janitor_count(Janitor *janitor, uint64_t more)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < janitor->n; i++)
+        bytes += janitor->items[i].held_bytes = fd_held_bytes(janitor->items[i].fd);
+    janitor->bytes = bytes;
+    janitor->bytes_peak = MAX(janitor->bytes_peak, bytes + more);
+}
+
+/* True: there is nothing to watch any more. */
+static bool look_at(Janitor *janitor, Watched *watched, bool short_of_memory)
+{
+    if (!is_free(watched)) {
+        watched->free_looks = watched->empty_looks = 0;
+        return false;
+    }
+    watched->free_looks++;
+    watched->empty_looks = watched->held_bytes == 0 ? watched->empty_looks + 1 : 0;
+    if (watched->empty_looks >= EMPTY_LOOKS)
+        return true;
+    /* One whose producer has gone goes through here even when it is empty: it is closed on the way. */
+    if (watched->producer == 0 ||
+        (watched->held_bytes > 0 && (short_of_memory || watched->free_looks >= FREE_LOOKS)))
+        make_due(janitor, watched);
+    return false;
+}
+
+void janitor_look(Janitor *janitor, bool short_of_memory)
+{
+    for (size_t i = 0; i < janitor->n;)
+        if (look_at(janitor, &janitor->items[i], short_of_memory))
+            watched_remove(janitor, i);
+        else
+            i++;
+}
+
+static void give_back(const Watched *watched)
+{
+    struct stat st;
+    short type = F_WRLCK;
+    if (lock_byte(watched->fd, F_OFD_SETLK, &type) < 0)
+        return; /* issued since we looked */
+    if (fstat(watched->fd, &st) == 0 && st.st_size > 0)
+        (void)fallocate(watched->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, st.st_size);
+    type = F_UNLCK;
+    (void)lock_byte(watched->fd, F_OFD_SETLK, &type);
+}
+
+void janitor_work(Janitor *janitor)
+{
+    for (size_t i = 0; i < janitor->n; i++) {
+        Watched *watched = &janitor->items[i];
+        if (!watched->due)
+            continue;
+        watched->due = false;
+        give_back(watched);
+        /* Without a producer nobody can lock it again, unless somebody in the job held on to it: then it is
+         * not free, and stays. */
+        if (watched->producer == 0 && is_free(watched))
+            watched_remove(janitor, i);
+        return;
+    }
+    janitor->busy = false;
+}

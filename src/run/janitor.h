@@ -1,0 +1,69 @@
+/*
+ * Gives memory back. The job's pools keep segments for the next batch; nobody in the job has a thread that
+ * would notice that there is no next batch, so the supervisor looks once a second.
+ *
+ * Why it may take a segment's pages away
+ *
+ *   A segment is free when no lock is left on it: nobody has the handed-out description, so no process can
+ * reach the contents through a tensor (the invariant, guard.h). The janitor takes the exclusive lock, which
+ * the kernel grants only then, and which keeps the producer from handing the segment out meanwhile: a
+ * producer hands out by putting the shared lock on a fresh description, and passes the segment over when that
+ * fails. Under the lock it punches out all pages. Every mapping stays valid; whoever is given the segment
+ * next finds zeros, as in a new one.
+ *
+ *   The lock is taken through a description of the janitor's own. Through the one that the producer sent,
+ * which the producer has too, the lock would outlive a supervisor that is killed in the middle, and the
+ * segment would be lost for good.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct Watched {
+    int fd; /* our own description of the segment */
+    uint64_t device;
+    uint64_t inode;
+    uint64_t producer; /* 0: gone, nobody will issue it again */
+    uint64_t held_bytes;
+    unsigned free_looks;  /* in a row */
+    unsigned empty_looks; /* in a row, free and without pages */
+    bool due;             /* its pages are to be given back */
+} Watched;
+
+/* {.most = N} is an empty one. */
+typedef struct Janitor {
+    Watched *items;
+    size_t n;
+    size_t capacity;
+    size_t most;    /* segments to watch: each costs a descriptor */
+    bool busy;      /* something is due */
+    uint64_t bytes; /* in segments, when last counted */
+    uint64_t bytes_peak;
+} Janitor;
+
+void janitor_free(Janitor *janitor);
+
+/* Watches the segment behind fd, which stays the caller's. -EINVAL: it is no memfd. -EMFILE: too many. */
+int janitor_add(Janitor *janitor, int fd, uint64_t producer);
+
+/* Whether the file behind fd is watched, and so counted. */
+bool janitor_knows(const Janitor *janitor, int fd);
+
+/* The producer has gone: what it made goes as soon as nobody uses it. */
+void janitor_abandon(Janitor *janitor, uint64_t producer);
+
+/* Counts bytes. `more` are bytes that somebody else counted, a part of the peak. */
+void janitor_count(Janitor *janitor, uint64_t more);
+
+/* Once a second. Short of memory, whatever is free is due at once, else what was free in three looks in a
+ * row. */
+void janitor_look(Janitor *janitor, bool short_of_memory);
+
+/* Gives back one segment that is due: a gibibyte takes a fifth of a second, in which nobody else is served.
+ */
+void janitor_work(Janitor *janitor);
+
+/* Bytes of memory behind a descriptor, 0 when that cannot be told. */
+uint64_t fd_held_bytes(int fd);

@@ -1,0 +1,18 @@
+/* Is memory short, here and now? Then what is kept for speed alone has to go. */
+#pragma once
+
+#include "mounts.h"
+
+/* What does not change while a job runs. */
+typedef struct Shortage {
+    Root root;
+    Arena arena;
+    Mounts mounts;
+} Shortage;
+
+/* `path` as root_open takes it. */
+int shortage_open(const char *path, Shortage *ret);
+void shortage_close(Shortage *shortage);
+
+/* What cannot be read does not speak for a shortage. */
+bool shortage_now(const Shortage *shortage);

@@ -1,0 +1,19 @@
+/* What the supervisor's one loop waits for: a descriptor, and what to do when it can be read. */
+#pragma once
+
+#include <errno.h>
+#include <stddef.h>
+#include <sys/epoll.h>
+
+typedef struct Source {
+    int fd;
+    void (*ready)(struct Source *source);
+} Source;
+
+#define SOURCE_OWNER(pointer, type, member) ((type *)((char *)(pointer)-offsetof(type, member)))
+
+static inline int source_watch(Source *source, int epoll)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = source};
+    return epoll_ctl(epoll, EPOLL_CTL_ADD, source->fd, &event) < 0 ? -errno : 0;
+}

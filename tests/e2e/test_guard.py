@@ -1,0 +1,114 @@
+"""The preload library in real processes: what it costs, what it exports and needs, and that no byte of any batch is ever wrong."""
+
+import os
+import pathlib
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+
+import pytest
+
+from conftest import PROGRAM, PROJECT, TRAIN, needs_root
+
+LIBRARY = pathlib.Path(PROGRAM).resolve().parent / "libshmguard-preload.so"
+BROKEN = pathlib.Path(PROGRAM).resolve().parent / "tests" / "guard" / "libshmguard-broken.so"
+STRESS = PROJECT / "tests" / "guard" / "stress.py"
+
+sanitized = pytest.mark.skipif("sanitize" in str(PROGRAM),
+                               reason="an instrumented library cannot be preloaded into a plain program")
+pytestmark = sanitized
+
+
+def preloaded(library=LIBRARY, **more):
+    return {**os.environ, "LD_PRELOAD": str(library), **more}
+
+
+def test_exports_are_the_checked_in_list():
+    symbols = subprocess.run(["nm", "-D", "--defined-only", LIBRARY], stdout=subprocess.PIPE, check=True, text=True).stdout
+    exported = sorted(line.split()[-1].split("@")[0] for line in symbols.splitlines())
+    assert exported == (PROJECT / "tests" / "guard" / "exports.list").read_text().split()
+
+
+def test_loads_on_glibc_2_28():
+    symbols = subprocess.run(["nm", "-D", "--undefined-only", LIBRARY], stdout=subprocess.PIPE, check=True, text=True).stdout
+    versions = {tuple(map(int, version.split("."))) for version in re.findall(r"@GLIBC_([\d.]+)", symbols)}
+    assert versions and max(versions) <= (2, 28)
+    needed = subprocess.run(["readelf", "-d", LIBRARY], stdout=subprocess.PIPE, check=True, text=True).stdout
+    assert re.findall(r"\(NEEDED\).*\[(.*?)\]", needed) == ["libc.so.6"]
+
+
+def test_a_process_that_shares_nothing_pays_under_a_millisecond():
+    plain, guarded = [], []
+    for _ in range(60):
+        for times, environment in ((plain, dict(os.environ)), (guarded, preloaded())):
+            start = time.perf_counter()
+            subprocess.run(["/bin/true"], env=environment, check=True)
+            times.append(time.perf_counter() - start)
+    assert statistics.median(guarded) - statistics.median(plain) < 0.001
+
+
+def test_no_thread_and_no_descriptor_in_a_process_that_shares_nothing():
+    code = "import os; print(len(os.listdir('/proc/self/task')), len(os.listdir('/proc/self/fd')))"
+    counts = [subprocess.run([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, check=True).stdout
+              for environment in (dict(os.environ), preloaded())]
+    assert counts[0] == counts[1]
+
+
+@needs_root
+def test_inert_in_set_user_id_programs(tmp_path, nobody):
+    program = tmp_path / "cat"
+    shutil.copy("/bin/cat", program)
+    tmp_path.chmod(0o755)
+    for parent in list(tmp_path.parents)[:2]:
+        parent.chmod(0o755)
+    program.chmod(0o4755)
+    done = subprocess.run([*nobody, program, "/proc/self/maps"], env=preloaded(), stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, check=True, text=True)
+    assert "libshmguard" not in done.stdout
+
+
+def test_absent_in_static_programs(tmp_path):
+    source = tmp_path / "hello.c"
+    source.write_text('#include <stdio.h>\nint main(void) { puts("hello"); return 0; }\n')
+    subprocess.run(["gcc", "-static", "-o", tmp_path / "hello", source], check=True)
+    done = subprocess.run([tmp_path / "hello"], env=preloaded(), stdout=subprocess.PIPE, check=True)
+    assert done.stdout == b"hello\n"
+
+
+def test_under_a_limit_of_address_space(python):
+    """What fits plainly fits under the guard: views that are kept are given up when room is short."""
+    load = [python, "-W", "ignore", TRAIN, "--steps", "30", "--batch", "64"]
+    plain = subprocess.run(["prlimit", "--as=6000000000", *load], stdout=subprocess.PIPE, check=False)
+    guarded = subprocess.run(["prlimit", "--as=6000000000", *load], stdout=subprocess.PIPE, env=preloaded(), check=False)
+    assert plain.returncode == 0 and guarded.returncode == 0
+
+
+@needs_root
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_by_hand_without_a_supervisor_in_64_mb(small_shm, python, method):
+    load = [python, "-W", "ignore", TRAIN, "--steps", "30", "--batch", "128", "--workers", "2", "--start-method", method]
+    if method == "fork":
+        assert small_shm.run(*load).returncode != 0  # 24 MiB batches: a Bus error, or an exception since 2.10
+    done = small_shm.run("env", f"LD_PRELOAD={LIBRARY}", *load)
+    assert done.returncode == 0 and b"finished 30 steps" in done.stdout, done.stderr
+
+
+def test_stress_by_hand(python):
+    done = subprocess.run([python, "-W", "ignore", STRESS, "--batches", "1500", "--seconds", "40", "--methods", "fork"],
+                          env=preloaded(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, text=True)
+    assert done.returncode == 0 and "every byte right, none lost" in done.stdout, done.stderr
+
+
+def test_stress_under_the_supervisor(here, python):
+    done = here.shmguard("run", "--", python, "-W", "ignore", STRESS, "--batches", "2500", "--seconds", "60", timeout=300)
+    assert done.returncode == 0 and b"every byte right, none lost" in done.stdout, done.stderr
+
+
+def test_the_stress_can_fail():
+    done = subprocess.run(["/usr/bin/python3", "-W", "ignore", STRESS, "--batches", "3000", "--seconds", "60", "--seed", "1",
+                           "--methods", "fork"],
+                          env=preloaded(BROKEN), stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, text=True)
+    assert done.returncode != 0 and "words are wrong" in done.stderr

@@ -1,0 +1,722 @@
+"""`shmguard run` around real trainings: they survive a small /dev/shm with every byte right, are told signals as without
+it, end with their own code, and leave nothing behind."""
+
+import contextlib
+import errno
+import json
+import os
+import pathlib
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+import uuid
+
+import pytest
+
+from conftest import PROGRAM, TRAIN, children, needs_root
+
+PYTHON = "/usr/bin/python3"
+QUIET_PYTHON = ("-W", "ignore")
+BATCH = ("--batch", "43", "--side", "512")  # 32 MiB
+MARK = "SHMGUARD_TEST_MARK"
+
+
+@pytest.fixture
+def mark():
+    """An environment for a job by which its processes can be found, wherever they have gone."""
+    environment = dict(os.environ, **{MARK: str(uuid.uuid4())})
+    environment.pop("LD_PRELOAD", None)
+    return environment
+
+
+def marked(environment):
+    needle = f"{MARK}={environment[MARK]}".encode()
+    found = []
+    for path in pathlib.Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            if needle in path.read_bytes():
+                found.append(int(path.parent.name))
+    return found
+
+
+def end_marked(environment):
+    for pid in marked(environment):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def shm_files(machine):
+    return machine.run("ls", "-A", "/dev/shm").stdout.decode().split()
+
+
+def shmem_of_nobody():
+    """The machine's shared memory less what living processes hold of it: others may be at work here too."""
+    segments = json.loads(subprocess.run([PROGRAM, "ps", "--json"], stdout=subprocess.PIPE, check=True).stdout)["segments"]
+    held = sum(segment["allocated"] or 0 for segment in segments if segment["holders"])
+    meminfo = pathlib.Path("/proc/meminfo").read_text()
+    return int(re.search(r"^Shmem: +(\d+) kB", meminfo, re.M).group(1)) * 1024 - held
+
+
+def wait_until(condition, seconds):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def nothing_left(machine, environment, run_pid, shmem_before=None):
+    assert marked(environment) == []
+    assert shm_files(machine) == []
+    assert f"@shmguard-{run_pid}-" not in pathlib.Path("/proc/net/unix").read_text()
+    if shmem_before is not None:
+        assert wait_until(lambda: shmem_of_nobody() < shmem_before + (8 << 20), 30)
+
+
+def run_job(machine, environment, *command, options=(), timeout=240):
+    job = machine.popen(PROGRAM, "run", *options, "--", *command, env=environment, stdin=subprocess.DEVNULL,
+                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        out, err = job.communicate(timeout=timeout)
+    finally:
+        if job.poll() is None:
+            end_marked(environment)
+            job.communicate()
+    return job, out.decode(), err.decode()
+
+
+def script(tmp_path, text, name="job.py"):
+    path = tmp_path / name
+    path.write_text(textwrap.dedent(text))
+    return path
+
+
+# --- A small /dev/shm ---------------------------------------------------------------------------------------------
+
+
+@needs_root
+def test_plain_dies(small_shm, python):
+    done = small_shm.run(python, *QUIET_PYTHON, TRAIN, *BATCH, "--steps", 20, "--workers", 4)
+    assert done.returncode != 0
+    assert b"Bus error" in done.stderr or b"unable to allocate shared memory" in done.stderr
+
+
+@needs_root
+@pytest.mark.parametrize("strategy", ["file_descriptor", "file_system"])
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_survives(small_shm, python, mark, tmp_path, method, strategy):
+    report_path = tmp_path / "report.json"
+    workers = 4 if method == "fork" else 2  # starting a PyTorch anew takes seconds
+    before = shmem_of_nobody()
+    job, out, err = run_job(small_shm, mark, python, *QUIET_PYTHON, TRAIN, *BATCH, "--steps", 20, "--workers", workers,
+                            "--start-method", method, "--strategy", strategy, options=("--report", report_path))
+    assert (job.returncode, "finished 20 steps" in out) == (0, True), (out, err)
+    nothing_left(small_shm, mark, job.pid, before)
+
+    report = json.loads(report_path.read_text())
+    guard = report["guard"]
+    batch = 43 * 3 * 512 * 512
+    assert report["exit"] == {"code": 0, "signal": None} and report["cause"]["id"] == "ok"
+    assert guard["active"] and guard["fallbacks"] == 0
+    assert guard["segments_created"] + guard["segments_reused"] == 20
+    assert guard["bytes_backed"] >= 20 * batch
+    assert batch <= guard["bytes_peak"] == report["peaks"]["shm"] <= 20 * batch * 1.05
+    assert (guard["names_served"] > 0) == (strategy == "file_system")
+    assert report["attempts"][0]["seconds"] > 0
+    assert "kept out of /dev/shm" in err and "Traceback" not in err
+
+
+# --- Being like the command ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("guard", [(), ("--no-guard",)])
+@pytest.mark.parametrize("command, code, signo, cause", [
+    (("true",), 0, None, "ok"),
+    (("sh", "-c", "exit 3"), 3, None, "unknown"),
+    (("sh", "-c", "kill -KILL $$"), 137, 9, "killed"),
+    (("sh", "-c", "kill -TERM $$"), 143, 15, "killed"),
+    (("sh", "-c", "kill -SEGV $$"), 139, 11, "segfault"),
+    (("sh", "-c", "kill -BUS $$"), 135, 7, "unknown"),
+    (("sh", "-c", "exit 139"), 139, None, "segfault"),
+])
+def test_exit_codes(here, mark, tmp_path, command, code, signo, cause, guard):
+    report_path = tmp_path / "report.json"
+    job, out, err = run_job(here, mark, *command, options=("--quiet", *guard, "--report", report_path))
+    assert (job.returncode, out, err) == (code, "", "")
+    report = json.loads(report_path.read_text())
+    assert report["schema"] == "shmguard.run/1"
+    assert report["exit"] == {"code": code, "signal": signo}
+    assert report["cause"]["id"] == cause and report["cause"]["evidence"]
+    assert report["attempts"][0]["command"] == list(command)
+    assert report["guard"]["active"] == (not guard)
+    assert list(tmp_path.iterdir()) == [report_path]
+
+
+def test_what_cannot_start(here, mark, tmp_path):
+    plain = tmp_path / "plain"
+    plain.write_text("text")
+    report_path = tmp_path / "report.json"
+    for command, code, words in [("no-such-command-here", 127, "command not found"),
+                                 (str(plain), 126, "Permission denied"), (str(tmp_path), 126, "Permission denied")]:
+        job, out, err = run_job(here, mark, command, options=("--report", report_path))
+        assert (job.returncode, out) == (code, "")
+        assert words in err and command in err and err.count("\n") == 1
+        assert json.loads(report_path.read_text())["exit"] == {"code": code, "signal": None}
+
+
+@pytest.mark.parametrize("arguments, code, words", [
+    ((), 64, "no command"),
+    (("--",), 64, "no command"),
+    (("python3", "x.py"), 64, "put -- before the command"),
+    (("--quite", "--", "true"), 64, "did you mean --quiet?"),
+    (("--report", "--", "true"), 64, "--report needs a value"),
+    (("--report", "/nowhere/at/all", "--", "touch", "{}"), 65, "No such file or directory"),
+    (("--report", "/proc", "--", "touch", "{}"), 65, "Is a directory"),
+])
+def test_wrong_usage(here, tmp_path, arguments, code, words):
+    started = tmp_path / "started"
+    done = here.shmguard("run", *[argument.format(started) for argument in arguments])
+    assert done.returncode == code
+    assert words in done.stderr.decode() and done.stderr.count(b"\n") == 1
+    assert not started.exists()
+
+
+@needs_root
+def test_report_without_permission(here, nobody, tmp_path):
+    if os.access("/root", os.X_OK) and subprocess.run([*nobody, "test", "-x", PROGRAM]).returncode:
+        pytest.skip("an ordinary user cannot reach the program here")
+    done = here.run(*nobody, PROGRAM, "run", "--report", "/etc/report.json", "--", "true")
+    assert done.returncode == 77 and b"Permission denied" in done.stderr
+
+
+def test_streams_pass_through(here, mark):
+    data = os.urandom(1 << 20)
+    done = here.shmguard("run", "--quiet", "--", "sh", "-c", "tee /dev/stderr", input=data, env=mark)
+    assert (done.returncode, done.stdout == data, done.stderr == data) == (0, True, True)
+
+
+def test_nobody_reads_the_summary(here, mark, tmp_path):
+    report_path = tmp_path / "report.json"
+    reading, writing = os.pipe()
+    job = here.popen(PROGRAM, "run", "--report", report_path, "--", "sh", "-c", "exit 3", env=mark, stderr=writing)
+    os.close(reading)
+    os.close(writing)
+    assert job.wait(20) == 3
+    assert json.loads(report_path.read_text())["exit"]["code"] == 3
+
+
+def test_limits_mask_and_dispositions_are_the_commands(here, mark):
+    program = "import resource, signal, os; " \
+              "print(resource.getrlimit(resource.RLIMIT_NOFILE)[0], signal.pthread_sigmask(signal.SIG_BLOCK, []), " \
+              "signal.getsignal(signal.SIGHUP), signal.getsignal(signal.SIGCHLD), sorted(os.listdir('/proc/self/fd')))"
+    start = f"ulimit -Sn 100; trap '' HUP CHLD; exec \"$@\""
+    plain = here.run("sh", "-c", start, "sh", PYTHON, "-c", program, env=mark).stdout
+    under = here.run("sh", "-c", start, "sh", PROGRAM, "run", "-q", "--", PYTHON, "-c", program, env=mark).stdout
+    assert plain == under and b"100 " in plain
+
+
+def test_library_is_first_in_preload(here, mark):
+    library = str(pathlib.Path(PROGRAM).resolve().parent / "libshmguard-preload.so")
+    mark["LD_PRELOAD"] = "libdl.so.2"
+    mark["ASAN_OPTIONS"] = "verify_asan_link_order=0"  # of a supervisor that has one
+    show = ("sh", "-c", "echo $LD_PRELOAD; echo $SHMGUARD_SOCKET")
+    _, out, _ = run_job(here, mark, *show)
+    assert re.fullmatch(rf"{re.escape(library)}:libdl.so.2\nshmguard-\d+-[0-9a-f]{{32}}\n", out)
+    _, out, _ = run_job(here, mark, PROGRAM, "run", "-q", "--", *show)  # a run within a run loads it once
+    assert out.startswith(f"{library}:libdl.so.2\n")
+    _, out, _ = run_job(here, mark, *show, options=("--no-guard",))
+    assert out == "libdl.so.2\n\n"
+
+
+REFUSE_MEMFD = """
+    import ctypes, os, struct, sys
+    number = {"x86_64": 319, "aarch64": 279}[os.uname().machine]
+    rules = [(0x20, 0, 0, 0), (0x15, 0, 1, number), (6, 0, 0, 0x00050000 | 1), (6, 0, 0, 0x7fff0000)]
+    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *rule) for rule in rules))
+    program = ctypes.create_string_buffer(struct.pack("HP", len(rules), ctypes.addressof(code)))
+    libc = ctypes.CDLL(None, use_errno=True)
+    assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, program, 0, 0) == 0
+    os.execv(sys.argv[1], sys.argv[1:])
+    """
+
+
+def test_memfd_refused(here, mark, tmp_path):
+    """As in a container with a strict seccomp profile: the command runs, without the guard."""
+    report_path = tmp_path / "report.json"
+    done = here.run(sys.executable, script(tmp_path, REFUSE_MEMFD), PROGRAM, "run", "--report", report_path, "--",
+                    "sh", "-c", "echo $LD_PRELOAD; exit 5", env=mark)
+    assert (done.returncode, done.stdout) == (5, b"\n")
+    assert b"running without the guard" in done.stderr and done.stderr.count(b"\n") == 1
+    assert json.loads(report_path.read_text())["guard"]["active"] is False
+
+
+def test_without_library(here, mark, tmp_path):
+    if list(pathlib.Path("/usr/local/lib").glob("**/libshmguard-preload.so")):
+        pytest.skip("the library is installed on this machine")
+    alone = tmp_path / "shmguard"
+    alone.write_bytes(pathlib.Path(PROGRAM).read_bytes())
+    alone.chmod(0o755)
+    done = here.run(alone, "run", "--", "sh", "-c", "exit 5", env=mark)
+    assert done.returncode == 5
+    assert b"running without the guard" in done.stderr and done.stderr.count(b"\n") == 1
+
+
+# --- Signals ------------------------------------------------------------------------------------------------------
+
+GRACEFUL = """
+    import signal, sys, time, torch
+    from torch.utils.data import DataLoader, Dataset
+
+    class Slow(Dataset):
+        def __len__(self):
+            return 100000
+        def __getitem__(self, index):
+            time.sleep(0.01)
+            return torch.full((1024,), index)
+
+    if __name__ == "__main__":
+        told = []
+        signal.signal(getattr(signal, sys.argv[1]), lambda *_: told.append(1))
+        for step, batch in enumerate(DataLoader(Slow(), batch_size=4, num_workers=2)):
+            if step == 3:
+                print("training", flush=True)
+            if told:
+                time.sleep(1)
+                print("checkpoint saved", flush=True)
+                sys.exit(7)
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGUSR1", "SIGINT"])
+def test_trainer_saves_its_checkpoint(here, mark, tmp_path, name):
+    """A signal to the supervisor reaches the trainer and not its workers, whose death would be the trainer's."""
+    job = here.popen(PROGRAM, "run", "-q", "--", PYTHON, script(tmp_path, GRACEFUL), name, env=mark,
+                     stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        assert job.stdout.readline() == b"training\n"
+        job.send_signal(getattr(signal, name))
+        out, err = job.communicate(timeout=30)
+    finally:
+        end_marked(mark)
+        job.wait()
+    assert (job.returncode, out, err) == (7, b"checkpoint saved\n", b"")
+
+
+@pytest.mark.parametrize("signo", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR2])
+def test_signals_are_passed_on(here, mark, tmp_path, signo):
+    report_path = tmp_path / "report.json"
+    job = here.popen(PROGRAM, "run", "-q", "--report", report_path, "--", PYTHON, "-c",
+                     "import signal, time; signal.signal(signal.SIGINT, signal.SIG_DFL); "
+                     "print('ready', flush=True); time.sleep(60)",
+                     env=mark, stdout=subprocess.PIPE)
+    assert job.stdout.readline() == b"ready\n"
+    job.send_signal(signo)
+    assert job.wait(10) == 128 + signo
+    job.stdout.close()
+    report = json.loads(report_path.read_text())
+    assert report["exit"]["signal"] == signo
+    if signo == signal.SIGTERM:
+        assert report["cause"]["confidence"] >= 0.9
+
+
+class Terminal:
+    """A program on a terminal of its own, in a session of its own."""
+
+    def __init__(self, *command, env):
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.execve(command[0], list(map(str, command)), env)
+        self.seen = b""
+
+    def type(self, text):
+        os.write(self.fd, text)
+
+    def expect(self, text, seconds=20):
+        """Reads on until text has appeared; what came before it is returned, and forgotten."""
+        deadline = time.monotonic() + seconds
+        while text not in self.seen:
+            ready, _, _ = select.select([self.fd], [], [], max(0, deadline - time.monotonic()))
+            assert ready, f"{text!r} did not come, but {self.seen!r}"
+            try:
+                piece = os.read(self.fd, 4096)
+            except OSError as error:  # the other side has been closed
+                assert error.errno == errno.EIO
+                piece = b""
+            assert piece, f"{text!r} did not come, but {self.seen!r}"
+            self.seen += piece
+        before, _, self.seen = self.seen.partition(text)
+        return before
+
+    def wait(self, seconds=20):
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                return os.waitstatus_to_exitcode(status)
+            if select.select([self.fd], [], [], 0.05)[0]:
+                with contextlib.suppress(OSError):
+                    os.read(self.fd, 4096)
+        raise AssertionError("it did not end")
+
+    def close(self):
+        with contextlib.suppress(ProcessLookupError, ChildProcessError):
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+        os.close(self.fd)
+
+
+@contextlib.contextmanager
+def on_terminal(*command, env):
+    terminal = Terminal(*command, env=env)
+    try:
+        yield terminal
+    finally:
+        terminal.close()
+        end_marked(env)
+
+
+def test_control_c(mark):
+    command = "import time, signal; signal.signal(signal.SIGINT, signal.SIG_DFL); print('ready'); time.sleep(60)"
+    with on_terminal(PROGRAM, "run", "-q", "--", PYTHON, "-uc", command, env=mark) as terminal:
+        terminal.expect(b"ready")
+        terminal.type(b"\x03")
+        assert terminal.wait() == 130
+
+
+def test_control_c_in_a_training(mark):
+    """KeyboardInterrupt in the trainer and in its workers, as without shmguard; nobody stays behind."""
+    with on_terminal(PROGRAM, "run", "-q", "--", PYTHON, *QUIET_PYTHON, TRAIN, "--hold", "60", env=mark) as terminal:
+        terminal.expect(b"holding")
+        terminal.type(b"\x03")
+        terminal.expect(b"KeyboardInterrupt")
+        assert terminal.wait() == 130
+        assert wait_until(lambda: marked(mark) == [], 2)
+
+
+def test_command_has_the_terminal(mark):
+    with on_terminal(PROGRAM, "run", "-q", "--", "bash", "--norc", "-ic", "read -p 'name? ' x; echo got $x; stty size",
+                     env=mark) as terminal:
+        terminal.expect(b"name? ")
+        terminal.type(b"Ada\n")
+        terminal.expect(b"got Ada")
+        assert terminal.wait() == 0
+
+
+def test_job_control(mark):
+    mark["PS1"] = "prompt> "
+    with on_terminal("/bin/bash", "--norc", "--noprofile", "-i", env=mark) as terminal:
+        terminal.expect(b"prompt> ")
+        terminal.type(f"{PROGRAM} run -q -- sh -c 'printf re; echo ady; exec cat' | cat\n".encode())
+        terminal.expect(b"ready\r\n")
+        terminal.type(b"one\n")
+        terminal.expect(b"one\r\none\r\n")
+        terminal.type(b"\x1a")
+        terminal.expect(b"Stopped")
+        terminal.expect(b"prompt> ")
+        stopped = [pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+                   for pid in children(terminal.pid)]
+        assert stopped and set(stopped) == {"T"}
+        terminal.type(b"fg\n")
+        terminal.expect(b"| cat\r\n")
+        time.sleep(0.5)
+        terminal.type(b"two\n")
+        terminal.expect(b"two\r\ntwo\r\n")
+        terminal.type(b"\x04")
+        terminal.expect(b"prompt> ")
+        terminal.type(b"echo code=$?\n")
+        terminal.expect(b"code=0")
+        terminal.type(b"exit\n")
+        assert terminal.wait() == 0
+
+
+def test_brought_to_the_foreground(mark):
+    mark["PS1"] = "prompt> "
+    with on_terminal("/bin/bash", "--norc", "--noprofile", "-i", env=mark) as terminal:
+        terminal.expect(b"prompt> ")
+        for command, state in [("cat", b"Stopped"), ("sh -c 'sleep 2; exec cat'", b"prompt> ")]:
+            terminal.type(f"{PROGRAM} run -q -- {command} &\n".encode())
+            terminal.expect(b"prompt> ")
+            time.sleep(0.5)
+            terminal.type(b"\n")  # the shell tells of its jobs before it prompts
+            terminal.expect(state)
+            terminal.type(b"fg\n")
+            terminal.expect(b"fg\r\n")
+            time.sleep(0.5)
+            terminal.type(b"read this\n")
+            terminal.expect(b"read this\r\nread this\r\n")
+            terminal.type(b"\x04")
+            terminal.expect(b"prompt> ")
+        terminal.type(b"exit\n")
+        assert terminal.wait() == 0
+
+
+# --- Nothing is left behind ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("stray, most", [
+    ("setsid sleep 1.5", 3),  # goes by itself
+    ("setsid sleep 60", 5),
+    ("setsid sh -c \"trap '' TERM; while :; do sleep 1; done\"", 8),
+    ("setsid sh -c 'sh -c \"sleep 60 & sleep 60\" & sleep 60'", 8),  # children of strays
+])
+def test_strays(here, mark, stray, most):
+    began = time.monotonic()
+    job, _, err = run_job(here, mark, "sh", "-c", f"{stray} & exit 4")
+    assert job.returncode == 4
+    assert time.monotonic() - began < most + 2
+    assert marked(mark) == []
+    assert ("had left running" in err) == (most > 3)
+
+
+def test_children_from_before(here, mark):
+    """A shell's own children, when it has become shmguard, are not the command's."""
+    done = here.run("bash", "-c", 'sleep 60 >/dev/null 2>&1 & echo $!; exec "$@"', "bash", PROGRAM, "run", "-q", "--",
+                    "sh", "-c", "setsid sleep 0.5 >/dev/null & exit 4", env=mark)
+    other = int(done.stdout)
+    try:
+        assert done.returncode == 4
+        assert marked(mark) == [other]
+    finally:
+        end_marked(mark)
+
+
+@pytest.mark.parametrize("strategy", ["file_descriptor", "file_system"])
+@needs_root
+def test_killed_trainer(private_shm, python, mark, strategy):
+    """What a SIGKILL of the trainer leaves: workers, torch_shm_manager, names, segments."""
+    before = shmem_of_nobody()
+    job = private_shm.popen(PROGRAM, "run", "--", python, *QUIET_PYTHON, TRAIN, *BATCH, "--hold", "60",
+                            "--strategy", strategy, env=mark, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        assert job.stdout.readline() == b"holding\n"
+        trainer = children(job.pid)[0]
+        os.kill(trainer, signal.SIGKILL)
+        job.communicate(timeout=20)
+    finally:
+        end_marked(mark)
+    assert job.returncode == 137
+    nothing_left(private_shm, mark, job.pid, before)
+
+
+@pytest.mark.parametrize("strategy", ["file_descriptor", "file_system"])
+@needs_root
+def test_killed_supervisor(private_shm, python, mark, strategy):
+    """The training goes on, or ends with an exception: it neither hangs nor sees wrong bytes."""
+    job = private_shm.popen(PROGRAM, "run", "--", python, *QUIET_PYTHON, "-u", TRAIN, *BATCH, "--steps", "60",
+                            "--strategy", strategy, env=mark, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        trainer = None
+
+        def loading():
+            nonlocal trainer
+            family = children(job.pid)
+            trainer = family[0] if family else None
+            return len(family) >= 3
+
+        assert wait_until(loading, 60)  # its workers are there
+        time.sleep(1)
+        job.kill()
+        job.wait()
+        assert wait_until(lambda: not os.path.exists(f"/proc/{trainer}"), 60), "the training hangs"
+        out, err = job.communicate(timeout=30)  # whoever had the pipe has gone too
+        if strategy == "file_descriptor":
+            assert out == b"" or b"finished 60 steps" in out, err
+        assert b"corrupt" not in err
+        assert b"finished 60 steps" in out or b"Error" in err
+        assert wait_until(lambda: marked(mark) == [], 20)
+        assert not [name for name in shm_files(private_shm) if name.startswith("torch_")]
+    finally:
+        end_marked(mark)
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+@needs_root
+def test_killed_producer(private_shm, python, mark, tmp_path, method):
+    """Tensors shared by name can be opened after their maker was killed, and are gone with the job."""
+    job, out, err = run_job(private_shm, mark, python, *QUIET_PYTHON, script(tmp_path, """
+        import os, signal, sys, time, torch
+        import torch.multiprocessing as mp
+
+        def produce(queue):
+            mp.set_sharing_strategy("file_system")
+            for i in range(6):
+                queue.put(torch.full((1 << (10 + 4 * (i % 3)),), i, dtype=torch.int64))
+            time.sleep(60)
+
+        if __name__ == "__main__":
+            mp.set_sharing_strategy("file_system")
+            context = mp.get_context(sys.argv[1])
+            queue = context.Queue()
+            maker = context.Process(target=produce, args=(queue,))
+            maker.start()
+            first = queue.get()
+            time.sleep(1)
+            os.kill(maker.pid, signal.SIGKILL)
+            maker.join()
+            rest = [queue.get() for _ in range(5)]
+            for i, tensor in enumerate([first, *rest]):
+                assert bool((tensor == i).all()), i
+            print("all whole")
+        """), method)
+    assert (job.returncode, out) == (0, "all whole\n"), err
+    nothing_left(private_shm, mark, job.pid)
+
+
+@needs_root
+@pytest.mark.parametrize("kind", ["gone", "idle"])
+def test_memory_comes_back(private_shm, python, mark, tmp_path, kind):
+    """The trainer sleeps: after its loader has gone, or with workers that wait for the next epoch."""
+    job = private_shm.popen(PROGRAM, "run", "-q", "--", python, *QUIET_PYTHON, script(tmp_path, """
+        import sys, time, torch
+        from torch.utils.data import DataLoader, Dataset
+
+        class Images(Dataset):
+            def __len__(self):
+                return 12
+            def __getitem__(self, index):
+                return torch.full((32 << 20,), index, dtype=torch.uint8)
+
+        if __name__ == "__main__":
+            idle = sys.argv[1] == "idle"
+            loader = DataLoader(Images(), batch_size=None, num_workers=2, persistent_workers=idle)
+            for epoch in range(2):
+                for index, image in enumerate(loader):
+                    assert bool((image == index).all())
+                    if epoch == 0 and index == 5:
+                        print("half", flush=True)
+                        sys.stdin.readline()
+                del image
+                print("idle", flush=True)
+                sys.stdin.readline()
+        """), kind, env=mark, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def held():
+        segments = private_shm.json("ps")["segments"]
+        return sum(s["allocated"] for s in segments if s["kind"] == "shmguard" and job.pid in s["holders"])
+
+    try:
+        assert job.stdout.readline() == b"half\n"
+        assert held() >= 32 << 20
+        job.stdin.write(b"\n")
+        job.stdin.flush()
+        assert job.stdout.readline() == b"idle\n"
+        assert wait_until(lambda: held() < 1 << 20, 6)
+        job.stdin.write(b"\n")  # and it goes on where it stopped, with every byte right
+        job.stdin.flush()
+        assert job.stdout.readline() == b"idle\n"
+        job.stdin.close()
+        assert job.wait(30) == 0
+    finally:
+        end_marked(mark)
+        job.wait()
+        job.stdout.close()
+    nothing_left(private_shm, mark, job.pid)
+
+
+# --- Python's own shared memory -----------------------------------------------------------------------------------
+
+SHARED_MEMORY = """
+    import os, subprocess, sys
+    from multiprocessing.shared_memory import SharedMemory
+
+    def error_of(call, *arguments, **named):
+        try:
+            call(*arguments, **named)
+        except OSError as error:
+            return type(error).__name__, error.errno
+        return None
+
+    attach = "import sys; from multiprocessing.shared_memory import SharedMemory; " \\
+             "m = SharedMemory(sys.argv[1]); assert bytes(m.buf[:4]) == b'here'; m.buf[4] = 33; print(m.size); m.close()"
+    block = SharedMemory(create=True, size=5000)
+    block.buf[:4] = b"here"
+    print(block.size, os.fstat(block._fd).st_size)
+    # Another process, which did not inherit it; its resource tracker would unlink the name when it ends.
+    attach = "from multiprocessing import resource_tracker; resource_tracker.register = lambda *_: None; " + attach
+    print(subprocess.run([sys.executable, "-c", attach, block.name], capture_output=True, text=True))
+    print(block.buf[4])
+    print(error_of(SharedMemory, block.name, create=True, size=1))
+    again = SharedMemory(block.name)
+    block.unlink()
+    again.buf[5] = 7
+    print(block.buf[5], error_of(SharedMemory, block.name), error_of(block.unlink))
+    large = SharedMemory(create=True, size=96 << 20) if sys.argv[1] == "large" else again
+    large.buf[-1] = 1
+    for name in ["psm_x/y", "psm_no_such"]:
+        print(name, error_of(SharedMemory, name))
+    with open("/dev/shm/psm_file", "w") as file:
+        file.write("outside")
+    outside = SharedMemory("psm_file")
+    print(error_of(SharedMemory, "psm_file", create=True, size=1), bytes(outside.buf))
+    outside.unlink()
+    for memory in outside, again, block:
+        memory.close()
+    if large is not again:
+        large.close(); large.unlink()
+    """
+
+
+@needs_root
+def test_shared_memory(small_shm, mark, tmp_path):
+    path = script(tmp_path, SHARED_MEMORY)
+    plain = small_shm.run(PYTHON, path, "small", env=mark)
+    job, out, err = run_job(small_shm, mark, PYTHON, path, "small", options=("-q",))
+    anonymous = re.compile(r"psm_[0-9a-f]+")
+    assert (plain.returncode, job.returncode) == (0, 0), (plain.stderr, err)
+    assert anonymous.sub("psm", out) == anonymous.sub("psm", plain.stdout.decode())
+    job, _, err = run_job(small_shm, mark, PYTHON, path, "large", options=("-q",))
+    assert job.returncode == 0, err
+    nothing_left(small_shm, mark, job.pid)
+
+
+def verdicts(text):
+    return re.findall(r"^(test\w+ \(\S+\)).*?\.\.\. (\w+)", text, re.M | re.S)
+
+
+@needs_root
+def test_shared_memory_tests_of_python(small_shm, mark):
+    if subprocess.run([PYTHON, "-c", "import test._test_multiprocessing"], stderr=subprocess.DEVNULL).returncode:
+        pytest.skip("Python's own tests are not installed (libpython3.11-testsuite)")
+    command = (PYTHON, "-m", "test", "-v", "test_multiprocessing_fork", "test_multiprocessing_spawn", "-m",
+               "*SharedMemory*", "-m", "*ShareableList*")
+    plain = small_shm.run(*command, env=mark)
+    job, out, err = run_job(small_shm, mark, *command, options=("-q",))
+    expected = verdicts(plain.stdout.decode() + plain.stderr.decode())
+    assert len(expected) >= 20
+    assert sorted(verdicts(out + err)) == sorted(expected)
+    assert (plain.returncode, job.returncode) == (0, 0)
+    nothing_left(small_shm, mark, job.pid)
+
+
+# --- Launchers in between -----------------------------------------------------------------------------------------
+
+
+@needs_root
+@pytest.mark.parametrize("launcher", ["script", "module", "torchrun"])
+def test_launchers(small_shm, python, mark, tmp_path, launcher):
+    options = (*map(str, BATCH), "--steps", "10", "--workers", "2")
+    if launcher == "script":
+        command = [script(tmp_path, f"""\
+            #!/bin/bash
+            set -e
+            cd {tmp_path}
+            ({python} -W ignore {TRAIN} {' '.join(options)} | tee log) && wait
+            """, "job.sh")]
+        command[0].chmod(0o755)
+    elif launcher == "module":
+        mark["PYTHONPATH"] = str(TRAIN.parent)
+        command = [python, "-W", "ignore", "-m", "train", *options]
+    else:
+        # 1.13's launcher fails under Python 3.11 unless it is told where the ranks' errors go.
+        command = [python, "-W", "ignore", "-m", "torch.distributed.run", "--nproc_per_node=2", "--master_port=29518",
+                   "--redirects=2", "--tee=2", f"--log_dir={tmp_path}", TRAIN, *options]
+    job, out, err = run_job(small_shm, mark, *command)
+    assert job.returncode == 0, err
+    assert out.count("finished 10 steps") == (2 if launcher == "torchrun" else 1)
+    nothing_left(small_shm, mark, job.pid)

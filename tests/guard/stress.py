@@ -1,0 +1,226 @@
+"""Random DataLoaders, every byte of every batch checked: the guard may not lose, mix or hold back anything.
+
+    python3 tests/guard/stress.py --batches 20000 [--seed N] [--seconds N]
+
+Run it under the guard (shmguard run -- python3 tests/guard/stress.py …) or plainly, to see that the test itself is sound. Each round
+takes a random loader: sharing strategy, start method, number of workers, prefetching, persistent workers, the sizes of the tensors of
+a batch (around and far from the guard's threshold), and how long batches are kept. In some rounds a worker is killed in mid-epoch; in
+some the trainer forks while it holds batches, lets go of them, and the child must still find them whole.
+
+A tensor holds int64 words: the batch's number, the tensor's place in the batch and the word's place in the tensor are all in each
+word, so that a word from any other batch, tensor or place is seen. Every number must come exactly once, in order.
+"""
+
+import argparse
+import os
+import random
+import signal
+import sys
+import time
+
+import torch
+import torch.multiprocessing as mp
+from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
+
+PLACE_STRIDE = 1 << 24
+NUMBER_STRIDE = 1 << 28
+_ARANGE = {}
+
+
+def positions(words):
+    if words not in _ARANGE:
+        if len(_ARANGE) > 64:
+            _ARANGE.clear()
+        _ARANGE[words] = torch.arange(words, dtype=torch.int64)
+    return _ARANGE[words]
+
+
+def words_of(plan, number, place):
+    """The size of a tensor; with a jitter it differs from batch to batch."""
+    words = plan["words"][place]
+    if plan["jitter"]:
+        words = max(1, words - (number * 7919 + place) % max(1, words // 3))
+    return words
+
+
+def first_word(number, place):
+    return number * NUMBER_STRIDE + place * PLACE_STRIDE
+
+
+def make_batch(plan, number):
+    tensors = [positions(words_of(plan, number, place)) + first_word(number, place)
+               for place in range(len(plan["words"]))]
+    return {"number": number, "tensors": tensors, "nested": ([tensors[0][: 3].clone()], number)}
+
+
+def check_batch(plan, batch, number):
+    assert batch["number"] == number, f"batch {number} came as {batch['number']}"
+    for place, tensor in enumerate(batch["tensors"]):
+        words = words_of(plan, number, place)
+        assert tensor.numel() == words, f"batch {number}, tensor {place}: {tensor.numel()} words instead of {words}"
+        if not torch.equal(tensor, positions(words) + first_word(number, place)):
+            wrong = (tensor - positions(words) - first_word(number, place)).nonzero().flatten()
+            at = int(wrong[0])
+            value = int(tensor[at])
+            raise AssertionError(
+                f"batch {number}, tensor {place}: {len(wrong)} of {words} words are wrong, the first at {at}: it belongs to batch "
+                f"{value // NUMBER_STRIDE}, tensor {value % NUMBER_STRIDE // PLACE_STRIDE}, word {value % PLACE_STRIDE}")
+
+
+class Numbers(Dataset):
+    def __init__(self, plan):
+        self.plan = plan
+
+    def __len__(self):
+        return self.plan["batches"]
+
+    def __getitem__(self, number):
+        return make_batch(self.plan, number)
+
+
+class NumberStream(IterableDataset):
+    """Worker w of n gives the batches w, w + n, …: the loader takes the workers in turn, so the order is the same."""
+
+    def __init__(self, plan):
+        self.plan = plan
+
+    def __iter__(self):
+        info = get_worker_info()
+        for number in range(info.id, self.plan["batches"], info.num_workers):
+            yield make_batch(self.plan, number)
+
+
+class StartWorker:
+    def __init__(self, strategy):
+        self.strategy = strategy
+
+    def __call__(self, _worker):
+        mp.set_sharing_strategy(self.strategy)
+        torch.set_num_threads(1)
+
+
+def random_plan(rng, methods):
+    sizes = [rng.choice([1, 100, 4096, 60_000, 65_536, 70_000, 131_072, 400_000, 1_000_000]) for _ in range(rng.randint(1, 3))]
+    heavy = sum(sizes) > 300_000
+    return {
+        "batches": rng.randint(20, 120) if heavy else rng.randint(100, 600),
+        "words": sizes,
+        "jitter": rng.random() < 0.3,
+        "strategy": rng.choice(["file_descriptor", "file_descriptor", "file_system"]),
+        "method": rng.choice(methods),
+        "workers": rng.randint(1, 4),
+        "prefetch": rng.randint(1, 4),
+        "keep": rng.choice([0, 0, 1, 3, 8]),
+        "stream": rng.random() < 0.25,
+        "persistent": rng.random() < 0.3,
+        "kill": rng.random() < 0.15,
+        "fork": rng.random() < 0.15,
+    }
+
+
+def fork_with(plan, kept):
+    """A child that holds what the parent is about to let go of. Gives its pid."""
+    pid = os.fork()
+    if pid > 0:
+        return pid
+    code = 1
+    try:
+        time.sleep(0.3)
+        for number, batch in kept:
+            check_batch(plan, batch, number)
+        code = 0
+    except AssertionError as error:
+        print("in a forked child:", error, file=sys.stderr, flush=True)
+    finally:
+        os._exit(code)
+
+
+def worker_died(plan, error):
+    """PyTorch's own words for it. Its SIGCHLD handler raises them wherever the trainer happens to be."""
+    return plan["kill"] and isinstance(error, RuntimeError) and "DataLoader worker" in str(error)
+
+
+def check_kept(plan, kept):
+    for number, batch in kept:
+        try:
+            check_batch(plan, batch, number)
+        except RuntimeError as error:
+            if not worker_died(plan, error):
+                raise
+            check_batch(plan, batch, number)
+
+
+def run_epoch(plan, loader, rng):
+    """The number of batches that came. Everything that comes must be right, also when a worker is killed."""
+    kept = []
+    children = []
+    expected = 0
+    kill_at = rng.randrange(plan["batches"]) if plan["kill"] else -1
+    iterator = iter(loader)
+    try:
+        for batch in iterator:
+            check_batch(plan, batch, expected)
+            if plan["keep"]:
+                kept.append((expected, batch))
+                if len(kept) > plan["keep"]:
+                    number, old = kept.pop(rng.randrange(len(kept)))
+                    check_batch(plan, old, number)
+            if plan["fork"] and kept and rng.random() < 0.02 and len(children) < 3:
+                children.append(fork_with(plan, kept))
+                kept = []
+            del batch
+            expected += 1
+            if expected == kill_at:
+                os.kill(rng.choice(iterator._workers).pid, signal.SIGKILL)
+        assert plan["kill"] or expected == plan["batches"], f"{expected} of {plan['batches']} batches came"
+    except RuntimeError as error:
+        if not worker_died(plan, error):
+            raise
+    except (ConnectionError, EOFError, FileNotFoundError):
+        if not plan["kill"]:
+            raise
+    check_kept(plan, kept)
+    for child in children:
+        _, status = os.waitpid(child, 0)
+        assert status == 0, f"a forked child ended with status {status}"
+    return expected
+
+
+def run_round(plan, rng):
+    mp.set_sharing_strategy(plan["strategy"])
+    dataset = NumberStream(plan) if plan["stream"] else Numbers(plan)
+    loader = DataLoader(dataset, batch_size=None, num_workers=plan["workers"], prefetch_factor=plan["prefetch"],
+                        multiprocessing_context=plan["method"], persistent_workers=plan["persistent"] and not plan["kill"],
+                        worker_init_fn=StartWorker(plan["strategy"]), timeout=120)
+    epochs = 2 if plan["persistent"] and not plan["kill"] else 1
+    return sum(run_epoch(plan, loader, rng) for _ in range(epochs))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--batches", type=int, default=20_000)
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after this time, whatever was reached")
+    parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--methods", default="fork,fork,fork,fork,spawn,forkserver")
+    args = parser.parse_args()
+    seed = args.seed if args.seed is not None else int(time.time())
+    rng = random.Random(seed)
+    torch.set_num_threads(1)
+    start = time.monotonic()
+    done = rounds = 0
+    while done < args.batches and time.monotonic() - start < args.seconds:
+        plan = random_plan(rng, args.methods.split(","))
+        try:
+            done += run_round(plan, rng)
+        except BaseException:
+            print(f"seed {seed}, round {rounds}: {plan}", file=sys.stderr, flush=True)
+            raise
+        rounds += 1
+        if sys.stdout.isatty():
+            print(f"\r{done} batches in {rounds} rounds ", end="", flush=True)
+    seconds = time.monotonic() - start
+    print(f"stress: {done} batches in {rounds} rounds, {seconds:.0f} s, seed {seed}: every byte right, none lost")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,464 @@
+/*
+ * An ordinary program, run under the preload library: it makes shared memory with the calls that PyTorch
+ * makes and looks at what it gets. That a segment was issued again is seen by its inode.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define MIB ((size_t)1 << 20)
+
+typedef struct Tensor {
+    int fd;
+    char *data;
+    size_t size;
+    ino_t inode;
+} Tensor;
+
+static atomic_int counter;
+
+/* As at::MapAllocator does under file_descriptor: the descriptor is kept, the name goes at once. */
+static Tensor tensor_make(size_t size, int fill)
+{
+    char name[64];
+    struct stat st;
+    snprintf(name, sizeof name, "/torch_%d_%d", getpid(), atomic_fetch_add(&counter, 1));
+    Tensor tensor = {.fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0600), .size = size};
+    assert_true(tensor.fd >= 0);
+    assert_int_equal(fstat(tensor.fd, &st), 0);
+    assert_int_equal(st.st_size, 0);
+    assert_int_equal(ftruncate(tensor.fd, (off_t)size), 0);
+    assert_int_equal(fcntl(tensor.fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+    assert_int_equal(fstat(tensor.fd, &st), 0);
+    assert_true((size_t)st.st_size >= size);
+    tensor.inode = st.st_ino;
+    tensor.data = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, tensor.fd, 0);
+    assert_ptr_not_equal(tensor.data, MAP_FAILED);
+    assert_int_equal(shm_unlink(name), 0);
+    memset(tensor.data, fill, size);
+    return tensor;
+}
+
+static void tensor_drop(Tensor *tensor)
+{
+    assert_int_equal(munmap(tensor->data, tensor->size), 0);
+    assert_int_equal(close(tensor->fd), 0);
+    *tensor = (Tensor){.fd = -1};
+}
+
+static bool tensor_is(const Tensor *tensor, int fill)
+{
+    for (size_t i = 0; i < tensor->size; i++)
+        if (tensor->data[i] != (char)fill)
+            return false;
+    return true;
+}
+
+static bool under_guard(void)
+{
+    Tensor tensor = tensor_make(MIB, 1);
+    char path[64];
+    char target[64] = "";
+    snprintf(path, sizeof path, "/proc/self/fd/%d", tensor.fd);
+    ssize_t n = readlink(path, target, sizeof target - 1);
+    tensor_drop(&tensor);
+    return n > 0 && strstr(target, "memfd:shmguard");
+}
+
+static void test_a_free_segment_comes_back(void **state)
+{
+    (void)state;
+    Tensor first = tensor_make(3 * MIB, 1);
+    ino_t inode = first.inode;
+    char *data = first.data;
+    tensor_drop(&first);
+    Tensor second = tensor_make(3 * MIB, 2);
+    assert_int_equal(second.inode, inode);
+    assert_ptr_equal(second.data, data);
+    Tensor third = tensor_make(3 * MIB, 3);
+    assert_int_not_equal(third.inode, inode);
+    assert_true(tensor_is(&second, 2));
+    tensor_drop(&second);
+    tensor_drop(&third);
+}
+
+static void test_sizes_that_are_close_share_segments(void **state)
+{
+    (void)state;
+    Tensor first = tensor_make(7 * MIB - 5, 1);
+    ino_t inode = first.inode;
+    tensor_drop(&first);
+    Tensor second = tensor_make(7 * MIB - 70000, 2);
+    assert_int_equal(second.inode, inode);
+    tensor_drop(&second);
+}
+
+static void test_small_ones_are_exact(void **state)
+{
+    (void)state;
+    Tensor tensor = tensor_make(1000, 1);
+    struct stat st;
+    assert_int_equal(fstat(tensor.fd, &st), 0);
+    assert_int_equal(st.st_size, 1000);
+    tensor_drop(&tensor);
+}
+
+static void test_a_descriptor_in_flight_holds(void **state)
+{
+    (void)state;
+    int sockets[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM, 0, sockets), 0);
+    Tensor tensor = tensor_make(4 * MIB, 7);
+    ino_t inode = tensor.inode;
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int))];
+    } control = {
+        .header = {.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))}};
+    memcpy(CMSG_DATA(&control.header), &tensor.fd, sizeof(int));
+    char byte = 0;
+    struct iovec part = {&byte, 1};
+    struct msghdr packet = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    assert_int_equal(sendmsg(sockets[0], &packet, 0), 1);
+    tensor_drop(&tensor);
+
+    Tensor other = tensor_make(4 * MIB, 8);
+    assert_int_not_equal(other.inode, inode);
+    close(sockets[0]);
+    close(sockets[1]); /* and with them the descriptor */
+    Tensor again = tensor_make(4 * MIB, 9);
+    assert_int_equal(again.inode, inode);
+    tensor_drop(&other);
+    tensor_drop(&again);
+}
+
+/* The child closes every descriptor it has, as daemons do, and still reaches the tensor that it inherited. */
+static void test_a_forked_child_holds_without_descriptors(void **state)
+{
+    (void)state;
+    int go[2];
+    assert_int_equal(pipe(go), 0);
+    Tensor tensor = tensor_make(5 * MIB, 7);
+    ino_t inode = tensor.inode;
+    pid_t child = fork();
+    if (child == 0) {
+        char byte;
+        bool told = read(go[0], &byte, 1) == 1;
+        for (int fd = 3; fd < 1024; fd++)
+            close(fd);
+        _exit(told && tensor_is(&tensor, 7) ? 0 : 1);
+    }
+    tensor_drop(&tensor);
+    for (int i = 0; i < 3; i++) {
+        Tensor other = tensor_make(5 * MIB, 9);
+        assert_int_not_equal(other.inode, inode);
+        tensor_drop(&other);
+    }
+    assert_int_equal(write(go[1], "x", 1), 1);
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    Tensor again[2] = {tensor_make(5 * MIB, 1), tensor_make(5 * MIB, 2)};
+    assert_true(again[0].inode == inode || again[1].inode == inode);
+    tensor_drop(&again[0]);
+    tensor_drop(&again[1]);
+    close(go[0]);
+    close(go[1]);
+}
+
+/* Parent and child make tensors of one size at the same time: none may get the other's. */
+static void test_a_forked_child_has_a_pool_of_its_own(void **state)
+{
+    (void)state;
+    Tensor warm[3] = {tensor_make(2 * MIB, 1), tensor_make(2 * MIB, 1), tensor_make(2 * MIB, 1)};
+    for (int i = 0; i < 3; i++)
+        tensor_drop(&warm[i]);
+    pid_t child = fork();
+    int mine = child == 0 ? 100 : 50;
+    bool right = true;
+    for (int i = 0; i < 50; i++) {
+        Tensor one = tensor_make(2 * MIB, mine + i % 50);
+        Tensor two = tensor_make(2 * MIB, mine);
+        right = right && tensor_is(&one, mine + i % 50) && tensor_is(&two, mine);
+        tensor_drop(&one);
+        tensor_drop(&two);
+    }
+    if (child == 0)
+        _exit(right ? 0 : 1);
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_true(right);
+}
+
+static void test_a_killed_holder_lets_go(void **state)
+{
+    (void)state;
+    Tensor tensor = tensor_make(6 * MIB, 7);
+    ino_t inode = tensor.inode;
+    pid_t child = fork();
+    if (child == 0) {
+        pause();
+        _exit(0);
+    }
+    tensor_drop(&tensor);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    Tensor again = tensor_make(6 * MIB, 8);
+    assert_int_equal(again.inode, inode);
+    tensor_drop(&again);
+}
+
+/* A second mapping of a segment in use is a plain one, and keeps the segment by itself. */
+static void test_mapped_twice(void **state)
+{
+    (void)state;
+    Tensor tensor = tensor_make(9 * MIB, 7);
+    ino_t inode = tensor.inode;
+    char *twin = mmap(NULL, tensor.size, PROT_READ | PROT_WRITE, MAP_SHARED, tensor.fd, 0);
+    assert_ptr_not_equal(twin, MAP_FAILED);
+    assert_ptr_not_equal(twin, tensor.data);
+    twin[5] = 8;
+    assert_int_equal(tensor.data[5], 8);
+    tensor_drop(&tensor);
+    Tensor other = tensor_make(9 * MIB, 9);
+    assert_int_not_equal(other.inode, inode);
+    assert_int_equal(twin[6], 7);
+    assert_int_equal(munmap(twin, 9 * MIB), 0);
+    Tensor again = tensor_make(9 * MIB, 9);
+    assert_int_equal(again.inode, inode);
+    tensor_drop(&other);
+    tensor_drop(&again);
+}
+
+/* Whoever unmaps a part has the rest, and the segment is never issued again. */
+static void test_partly_unmapped(void **state)
+{
+    (void)state;
+    Tensor tensor = tensor_make(10 * MIB, 7);
+    ino_t inode = tensor.inode;
+    assert_int_equal(munmap(tensor.data, 5 * MIB), 0);
+    assert_int_equal(close(tensor.fd), 0);
+    for (int i = 0; i < 3; i++) {
+        Tensor other = tensor_make(10 * MIB, 9);
+        assert_int_not_equal(other.inode, inode);
+        tensor_drop(&other);
+    }
+    assert_int_equal(tensor.data[6 * MIB], 7);
+    assert_int_equal(munmap(tensor.data + 5 * MIB, 5 * MIB), 0);
+}
+
+/* Under file_system the descriptor is closed and the name stays: without a supervisor the real file must be
+ * there. */
+static void test_a_name_that_is_kept_is_a_real_file(void **state)
+{
+    (void)state;
+    pid_t child = fork(); /* sharing by name is remembered: in a process of its own */
+    if (child == 0) {
+        char name[64];
+        struct stat st;
+        snprintf(name, sizeof name, "/torch_%d_named", getpid());
+        int fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0600);
+        bool right = fd >= 0 && ftruncate(fd, 2 * MIB) == 0;
+        char *data = right ? mmap(NULL, 2 * MIB, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+        right = data != MAP_FAILED && close(fd) == 0;
+        if (right)
+            memset(data, 5, 2 * MIB);
+        int again = shm_open(name, O_RDWR, 0600);
+        char byte = 0;
+        right = right && again >= 0 && fstat(again, &st) == 0 && st.st_size == (off_t)(2 * MIB) &&
+                st.st_nlink == 1 && pread(again, &byte, 1, 2 * MIB - 1) == 1 && byte == 5;
+        right = right && shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0600) < 0 && errno == EEXIST;
+        right = shm_unlink(name) == 0 && right;
+        right = right && shm_unlink(name) < 0 && errno == ENOENT;
+        right = right && munmap(data, 2 * MIB) == 0;
+        _exit(right ? 0 : 1);
+    }
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+static void test_other_names_are_left_alone(void **state)
+{
+    (void)state;
+    char name[64];
+    char path[96];
+    snprintf(name, sizeof name, "/shmguard-test-%d", getpid());
+    snprintf(path, sizeof path, "/dev/shm%s", name);
+    int fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(access(path, F_OK), 0);
+    assert_int_equal(ftruncate(fd, MIB), 0);
+    close(fd);
+    assert_int_equal(shm_unlink(name), 0);
+    assert_int_not_equal(access(path, F_OK), 0);
+}
+
+static void test_errno_is_kept(void **state)
+{
+    (void)state;
+    errno = 1234;
+    Tensor tensor = tensor_make(MIB, 1);
+    tensor_drop(&tensor);
+    assert_int_equal(errno, 1234);
+    assert_int_equal(shm_open("/torch_1_not_there", O_RDWR, 0), -1);
+    assert_int_equal(errno, ENOENT);
+    assert_int_equal(munmap((void *)1, MIB), -1);
+    assert_int_equal(errno, EINVAL);
+}
+
+static size_t guard_mappings(void)
+{
+    char line[512];
+    size_t n = 0;
+    FILE *maps = fopen("/proc/self/maps", "r");
+    assert_non_null(maps);
+    while (fgets(line, sizeof line, maps))
+        n += strstr(line, "/memfd:shmguard") != NULL;
+    fclose(maps);
+    return n;
+}
+
+static void test_memory_comes_back(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 5; i++) {
+        Tensor tensor = tensor_make(32 * MIB, 1);
+        tensor_drop(&tensor);
+    }
+    assert_true(guard_mappings() > 0);
+    usleep(2600 * 1000);
+    Tensor small = tensor_make(MIB, 1); /* the next call sweeps */
+    tensor_drop(&small);
+    assert_true(guard_mappings() <= 2);
+}
+
+static void *hammer(void *context)
+{
+    int fill = (int)(intptr_t)context;
+    for (int i = 0; i < 200; i++) {
+        Tensor one = tensor_make(MIB + (size_t)(i % 5) * 65536, fill);
+        Tensor two = tensor_make(600 * 1024, fill + 1);
+        assert_true(tensor_is(&one, fill) && tensor_is(&two, fill + 1));
+        tensor_drop(&one);
+        tensor_drop(&two);
+    }
+    return NULL;
+}
+
+static void test_threads(void **state)
+{
+    (void)state;
+    pthread_t threads[6];
+    for (size_t i = 0; i < 6; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, hammer, (void *)(intptr_t)(10 * (i + 1))), 0);
+    for (size_t i = 0; i < 6; i++)
+        pthread_join(threads[i], NULL);
+}
+
+static void on_alarm(int signal)
+{
+    (void)signal;
+    int saved = errno;
+    int fd = open("/dev/null", O_RDONLY);
+    close(fd); /* the one call of ours that a handler may make */
+    errno = saved;
+}
+
+static void test_a_signal_handler_passes_by(void **state)
+{
+    (void)state;
+    struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
+    struct sigaction before;
+    sigaction(SIGALRM, &action, &before);
+    ualarm(300, 300);
+    for (int i = 0; i < 2000; i++) {
+        Tensor tensor = tensor_make(600 * 1024, i % 100);
+        assert_true(tensor_is(&tensor, i % 100));
+        tensor_drop(&tensor);
+    }
+    ualarm(0, 0);
+    sigaction(SIGALRM, &before, NULL);
+}
+
+static bool refuse_memfd(void)
+{
+    struct sock_filter program[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_memfd_create, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog filter = {.len = sizeof program / sizeof program[0], .filter = program};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+static void test_without_memfd_the_plain_way(void **state)
+{
+    (void)state;
+    pid_t child = fork();
+    if (child == 0) {
+        if (!refuse_memfd())
+            _exit(77);
+        Tensor tensor = tensor_make(MIB, 3);
+        bool right = tensor_is(&tensor, 3) && !under_guard();
+        tensor_drop(&tensor);
+        _exit(right ? 0 : 1);
+    }
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (WEXITSTATUS(status) == 77)
+        skip();
+    assert_int_equal(status, 0);
+}
+
+int main(void)
+{
+    if (!under_guard()) {
+        fprintf(stderr, "run this under the preload library\n");
+        return 77;
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_free_segment_comes_back),
+        cmocka_unit_test(test_sizes_that_are_close_share_segments),
+        cmocka_unit_test(test_small_ones_are_exact),
+        cmocka_unit_test(test_a_descriptor_in_flight_holds),
+        cmocka_unit_test(test_a_forked_child_holds_without_descriptors),
+        cmocka_unit_test(test_a_forked_child_has_a_pool_of_its_own),
+        cmocka_unit_test(test_a_killed_holder_lets_go),
+        cmocka_unit_test(test_mapped_twice),
+        cmocka_unit_test(test_partly_unmapped),
+        cmocka_unit_test(test_a_name_that_is_kept_is_a_real_file),
+        cmocka_unit_test(test_other_names_are_left_alone),
+        cmocka_unit_test(test_errno_is_kept),
+        cmocka_unit_test(test_memory_comes_back),
+        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_a_signal_handler_passes_by),
+        cmocka_unit_test(test_without_memfd_the_plain_way),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,584 @@
+/* The supervisor's side of the protocol, against clients of every kind: good, early, mute, nonsensical and
+ * dead. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "broker.h"
+#include "macro.h"
+#include "protocol.h"
+#include "source.h"
+
+enum { MEMFD_BYTES = 64 * 1024 };
+
+typedef struct Bench {
+    int epoll;
+    Broker *broker;
+    char shm[64];
+} Bench;
+
+static int bench_set_up(void **state)
+{
+    static Bench bench;
+    bench = (Bench){.epoll = epoll_create1(EPOLL_CLOEXEC), .shm = "/tmp/shmguard-test-XXXXXX"};
+    assert_non_null(mkdtemp(bench.shm));
+    assert_int_equal(broker_open(bench.epoll, bench.shm, &bench.broker), 0);
+    *state = &bench;
+    return 0;
+}
+
+static int bench_tear_down(void **state)
+{
+    Bench *bench = *state;
+    broker_free(bench->broker);
+    close(bench->epoll);
+    return rmdir(bench->shm);
+}
+
+/* One round of the supervisor's loop. Returns how many events there were. */
+static int turn(Bench *bench)
+{
+    struct epoll_event events[64];
+    int n = epoll_wait(bench->epoll, events, ARRAY_SIZE(events), 0);
+    for (int i = 0; i < n; i++) {
+        Source *source = events[i].data.ptr;
+        source->ready(source);
+    }
+    broker_settle(bench->broker);
+    return n;
+}
+
+static void settle(Bench *bench)
+{
+    for (int i = 0; turn(bench) > 0 || broker_is_busy(bench->broker); i++)
+        assert_true(i < 100000); /* it comes to rest */
+}
+
+static int connect_only(const Bench *bench)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    size_t n = strlen(broker_socket(bench->broker));
+    memcpy(address.sun_path + 1, broker_socket(bench->broker), n);
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    assert_true(fd >= 0);
+    if (connect(fd, (struct sockaddr *)&address,
+                (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n)) < 0) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+static bool packet_send(int client, const void *bytes, size_t size, const int *fds, size_t n_fds)
+{
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(16 * sizeof(int))];
+    } control = {.header = {CMSG_LEN(n_fds * sizeof(int)), SOL_SOCKET, SCM_RIGHTS}};
+    struct iovec part = {(void *)bytes, size};
+    struct msghdr packet = {.msg_iov = &part, .msg_iovlen = 1};
+    if (n_fds > 0) {
+        memcpy(CMSG_DATA(&control.header), fds, n_fds * sizeof(int));
+        packet.msg_control = &control;
+        packet.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
+    }
+    return sendmsg(client, &packet, MSG_NOSIGNAL) == (ssize_t)size;
+}
+
+static void say(int client, MessageType type, const char *name, int fd)
+{
+    Message message = {.magic = PROTOCOL_MAGIC, .type = type};
+    strncpy(message.name, name, sizeof message.name - 1);
+    assert_true(packet_send(client, &message, sizeof message, &fd, fd >= 0));
+}
+
+/* 1: a message came. 0: nothing is there. -1: the connection is closed. */
+static int hear(int client, Message *ret, int *ret_fd)
+{
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct iovec part = {ret, sizeof *ret};
+    struct msghdr packet = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    ssize_t n = recvmsg(client, &packet, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (n < 0 && errno == EAGAIN)
+        return 0;
+    if (n <= 0)
+        return -1;
+    assert_int_equal(n, sizeof *ret);
+    *ret_fd = -1;
+    struct cmsghdr *header = CMSG_FIRSTHDR(&packet);
+    if (header)
+        memcpy(ret_fd, CMSG_DATA(header), sizeof *ret_fd);
+    return 1;
+}
+
+static int client_make(Bench *bench)
+{
+    Message welcome;
+    int page = -1;
+    int client = connect_only(bench);
+    assert_true(client >= 0);
+    settle(bench);
+    assert_int_equal(hear(client, &welcome, &page), 1);
+    assert_int_equal(welcome.magic, PROTOCOL_MAGIC);
+    assert_int_equal(welcome.type, MESSAGE_WELCOME);
+    assert_true(page >= 0);
+    close(page);
+    return client;
+}
+
+/* The error of an answer that must be there. A descriptor comes with *ret_fd, or must not come. */
+static int answer_of(int client, int *ret_fd)
+{
+    Message answer;
+    int fd = -1;
+    assert_int_equal(hear(client, &answer, &fd), 1);
+    assert_int_equal(answer.magic, PROTOCOL_MAGIC);
+    assert_int_equal(answer.type, MESSAGE_ANSWER);
+    assert_int_equal(fd >= 0, ret_fd && answer.error == 0);
+    if (ret_fd)
+        *ret_fd = fd;
+    return answer.error;
+}
+
+static int ask(Bench *bench, int client, MessageType type, const char *name, int fd)
+{
+    say(client, type, name, fd);
+    settle(bench);
+    return answer_of(client, NULL);
+}
+
+static int memfd_make(void)
+{
+    int fd = memfd_create("shmguard", MFD_CLOEXEC);
+    assert_true(fd >= 0 && ftruncate(fd, MEMFD_BYTES) == 0 && fallocate(fd, 0, 0, MEMFD_BYTES) == 0);
+    return fd;
+}
+
+static ino_t inode_of(int fd)
+{
+    struct stat st;
+    assert_int_equal(fstat(fd, &st), 0);
+    return st.st_ino;
+}
+
+static size_t descriptors(void)
+{
+    size_t n = 0;
+    DIR *directory = opendir("/proc/self/fd");
+    assert_non_null(directory);
+    while (readdir(directory))
+        n++;
+    closedir(directory);
+    return n;
+}
+
+static bool is_dropped(int client)
+{
+    Message message;
+    int fd = -1;
+    return hear(client, &message, &fd) < 0;
+}
+
+/* --- Names -------------------------------------------------------------------------------------------- */
+
+static void test_put_get_unlink(void **state)
+{
+    Bench *bench = *state;
+    int producer = client_make(bench);
+    int receiver = client_make(bench);
+    int memfd = memfd_make();
+    ino_t inode = inode_of(memfd);
+    say(producer, MESSAGE_PUT, "/torch_1_2_3", memfd);
+    close(memfd);
+    close(producer); /* names outlive whoever put them */
+    say(receiver, MESSAGE_GET, "/torch_1_2_3", -1);
+    settle(bench);
+    int got = -1;
+    assert_int_equal(answer_of(receiver, &got), 0);
+    assert_int_equal(inode_of(got), inode);
+    close(got);
+    assert_int_equal(ask(bench, receiver, MESSAGE_UNLINK, "/torch_1_2_3", -1), 0);
+    assert_int_equal(ask(bench, receiver, MESSAGE_UNLINK, "/torch_1_2_3", -1), ENOENT);
+    assert_int_equal(ask(bench, receiver, MESSAGE_GET, "/torch_1_2_3", -1), ENOENT);
+    GuardFigures figures = broker_figures(bench->broker);
+    assert_int_equal(figures.names_made, 1);
+    assert_int_equal(figures.names_served, 1);
+    assert_int_equal(figures.bytes_peak, MEMFD_BYTES);
+    close(receiver);
+}
+
+static void test_create(void **state)
+{
+    Bench *bench = *state;
+    char path[128];
+    snprintf(path, sizeof path, "%s/psm_file", bench->shm);
+    close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+    int memfd = memfd_make();
+    int client = client_make(bench);
+    size_t before = descriptors();
+    static const struct {
+        const char *name;
+        int error;
+    } cases[] = {
+        {"/psm_new", 0}, {"/psm_new", EEXIST}, {"/psm_file", EEXIST}, {"/psm_/../x", EINVAL}, {"/", EINVAL},
+        {"", EINVAL},    {"/..", EINVAL},      {"/.", EINVAL},        {"//psm_b", EINVAL},    {"/psm_b", 0},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+        assert_int_equal(ask(bench, client, MESSAGE_CREATE, cases[i].name, memfd), cases[i].error);
+    assert_int_equal(descriptors(), before + 2);
+    unlink(path);
+    close(memfd);
+    close(client);
+}
+
+/* Who asks has heard of the name after it was put, but his question may be read first. */
+static void test_question_overtakes_name(void **state)
+{
+    Bench *bench = *state;
+    int producer = client_make(bench);
+    int receiver = client_make(bench);
+    int memfd = memfd_make();
+    say(receiver, MESSAGE_GET, "/torch_1", -1); /* first in the queue of events */
+    say(producer, MESSAGE_PUT, "/torch_1", memfd);
+    settle(bench);
+    int got = -1;
+    assert_int_equal(answer_of(receiver, &got), 0);
+    assert_int_equal(inode_of(got), inode_of(memfd));
+    close(got);
+    close(memfd);
+    close(producer);
+    close(receiver);
+}
+
+/* Questions that come to light only while the queues are read for another question. */
+static void test_questions_within_questions(void **state)
+{
+    Bench *bench = *state;
+    int clients[4];
+    int memfd = memfd_make();
+    for (size_t i = 0; i < ARRAY_SIZE(clients); i++)
+        clients[i] = client_make(bench);
+    say(clients[3], MESSAGE_GET, "/x", -1);
+    say(clients[0], MESSAGE_PUT, "/y", memfd);
+    say(clients[0], MESSAGE_GET, "/z", -1);
+    say(clients[1], MESSAGE_UNLINK, "/y", -1);
+    say(clients[2], MESSAGE_PUT, "/x", memfd);
+    say(clients[2], MESSAGE_PUT, "/z", memfd);
+    say(clients[2], MESSAGE_UNLINK, "/nowhere", -1);
+    settle(bench);
+    int got[2] = {-1, -1};
+    assert_int_equal(answer_of(clients[3], &got[0]), 0);
+    assert_int_equal(answer_of(clients[0], &got[1]), 0);
+    assert_int_equal(answer_of(clients[1], NULL), 0);
+    assert_int_equal(answer_of(clients[2], NULL), ENOENT);
+    close(got[0]);
+    close(got[1]);
+    close(memfd);
+    for (size_t i = 0; i < ARRAY_SIZE(clients); i++)
+        close(clients[i]);
+}
+
+static void test_many_names(void **state)
+{
+    Bench *bench = *state;
+    struct rlimit files;
+    getrlimit(RLIMIT_NOFILE, &files);
+    struct rlimit raised = {files.rlim_max, files.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &raised);
+    unsigned many = (unsigned)MIN(raised.rlim_cur / 2, (rlim_t)30000);
+    int client = client_make(bench);
+    int memfd = memfd_make();
+    char name[32];
+    for (unsigned i = 0; i < many; i++) {
+        snprintf(name, sizeof name, "/torch_9_%u", i);
+        say(client, MESSAGE_PUT, name, memfd);
+        if (i % 64 == 63)
+            settle(bench);
+    }
+    for (unsigned i = 0; i < many; i += 997) {
+        snprintf(name, sizeof name, "/torch_9_%u", i);
+        assert_int_equal(ask(bench, client, MESSAGE_UNLINK, name, -1), 0);
+        assert_int_equal(ask(bench, client, MESSAGE_UNLINK, name, -1), ENOENT);
+    }
+    broker_tick(bench->broker, false);
+    assert_int_equal(broker_figures(bench->broker).names_made, many);
+    close(memfd);
+    close(client);
+    setrlimit(RLIMIT_NOFILE, &files);
+}
+
+/* --- Segments ----------------------------------------------------------------------------------------- */
+
+static void test_segments(void **state)
+{
+    Bench *bench = *state;
+    int producer = client_make(bench);
+    int memfd = memfd_make();
+    say(producer, MESSAGE_SEGMENT, "", memfd);
+    say(producer, MESSAGE_PUT, "/torch_1", memfd); /* the same bytes: counted once */
+    settle(bench);
+    broker_tick(bench->broker, false);
+    assert_int_equal(broker_figures(bench->broker).bytes_peak, MEMFD_BYTES);
+    assert_true(broker_holds_memory(bench->broker));
+    assert_int_equal(ask(bench, producer, MESSAGE_UNLINK, "/torch_1", -1), 0);
+    close(producer); /* killed: its segment is free, and its memory comes back at once */
+    settle(bench);
+    struct stat st;
+    assert_int_equal(fstat(memfd, &st), 0);
+    assert_int_equal(st.st_blocks, 0);
+    assert_int_equal(st.st_size, MEMFD_BYTES);
+    close(memfd);
+}
+
+/* --- Clients that cannot be trusted ------------------------------------------------------------------- */
+
+static void test_nonsense(void **state)
+{
+    Bench *bench = *state;
+    int fds[] = {memfd_make(), memfd_make(), open("/dev/null", O_RDONLY | O_CLOEXEC)};
+    int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    struct {
+        const char *what;
+        uint32_t magic;
+        uint32_t type;
+        size_t size;
+        const int *fds;
+        size_t n_fds;
+        bool unterminated;
+        const char *name;
+    } cases[] = {
+        {"wrong magic", 1, MESSAGE_GET, sizeof(Message), NULL, 0, false, "/a"},
+        {"no type", PROTOCOL_MAGIC, 0, sizeof(Message), NULL, 0, false, "/a"},
+        {"unknown type", PROTOCOL_MAGIC, 4096, sizeof(Message), NULL, 0, false, "/a"},
+        {"a welcome", PROTOCOL_MAGIC, MESSAGE_WELCOME, sizeof(Message), fds, 1, false, "/a"},
+        {"an answer", PROTOCOL_MAGIC, MESSAGE_ANSWER, sizeof(Message), fds, 1, false, "/a"},
+        {"short", PROTOCOL_MAGIC, MESSAGE_GET, sizeof(Message) - 1, NULL, 0, false, "/a"},
+        {"short, with a descriptor", PROTOCOL_MAGIC, MESSAGE_PUT, 8, fds, 1, false, "/a"},
+        {"long", PROTOCOL_MAGIC, MESSAGE_PUT, sizeof(Message) + 1, fds, 1, false, "/a"},
+        {"empty", PROTOCOL_MAGIC, MESSAGE_GET, 0, NULL, 0, false, "/a"},
+        {"name without end", PROTOCOL_MAGIC, MESSAGE_PUT, sizeof(Message), fds, 1, true, "/a"},
+        {"put nothing", PROTOCOL_MAGIC, MESSAGE_PUT, sizeof(Message), NULL, 0, false, "/a"},
+        {"put without name", PROTOCOL_MAGIC, MESSAGE_PUT, sizeof(Message), fds, 1, false, ""},
+        {"create nothing", PROTOCOL_MAGIC, MESSAGE_CREATE, sizeof(Message), NULL, 0, false, "/a"},
+        {"no segment", PROTOCOL_MAGIC, MESSAGE_SEGMENT, sizeof(Message), NULL, 0, false, ""},
+        {"a segment that is none", PROTOCOL_MAGIC, MESSAGE_SEGMENT, sizeof(Message), fds + 2, 1, false, ""},
+        {"a segment that is a file", PROTOCOL_MAGIC, MESSAGE_SEGMENT, sizeof(Message), &file, 1, false, ""},
+        {"two descriptors", PROTOCOL_MAGIC, MESSAGE_PUT, sizeof(Message), fds, 2, false, "/a"},
+        {"get with one", PROTOCOL_MAGIC, MESSAGE_GET, sizeof(Message), fds, 1, false, "/a"},
+        {"unlink with one", PROTOCOL_MAGIC, MESSAGE_UNLINK, sizeof(Message), fds, 1, false, "/a"},
+    };
+    int good = client_make(bench);
+    size_t before = descriptors();
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        int client = client_make(bench);
+        char bytes[sizeof(Message) + 16] = {0};
+        Message message = {.magic = cases[i].magic, .type = cases[i].type};
+        strcpy(message.name, cases[i].name);
+        if (cases[i].unterminated)
+            memset(message.name, 'x', sizeof message.name);
+        memcpy(bytes, &message, sizeof message);
+        assert_true(packet_send(client, bytes, cases[i].size, cases[i].fds, cases[i].n_fds));
+        settle(bench);
+        if (!is_dropped(client))
+            fail_msg("%s: the client stayed", cases[i].what);
+        close(client);
+        if (descriptors() != before)
+            fail_msg("%s: a descriptor stayed", cases[i].what);
+    }
+    assert_int_equal(ask(bench, good, MESSAGE_GET, "/a", -1), ENOENT);
+    for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+        close(fds[i]);
+    close(file);
+    close(good);
+}
+
+/* One that never reads its answers must not hold up the others. */
+static void test_deaf(void **state)
+{
+    Bench *bench = *state;
+    int deaf = client_make(bench);
+    int good = client_make(bench);
+    int memfd = memfd_make();
+    say(good, MESSAGE_PUT, "/a", memfd);
+    settle(bench);
+    Message question = {.magic = PROTOCOL_MAGIC, .type = MESSAGE_GET, .name = "/a"};
+    int sent = 0;
+    while (packet_send(deaf, &question, sizeof question, NULL, 0)) {
+        assert_true(++sent < 100000);
+        if (sent % 50 == 0)
+            settle(bench);
+    }
+    settle(bench);
+    assert_int_equal(ask(bench, good, MESSAGE_UNLINK, "/a", -1), 0);
+    close(memfd);
+    close(deaf);
+    close(good);
+}
+
+/* Killed at every point of a conversation. */
+static void test_killed(void **state)
+{
+    Bench *bench = *state;
+    size_t before = descriptors();
+    int memfd = memfd_make();
+    for (int stage = 0; stage < 6; stage++) {
+        int client = stage == 0 ? connect_only(bench) : client_make(bench);
+        if (stage == 2)
+            say(client, MESSAGE_GET, "/nowhere", -1);
+        if (stage == 3)
+            say(client, MESSAGE_SEGMENT, "", memfd);
+        if (stage == 4)
+            say(client, MESSAGE_CREATE, "/psm_kept", memfd);
+        if (stage == 5) {
+            say(client, MESSAGE_GET, "/nowhere", -1);
+            turn(bench);
+        }
+        close(client);
+        settle(bench);
+    }
+    int client = client_make(bench);
+    assert_int_equal(ask(bench, client, MESSAGE_UNLINK, "/psm_kept", -1), 0);
+    close(client);
+    close(memfd);
+    settle(bench);
+    assert_int_equal(descriptors(), before);
+}
+
+static void test_strangers(void **state)
+{
+    Bench *bench = *state;
+    if (geteuid() != 0) {
+        print_message("needs root to become another user\n");
+        skip();
+    }
+    int pair[2];
+    assert_int_equal(pipe2(pair, O_CLOEXEC), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        Message message;
+        int fd = -1;
+        int client = setresuid(65534, 65534, 65534) == 0 ? connect_only(bench) : -1;
+        char heard = (char)read(pair[0], &heard, 1); /* the supervisor has looked at us */
+        _exit(client >= 0 && heard == 1 && hear(client, &message, &fd) < 0 ? 0 : 1);
+    }
+    int status = 1;
+    for (int i = 0; i < 200 && turn(bench) == 0; i++)
+        usleep(10000);
+    settle(bench);
+    assert_int_equal(write(pair[1], "x", 1), 1);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    close(pair[0]);
+    close(pair[1]);
+}
+
+/* No descriptors left: the next client is sent away and takes the plain way, and the loop comes to rest. */
+static void test_exhausted(void **state)
+{
+    Bench *bench = *state;
+    int good = client_make(bench);
+    int turned_away = connect_only(bench);
+    int memfd = memfd_make();
+    struct rlimit files;
+    getrlimit(RLIMIT_NOFILE, &files);
+    int lowest = dup(memfd);
+    close(lowest);
+    struct rlimit full = {(rlim_t)lowest, files.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &full);
+    settle(bench);
+    assert_true(is_dropped(turned_away));
+    assert_int_equal(ask(bench, good, MESSAGE_GET, "/a", -1), ENOENT);
+    say(good, MESSAGE_PUT, "/a", memfd); /* arrives without its descriptor */
+    settle(bench);
+    assert_true(is_dropped(good));
+    setrlimit(RLIMIT_NOFILE, &files);
+    close(client_make(bench));
+    close(memfd);
+    close(good);
+    close(turned_away);
+}
+
+/* Not even one to send a client away with: it waits for better times, and the loop does not spin. */
+static void test_paused(void **state)
+{
+    Bench *bench = *state;
+    int waiting = connect_only(bench);
+    struct rlimit files;
+    getrlimit(RLIMIT_NOFILE, &files);
+    struct rlimit none = {0, files.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &none);
+    settle(bench);
+    broker_tick(bench->broker, false);
+    settle(bench);
+    setrlimit(RLIMIT_NOFILE, &files);
+    broker_tick(bench->broker, false);
+    settle(bench);
+    Message welcome;
+    int page = -1;
+    assert_int_equal(hear(waiting, &welcome, &page), 1);
+    close(page);
+    close(waiting);
+}
+
+/* A client may not cut the page short under the supervisor's feet. */
+static void test_counters(void **state)
+{
+    Bench *bench = *state;
+    int client = connect_only(bench);
+    Message welcome;
+    int page = -1;
+    settle(bench);
+    assert_int_equal(hear(client, &welcome, &page), 1);
+    assert_int_equal(ftruncate(page, 0), -1);
+    Counters *counters = mmap(NULL, sizeof *counters, PROT_READ | PROT_WRITE, MAP_SHARED, page, 0);
+    assert_true(counters != MAP_FAILED);
+    assert_int_equal(counters->magic, PROTOCOL_MAGIC);
+    assert_int_equal(counters->version, 1);
+    atomic_fetch_add(&counters->segments_reused, 41);
+    assert_int_equal(broker_figures(bench->broker).segments_reused, 41);
+    munmap(counters, sizeof *counters);
+    close(page);
+    close(client);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, bench_set_up, bench_tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_put_get_unlink),
+        TEST(test_create),
+        TEST(test_question_overtakes_name),
+        TEST(test_questions_within_questions),
+        TEST(test_many_names),
+        TEST(test_segments),
+        TEST(test_nonsense),
+        TEST(test_deaf),
+        TEST(test_killed),
+        TEST(test_strangers),
+        TEST(test_exhausted),
+        TEST(test_paused),
+        TEST(test_counters),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

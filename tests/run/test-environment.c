@@ -1,0 +1,76 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "environment.h"
+
+#define LIBRARY "/opt/lib/libshmguard-preload.so"
+
+static const char *value_of(char *const *environment, const char *name)
+{
+    const char *found = NULL;
+    for (; *environment; environment++)
+        if (strncmp(*environment, name, strlen(name)) == 0 && (*environment)[strlen(name)] == '=') {
+            assert_null(found); /* once */
+            found = *environment + strlen(name) + 1;
+        }
+    return found;
+}
+
+static void test_environment(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *preload; /* NULL: not set */
+        const char *expected;
+    } cases[] = {
+        {NULL, LIBRARY},
+        {"", LIBRARY},
+        {"/lib/a.so", LIBRARY ":/lib/a.so"},
+        {"/lib/a.so b.so", LIBRARY ":/lib/a.so b.so"},
+        {LIBRARY, LIBRARY},
+        {"/lib/a.so:" LIBRARY, "/lib/a.so:" LIBRARY},
+        {"/lib/a.so " LIBRARY " c.so", "/lib/a.so " LIBRARY " c.so"},
+        {LIBRARY ".1", LIBRARY ":" LIBRARY ".1"},
+        {"x" LIBRARY, LIBRARY ":x" LIBRARY},
+        {"::", LIBRARY ":::"},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        _cleanup_arena_ Arena arena = {0};
+        char preload[256];
+        snprintf(preload, sizeof preload, "LD_PRELOAD=%s", cases[i].preload ? cases[i].preload : "");
+        char old_socket[] = "SHMGUARD_SOCKET=outer";
+        char path[] = "PATH=/bin";
+        char odd[] = "LD_PRELOADED=no";
+        char *old[] = {path, old_socket, odd, cases[i].preload ? preload : NULL, NULL};
+        char **made = NULL;
+        assert_int_equal(environment_make(old, LIBRARY, "inner", &arena, &made), 0);
+        assert_string_equal(value_of(made, "LD_PRELOAD"), cases[i].expected);
+        assert_string_equal(value_of(made, "SHMGUARD_SOCKET"), "inner");
+        assert_string_equal(value_of(made, "PATH"), "/bin");
+        assert_string_equal(value_of(made, "LD_PRELOADED"), "no");
+    }
+}
+
+static void test_path(void **state)
+{
+    (void)state;
+    assert_true(library_can_be_preloaded(LIBRARY));
+    assert_false(library_can_be_preloaded("/home/my user/lib.so"));
+    assert_false(library_can_be_preloaded("/a:b/lib.so"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_environment),
+        cmocka_unit_test(test_path),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

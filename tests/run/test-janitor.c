@@ -1,0 +1,247 @@
+/* Pages are given back when nobody can reach them, and never before: with real memfds and real locks. */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "janitor.h"
+#include "macro.h"
+
+enum { SEGMENT_BYTES = 1 << 20, PRODUCER = 7 };
+
+static int segment_make(void)
+{
+    int fd = memfd_create("shmguard", MFD_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_int_equal(ftruncate(fd, SEGMENT_BYTES), 0);
+    assert_int_equal(fallocate(fd, 0, 0, SEGMENT_BYTES), 0);
+    return fd;
+}
+
+static int description_reopen(int fd)
+{
+    char path[40];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    return open(path, O_RDWR | O_CLOEXEC);
+}
+
+/* Leaves the description in a socket, and nowhere else. Closing the socket lets it go. */
+static int send_away(int fd)
+{
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int))];
+    } control = {.header = {CMSG_LEN(sizeof fd), SOL_SOCKET, SCM_RIGHTS}};
+    memcpy(CMSG_DATA(&control.header), &fd, sizeof fd);
+    struct iovec part = {&(char){0}, 1};
+    struct msghdr packet = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    int pair[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    assert_int_equal(sendmsg(pair[0], &packet, 0), 1);
+    close(pair[0]);
+    close(fd);
+    return pair[1];
+}
+
+/* As the guard does it. -1: it is passed over. */
+static int hand_out(int fd)
+{
+    struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_len = 1};
+    int out = description_reopen(fd);
+    assert_true(out >= 0);
+    if (fcntl(out, F_OFD_SETLK, &lock) == 0)
+        return out;
+    close(out);
+    return -1;
+}
+
+static void look(Janitor *janitor, bool short_of_memory)
+{
+    janitor_count(janitor, 0);
+    janitor_look(janitor, short_of_memory);
+    while (janitor->busy)
+        janitor_work(janitor);
+}
+
+static void test_three_looks(void **state)
+{
+    (void)state;
+    Janitor janitor = {.most = 8};
+    int pool = segment_make();
+    assert_int_equal(janitor_add(&janitor, pool, PRODUCER), 0);
+    char *view = mmap(NULL, SEGMENT_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, pool, 0);
+    assert_true(view != MAP_FAILED);
+    memset(view, 1, SEGMENT_BYTES);
+
+    look(&janitor, false);
+    look(&janitor, false);
+    assert_int_equal(fd_held_bytes(pool), SEGMENT_BYTES);
+    look(&janitor, false);
+    assert_int_equal(fd_held_bytes(pool), 0);
+    assert_int_equal(janitor.bytes_peak, SEGMENT_BYTES);
+    assert_int_equal(view[SEGMENT_BYTES - 1], 0); /* the mapping is whole */
+    view[0] = 5;
+    int out = hand_out(pool); /* and the lock is gone */
+    assert_true(out >= 0);
+    close(out);
+    munmap(view, SEGMENT_BYTES);
+    close(pool);
+    janitor_free(&janitor);
+}
+
+static void test_in_use(void **state)
+{
+    (void)state;
+    enum { DESCRIPTOR, MAPPING, SOCKET, WAYS };
+    for (int way = DESCRIPTOR; way < WAYS; way++) {
+        Janitor janitor = {.most = 8};
+        int pool = segment_make();
+        assert_int_equal(janitor_add(&janitor, pool, PRODUCER), 0);
+        int out = hand_out(pool);
+        void *mapped = way == MAPPING ? mmap(NULL, 4096, PROT_NONE, MAP_SHARED, out, 0) : NULL;
+        if (way == MAPPING)
+            close(out);
+        if (way == SOCKET)
+            out = send_away(out);
+        for (int j = 0; j < 6; j++)
+            look(&janitor, j % 2);
+        assert_int_equal(fd_held_bytes(pool), SEGMENT_BYTES);
+        janitor_abandon(&janitor, PRODUCER); /* a killed worker's batch still belongs to the trainer */
+        look(&janitor, true);
+        assert_int_equal(fd_held_bytes(pool), SEGMENT_BYTES);
+        assert_int_equal(janitor.n, 1);
+        if (mapped)
+            munmap(mapped, 4096);
+        else
+            close(out);
+        look(&janitor, false);
+        assert_int_equal(fd_held_bytes(pool), 0);
+        assert_int_equal(janitor.n, 0);
+        close(pool);
+        janitor_free(&janitor);
+    }
+}
+
+/* Used between the looks, it is not idle. */
+static void test_looks_in_a_row(void **state)
+{
+    (void)state;
+    Janitor janitor = {.most = 8};
+    int pool = segment_make();
+    assert_int_equal(janitor_add(&janitor, pool, PRODUCER), 0);
+    for (int i = 0; i < 3; i++) {
+        look(&janitor, false);
+        look(&janitor, false);
+        int out = hand_out(pool);
+        look(&janitor, false);
+        close(out);
+    }
+    assert_int_equal(fd_held_bytes(pool), SEGMENT_BYTES);
+    look(&janitor, true); /* short of memory: at once */
+    assert_int_equal(fd_held_bytes(pool), 0);
+    close(pool);
+    janitor_free(&janitor);
+}
+
+/* Issued after the look, before the work. */
+static void test_issued_meanwhile(void **state)
+{
+    (void)state;
+    Janitor janitor = {.most = 8};
+    int pool = segment_make();
+    assert_int_equal(janitor_add(&janitor, pool, PRODUCER), 0);
+    janitor_count(&janitor, 0);
+    janitor_look(&janitor, true);
+    assert_true(janitor.busy);
+    int out = hand_out(pool);
+    assert_true(out >= 0);
+    while (janitor.busy)
+        janitor_work(&janitor);
+    assert_int_equal(fd_held_bytes(pool), SEGMENT_BYTES);
+    close(out);
+    close(pool);
+    janitor_free(&janitor);
+}
+
+static void test_abandoned(void **state)
+{
+    (void)state;
+    Janitor janitor = {.most = 8};
+    int mine = segment_make();
+    int other = segment_make();
+    assert_int_equal(janitor_add(&janitor, mine, PRODUCER), 0);
+    assert_int_equal(janitor_add(&janitor, other, PRODUCER + 1), 0);
+    janitor_abandon(&janitor, PRODUCER);
+    while (janitor.busy)
+        janitor_work(&janitor);
+    assert_int_equal(fd_held_bytes(mine), 0);
+    assert_int_equal(fd_held_bytes(other), SEGMENT_BYTES);
+    assert_int_equal(janitor.n, 1);
+    assert_true(janitor_knows(&janitor, other));
+    assert_false(janitor_knows(&janitor, mine));
+    close(mine);
+    close(other);
+    janitor_free(&janitor);
+}
+
+/* What stays empty is in no pool any more: it must not cost a descriptor for the rest of the job. */
+static void test_forgotten(void **state)
+{
+    (void)state;
+    Janitor janitor = {.most = 8};
+    int pool = segment_make();
+    assert_int_equal(janitor_add(&janitor, pool, PRODUCER), 0);
+    for (int i = 0; i < 30; i++)
+        look(&janitor, false);
+    assert_int_equal(janitor.n, 0);
+    close(pool);
+    janitor_free(&janitor);
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    Janitor janitor = {.most = 1};
+    char path[] = "/tmp/shmguard-test-XXXXXX";
+    int pipes[2];
+    int file = mkostemp(path, O_CLOEXEC);
+    int directory = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_true(file >= 0 && directory >= 0 && pipe2(pipes, O_CLOEXEC) == 0);
+    assert_int_equal(write(file, "precious", 8), 8);
+    assert_int_equal(janitor_add(&janitor, file, PRODUCER), -EINVAL);
+    unlink(path);
+    assert_int_equal(janitor_add(&janitor, directory, PRODUCER), -EINVAL);
+    assert_int_equal(janitor_add(&janitor, pipes[0], PRODUCER), -EINVAL);
+    assert_int_equal(janitor_add(&janitor, -1, PRODUCER), -EINVAL);
+    int fd = segment_make();
+    assert_int_equal(janitor_add(&janitor, fd, PRODUCER), 0);
+    assert_int_equal(janitor_add(&janitor, fd, PRODUCER), -EMFILE);
+    close(fd);
+    close(file);
+    close(directory);
+    close(pipes[0]);
+    close(pipes[1]);
+    janitor_free(&janitor);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_three_looks),    cmocka_unit_test(test_in_use),
+        cmocka_unit_test(test_looks_in_a_row), cmocka_unit_test(test_issued_meanwhile),
+        cmocka_unit_test(test_abandoned),      cmocka_unit_test(test_forgotten),
+        cmocka_unit_test(test_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

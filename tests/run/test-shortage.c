@@ -1,0 +1,60 @@
+#include "temp-root.h"
+
+#include "shortage.h"
+
+#define PLENTY "MemTotal: 1000000 kB\nMemFree: 1 kB\nMemAvailable: 50000 kB\n"
+#define CALM                                                                                                 \
+    "some avg10=10.00 avg60=90.00 avg300=90.00 total=1\nfull avg10=9.00 avg60=0.00 avg300=0.00 total=1\n"
+
+static void test_shortage(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *meminfo;
+        const char *pressure;
+        const char *limit;
+        const char *used;
+        const char *inactive_file;
+        bool is_short;
+    } cases[] = {
+        {PLENTY, CALM, "max\n", "999999999999\n", "0", false},
+        {PLENTY, NULL, NULL, NULL, NULL, false},
+        {"MemTotal: 1000000 kB\nMemAvailable: 49999 kB\n", CALM, NULL, NULL, NULL, true},
+        {"MemTotal: 1000000 kB\n", CALM, NULL, NULL, NULL, false},
+        {"garbage", "garbage", "garbage", "garbage", "x", false},
+        {"", "", "", "", "", false},
+        {PLENTY, "some avg10=10.01 avg60=0.00 avg300=0.00 total=1\n", NULL, NULL, NULL, true},
+        {PLENTY, CALM, "1000000000\n", "950000000\n", "0", false},
+        {PLENTY, CALM, "1000000000\n", "950000001\n", "0", true},
+        {PLENTY, CALM, "1000000000\n", "1000000000\n", "600000000", false},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        TempRoot temp = temp_root_make();
+        temp_root_write(&temp, "proc/meminfo", cases[i].meminfo);
+        if (cases[i].pressure)
+            temp_root_write(&temp, "proc/pressure/memory", cases[i].pressure);
+        if (cases[i].limit) {
+            char stat[128];
+            snprintf(stat, sizeof stat, "anon 5\ninactive_file %s\nshmem 7\n", cases[i].inactive_file);
+            temp_root_write(&temp, "proc/self/cgroup", "0::/job\n");
+            temp_root_write(&temp, "proc/self/mountinfo",
+                            "30 1 0:26 / /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw\n");
+            temp_root_write(&temp, "sys/fs/cgroup/cgroup.controllers", "cpu memory\n");
+            temp_root_write(&temp, "sys/fs/cgroup/job/memory.max", cases[i].limit);
+            temp_root_write(&temp, "sys/fs/cgroup/job/memory.current", cases[i].used);
+            temp_root_write(&temp, "sys/fs/cgroup/job/memory.stat", stat);
+        }
+        Shortage shortage;
+        assert_int_equal(shortage_open(temp.path, &shortage), 0);
+        if (shortage_now(&shortage) != cases[i].is_short)
+            fail_msg("case %zu", i);
+        shortage_close(&shortage);
+        temp_root_free(&temp);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_shortage)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
