@@ -69,7 +69,7 @@ class Leftovers:
             make(machine, {"psm_left": 4096})
             setattr(self, name, machine)
         self.race = self.machine()
-        make(self.race, {f"psm_{i}": 4096 for i in range(40)})
+        make(self.race, {f"psm_{i}": 4096 for i in range(400)})
         for version, (machine, job) in self.jobs.items():
             self.kill_job(version, machine, job)
         make(self.many, {"torch_777_888_0": 4096}, uid=DAVE)

@@ -179,13 +179,13 @@ print("ready", flush=True)
 broken = opened = 0
 while not select.select([sys.stdin], [], [], 0)[0]:
     held = []
-    for name in random.sample(sys.argv[1:], 10):
+    for name in random.sample(sys.argv[1:], 40):
         try:
             fd = os.open("/dev/shm/" + name, os.O_RDWR)
         except FileNotFoundError:
             continue
         held.append((fd, os.fstat(fd).st_nlink))
-    time.sleep(0.005)
+    time.sleep(0.002)
     for fd, links in held:
         opened += 1
         broken += links == 1 and os.fstat(fd).st_nlink == 0
@@ -244,8 +244,9 @@ def test_while_the_manager_lives(old):
     assert set(machine.json("clean", codes=(0,))["removed"]) == left
 
 
-def test_text_for_people(old):
-    machine = old.many
-    make(machine, {"psm_another": 4096})
-    text = machine.shmguard("clean", "-n").stdout.decode()
-    assert "psm_another" in text and "changed" in text and text.splitlines()[-1].startswith("0 would be removed, ")
+def test_text_for_people(private_shm):
+    make(private_shm, {"psm_fresh": 4096, "dataset.bin": 4096})
+    lines = private_shm.shmguard("clean", "-n").stdout.decode().splitlines()
+    assert lines[0] == "Kept" and lines[-1] == "0 would be removed, 2 kept, 0 B would be freed"
+    assert any(line.startswith("psm_fresh ") and "changed" in line for line in lines)
+    assert any(line.startswith("dataset.bin ") and "kind" in line for line in lines)
