@@ -59,7 +59,7 @@ char *size_format(uint64_t bytes, char buf[static SIZE_TEXT_MAX])
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
     if (bytes == U64_UNKNOWN) {
-        strcpy(buf, "?");
+        snprintf(buf, SIZE_TEXT_MAX, "?");
         return buf;
     }
     unsigned power = 0;

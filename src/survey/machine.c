@@ -1,7 +1,5 @@
-#include <stdio.h>
-#include <string.h>
-
 #include "machine.h"
+#include "proc-path.h"
 #include "proc-status.h"
 #include "vmstat.h"
 
@@ -19,12 +17,8 @@ static double cpus_granted(uint32_t affinity, const Cgroup *cgroup)
 
 static int read_disk(const Root *root, int pid, Arena *arena, Machine *machine)
 {
-    char path[64];
+    const char *path = PROC_PATH(pid, "cwd");
     char target[4096];
-    if (pid > 0)
-        snprintf(path, sizeof path, "proc/%d/cwd", pid);
-    else
-        strcpy(path, "proc/self/cwd");
     if (root_statfs(root, path, &machine->disk) < 0)
         return 0;
     ssize_t n = root_link(root, path, target, sizeof target);

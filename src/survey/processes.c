@@ -1,9 +1,9 @@
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "internal.h"
 #include "maps.h"
+#include "proc-path.h"
 #include "proc-stat.h"
 #include "proc-status.h"
 
@@ -11,9 +11,7 @@ enum { COMMAND_MAX = 1024 }; /* enough to know a program by; an argument list ma
 
 static int read_command(const Root *root, int pid, Buffer *scratch, Survey *survey, Process *process)
 {
-    char path[64];
-    snprintf(path, sizeof path, "proc/%d/cmdline", pid);
-    size_t n = root_read(root, path, COMMAND_MAX, scratch) < 0 ? 0 : scratch->size;
+    size_t n = root_read(root, PROC_PATH(pid, "cmdline"), COMMAND_MAX, scratch) < 0 ? 0 : scratch->size;
     while (n > 0 && scratch->data[n - 1] == '\0')
         n--;
     char *command = NULL;
@@ -137,10 +135,8 @@ static void read_limits(const Root *root, Process *process)
 /* In a container of its own. Where that cannot be told, it is not. */
 static bool has_shm_elsewhere(const Root *root, const ShmMount *shm, int pid)
 {
-    char path[64];
     FileStat stat;
-    snprintf(path, sizeof path, "proc/%d/root/dev/shm", pid);
-    return shm->state == SHM_OK && root_stat(root, path, &stat) >= 0 &&
+    return shm->state == SHM_OK && root_stat(root, PROC_PATH(pid, "root/dev/shm"), &stat) >= 0 &&
            !device_equal(stat.device, shm->device);
 }
 

@@ -115,10 +115,10 @@ def test_arguments_on_request(private_shm, secretive, tmp_path):
 @needs_root
 @pytest.mark.parametrize("user, method", [("root", "fork"), ("root", "spawn"), ("root", "forkserver"),
                                           ("nobody", "fork")])
-def test_same_answers(private_shm, python, nobody, tmp_path, user, method):
+def test_same_answers(private_shm, python, ordinary, tmp_path, user, method):
     """Of the tree as of the machine: for root, and for a user who may look into his own processes only."""
     open_to_all(tmp_path)
-    machine = nobody(private_shm) if user == "nobody" else private_shm
+    machine = ordinary(private_shm) if user == "nobody" else private_shm
     if machine.run("sh", "-c", f"exec '{python}' -c pass").returncode != 0:
         pytest.skip(f"{user} may not run {python}")
     private_shm.run("dd", "if=/dev/zero", "of=/dev/shm/left behind\n(x)", "bs=1M", "count=3")
@@ -207,9 +207,9 @@ def test_commands_with_blanks_are_cut():
     assert cut(b"postgres: alice SECRET idle\0") == "postgres:\0…\0".encode()  # renamed itself
 
 
-def test_an_ordinary_user_captures_what_he_can(here, nobody, tmp_path):
+def test_an_ordinary_user_captures_what_he_can(here, ordinary, tmp_path):
     open_to_all(tmp_path)
-    done = nobody(here).run("/usr/bin/python3", CAPTURE, tmp_path / "tree")
+    done = ordinary(here).run("/usr/bin/python3", CAPTURE, tmp_path / "tree")
     assert done.returncode == 0, done
     assert (tmp_path / "tree/.capture/ids").read_text() == f"{NOBODY if os.geteuid() == 0 else os.geteuid()}\n"
     if os.geteuid() == 0:  # pid 1 cannot be looked into, and that is told

@@ -80,7 +80,8 @@ TREES = {
         "roles": {"trainer": 1, "worker": 4}, "start": "fork",
         "verdict": "critical",
         "findings": {"shm-too-small": "critical", "workers-exceed-cpus": "warning"},
-        "fix": ("restart", re.compile(r"(?s)spec:.*mountPath: /dev/shm.*emptyDir:\n +medium: Memory\n +sizeLimit: 512Mi$")),
+        "fix": ("restart", re.compile(r"(?s)spec:.*mountPath: /dev/shm.*emptyDir:\n +medium: Memory\n"
+                                      r" +sizeLimit: 512Mi")),
     },
     "lxc": {
         "kind": "lxc", "can_remount": True, "cgroup_limit": 4 * GIB, "shm": (256 * MIB, 168386560),
@@ -303,9 +304,9 @@ def test_the_same_a_second_time_and_in_another_environment(here, trees, name):
 
 @needs_root
 @pytest.mark.parametrize("name", TREES)
-def test_the_same_as_another_user_and_in_other_namespaces(here, nobody, trees, name):
+def test_the_same_as_another_user_and_in_other_namespaces(here, ordinary, trees, name):
     first = answers(here, trees / name)
-    assert answers(nobody(here), trees / name) == first
+    assert answers(ordinary(here), trees / name) == first
     apart = here.within("unshare", "--mount", "--pid", "--fork", "--mount-proc", "--ipc", "--net")
     assert answers(apart, trees / name) == first
 
@@ -485,12 +486,12 @@ def test_a_tree_without_memory_is_named_and_the_remedy_told(tmp_path, text):
 
 @needs_root
 @pytest.mark.parametrize("closed", ["proc", "proc/meminfo"])
-def test_a_tree_that_may_not_be_read(here, nobody, closed):
+def test_a_tree_that_may_not_be_read(here, ordinary, closed):
     with scratch_directory() as scratch:
         make.Tree(ROOTS / "docker").write(pathlib.Path(scratch) / "tree")
         os.chmod(pathlib.Path(scratch) / "tree" / closed, 0)
         for command in ("ps", "doctor"):
-            done = nobody(here).shmguard(command, "--root", f"{scratch}/tree")
+            done = ordinary(here).shmguard(command, "--root", f"{scratch}/tree")
             assert done.returncode == 77 and done.stdout == b"", done
             assert f"{scratch}/tree" in done.stderr.decode() and done.stderr.count(b"\n") == 1
 
@@ -535,8 +536,8 @@ def assert_alike(live, replayed):
 @pytest.mark.parametrize("user", ["root", "nobody"])
 @pytest.mark.parametrize("method, strategy", [("fork", "file_descriptor"), ("spawn", "file_system"),
                                               ("forkserver", "file_descriptor")])
-def test_a_captured_tree_answers_as_the_machine(small_shm, nobody, public, user, method, strategy):
-    machine = nobody(small_shm) if user == "nobody" else small_shm
+def test_a_captured_tree_answers_as_the_machine(small_shm, ordinary, public, user, method, strategy):
+    machine = ordinary(small_shm) if user == "nobody" else small_shm
     machine.run("dd", "if=/dev/zero", "of=/dev/shm/nccl-Left12", "bs=1M", "count=2")
     with scratch_directory() as scratch:
         directory = pathlib.Path(scratch)
@@ -568,7 +569,8 @@ def test_a_captured_tree_answers_as_the_machine(small_shm, nobody, public, user,
 
         for key in ("environment", "shm", "limits", "verdict"):
             assert judged_then[key] == judged[key], key
-        assert [line.split(":")[0] for line in judged_then["skipped"]] == [line.split(":")[0] for line in judged["skipped"]]
+        assert [line.split(":")[0] for line in judged_then["skipped"]] == \
+            [line.split(":")[0] for line in judged["skipped"]]
         for key in ("total", "cgroup_limit"):
             assert judged_then["memory"][key] == judged["memory"][key], key
         assert [(f["id"], f["severity"], f["fixes"]) for f in judged_then["findings"]] == \
@@ -576,9 +578,9 @@ def test_a_captured_tree_answers_as_the_machine(small_shm, nobody, public, user,
 
 
 @needs_root
-def test_a_plain_users_capture_knows_what_nobody_has_open(small_shm, nobody):
+def test_a_plain_users_capture_knows_what_nobody_has_open(small_shm, ordinary):
     """By a lease, as the program itself asks: pid 1 is closed to him, and may hold anything."""
-    machine = nobody(small_shm)
+    machine = ordinary(small_shm)
     program = "kept = open('/dev/shm/psm_kept', 'w'); kept.write('x'); kept.flush(); " \
               "left = open('/dev/shm/psm_left', 'w'); left.write('x'); left.close()"
     with scratch_directory() as scratch, holder(machine, program):

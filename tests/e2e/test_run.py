@@ -80,7 +80,7 @@ def nothing_left(machine, environment, run_pid, shmem_before=None):
 
 
 def run_job(machine, environment, *command, options=(), timeout=240):
-    job = machine.popen(PROGRAM, "run", *options, "--", *command, env=environment, stdin=subprocess.DEVNULL,
+    job = machine.popen(machine.program, "run", *options, "--", *command, env=environment, stdin=subprocess.DEVNULL,
                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         out, err = job.communicate(timeout=timeout)
@@ -109,7 +109,8 @@ def test_plain_dies(small_shm, python):
 
 @needs_root
 @pytest.mark.parametrize("strategy", ["file_descriptor", "file_system"])
-@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+@pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.slow),
+                                    pytest.param("forkserver", marks=pytest.mark.slow)])
 def test_survives(small_shm, python, mark, tmp_path, method, strategy):
     report_path = tmp_path / "report.json"
     workers = 4 if method == "fork" else 2  # starting a PyTorch anew takes seconds
@@ -130,6 +131,17 @@ def test_survives(small_shm, python, mark, tmp_path, method, strategy):
     assert (guard["names_served"] > 0) == (strategy == "file_system")
     assert report["attempts"][0]["seconds"] > 0
     assert "kept out of /dev/shm" in err and "Traceback" not in err
+
+
+@needs_root
+@pytest.mark.parametrize("strategy", ["file_descriptor", "file_system"])
+def test_ordinary_user(small_shm, ordinary, public, mark, strategy):
+    """No right is needed that everybody does not have."""
+    job, out, err = run_job(ordinary(small_shm), mark, PYTHON, *QUIET_PYTHON, public / TRAIN.name, *BATCH, "--steps", 20,
+                            "--workers", 4, "--strategy", strategy)
+    assert (job.returncode, "finished 20 steps" in out) == (0, True), (out, err)
+    assert "kept out of /dev/shm" in err
+    nothing_left(small_shm, mark, job.pid)
 
 
 # --- Being like the command ---------------------------------------------------------------------------------------
@@ -188,11 +200,9 @@ def test_wrong_usage(here, tmp_path, arguments, code, words):
 
 
 @needs_root
-def test_report_without_permission(here, nobody, tmp_path):
-    if os.access("/root", os.X_OK) and subprocess.run([*nobody, "test", "-x", PROGRAM]).returncode:
-        pytest.skip("an ordinary user cannot reach the program here")
-    done = here.run(*nobody, PROGRAM, "run", "--report", "/etc/report.json", "--", "true")
-    assert done.returncode == 77 and b"Permission denied" in done.stderr
+def test_report_without_permission(here, ordinary):
+    done = ordinary(here).shmguard("run", "--report", "/etc/report.json", "--", "true")
+    assert done.returncode == 77 and b"Permission denied" in done.stderr and done.stderr.count(b"\n") == 1
 
 
 def test_streams_pass_through(here, mark):
@@ -698,7 +708,7 @@ def test_shared_memory_tests_of_python(small_shm, mark):
 
 
 @needs_root
-@pytest.mark.parametrize("launcher", ["script", "module", "torchrun"])
+@pytest.mark.parametrize("launcher", ["script", "module", pytest.param("torchrun", marks=pytest.mark.slow)])
 def test_launchers(small_shm, python, mark, tmp_path, launcher):
     options = (*map(str, BATCH), "--steps", "10", "--workers", "2")
     if launcher == "script":

@@ -111,8 +111,10 @@ def trim_fds(tree, pid):
     """Segments, the first three, and a few of the sockets and pipes."""
     others = 0
     prefix = b"proc/%d/fd/" % pid
-    for path in sorted((path for path in tree.links if path.startswith(prefix)), key=lambda path: int(path[len(prefix):])):
-        if is_segment(tree.links[path]) or int(path[len(prefix):]) < 3:
+    numbers = sorted(int(path[len(prefix):]) for path in tree.links if path.startswith(prefix))
+    for number in numbers:
+        path = prefix + b"%d" % number
+        if is_segment(tree.links[path]) or number < 3:
             continue
         others += 1
         if others > 4:
@@ -359,10 +361,12 @@ def hostile_processes(tree):
         b"proc/1/fd/79 0:1 4711 100600 0 0 4096 99999999999999999999 1 1\n"
         b"proc/1/fd/80 0:1 4712 100600 0 0 18446744073709551615 36028797018963967 1 1\n"
         b"proc/1/fd/80 0:1 4712 100600 4294967296 0 18446744073709551615 8 nan -1\n"
-        b"dev/shm/a\\040b\\040(c)\\040(deleted) 0:50 4713 100600 1 4294967295 18446744073709551615 36028797018963967 1 0\n"
+        b"dev/shm/a\\040b\\040(c)\\040(deleted) 0:50 4713 100600 1 4294967295 18446744073709551615 36028797018963967 1 0"
+        b"\n"
         b"dev/shm/-rf 0:50 4713 100600 1 0 1 1 9e99 0\n"
         b"dev/shm/loop 0:50 4714 41777 2 0 40 0 1 1\ndev/shm/up 0:50 4715 41777 2 0 40 0 1 1\n" +
-        b"".join(b"dev/shm/deep%s 0:50 4720 40777 2 0 40 0 1 1\n" % b"/1/2/3/4/5/6/7/8/9"[:2 * depth] for depth in range(10)) +
+        b"".join(b"dev/shm/deep%s 0:50 4720 40777 2 0 40 0 1 1\n" % b"/1/2/3/4/5/6/7/8/9"[:2 * depth]
+                 for depth in range(10)) +
         JUNK + b"\n")
 
     edit_stat(9, b"", b"9")                       # its own parent
@@ -409,7 +413,8 @@ def add_unkeepable(directory):
         if os.path.lexists(full):
             os.unlink(full)
         return full
-    for path in (b"proc/pressure/memory", b"proc/9/smaps", b"proc/9/limits", b"proc/10/cmdline", b"etc/systemd/logind.conf"):
+    for path in (b"proc/pressure/memory", b"proc/9/smaps", b"proc/9/limits", b"proc/10/cmdline",
+                 b"etc/systemd/logind.conf"):
         os.mkfifo(replace(path))
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(os.path.relpath(replace(b"proc/uptime")))
