@@ -26,6 +26,8 @@ NOBODY = 65534
 
 MIB = 1 << 20
 
+SANITIZED = os.access(PROGRAM, os.R_OK) and b"__asan_init" in pathlib.Path(PROGRAM).read_bytes()
+
 
 def mounts_are_allowed():
     probe = ["unshare", "-m", "--propagation", "private", "mount", "-t", "tmpfs", "tmpfs", "/dev/shm"]
@@ -36,6 +38,7 @@ needs_root = pytest.mark.skipif(not mounts_are_allowed(), reason="needs root and
 
 
 def pytest_configure(config):
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # clean up as after Ctrl-C
     config.addinivalue_line("markers", "slow: starts many processes that load PyTorch afresh")
     if not os.access(PROGRAM, os.X_OK):
         pytest.exit(f"{PROGRAM} is not there: run make build", returncode=2)

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from conftest import PROGRAM, PROJECT, Machine, needs_root, prepared_namespace
+from conftest import PROGRAM, PROJECT, SANITIZED, Machine, needs_root, prepared_namespace
 
 COMMANDS = ["doctor", "ps", "clean", "explain"]
 
@@ -87,6 +87,7 @@ def test_what_an_ordinary_user_may_not_read(here, ordinary, tmp_path):
 
 
 @needs_root
+@pytest.mark.skipif(SANITIZED, reason="AddressSanitizer itself needs /proc")
 def test_no_proc():
     for prepare in ["mount -t tmpfs tmpfs /proc", "umount -l /proc"]:
         with prepared_namespace(prepare) as machine:
