@@ -1,5 +1,5 @@
 # The front door. Meson does the work; every target installs what it needs (Debian packages, with sudo when not root).
-.PHONY: all build demo test sanitize bench lint fuzz install clean
+.PHONY: all build demo test sanitize soak bench lint fuzz install clean
 
 BUILD := build
 PYTHON := /usr/bin/python3
@@ -28,17 +28,26 @@ test:
 	meson test -C $(BUILD) --print-errorlogs
 	SHMGUARD=$(abspath $(BUILD))/shmguard $(PYTHON) -m pytest tests/e2e
 
-# The same tests, with AddressSanitizer and UndefinedBehaviorSanitizer in the program and in the unit tests.
+# The same tests but for the slowest, with AddressSanitizer and UndefinedBehaviorSanitizer in the program and in the unit tests,
+# and the guard's tables under ThreadSanitizer.
 sanitize:
 	@scripts/need build test
 	@test -e $(BUILD)-sanitize/build.ninja || \
 	    meson setup $(BUILD)-sanitize -Dtests=enabled -Db_sanitize=address,undefined
 	@ninja -C $(BUILD)-sanitize
 	meson test -C $(BUILD)-sanitize --print-errorlogs
-	SHMGUARD=$(abspath $(BUILD))-sanitize/shmguard $(PYTHON) -m pytest tests/e2e
+	scripts/test-threads
+	SHMGUARD=$(abspath $(BUILD))-sanitize/shmguard $(PYTHON) -m pytest tests/e2e -m "not slow"
+
+# Hours of random loaders under the guard, every byte checked. Not part of the tests.
+SOAK_BATCHES := 1000000
+soak: build
+	@scripts/need test
+	$(BUILD)/shmguard run -- $(PYTHON) -W ignore tests/guard/stress.py --batches $(SOAK_BATCHES) --scale 30
 
 bench: build
 	@scripts/need bench
+	$(PYTHON) bench/loader.py $(BUILD)/shmguard
 	$(PYTHON) bench/ps.py $(BUILD)/shmguard
 
 lint: build

@@ -23,7 +23,6 @@ typedef struct Clean {
     const Survey *survey;
     Arena arena;
     Cleaning cleaning;
-    CleanedList unsure;    /* orphans about which the kernel gave no lease */
     size_t n_denied;       /* orphans that we may not remove */
     const Segment *denied; /* the last of them */
     int denied_error;
@@ -73,12 +72,12 @@ static int keep_failed(Clean *clean, const Segment *segment, int error)
                              strerror(-error), segment->uid));
 }
 
-static int remove_one(Clean *clean, const Root *root, const Segment *segment, ShmProof proof)
+static int remove_one(Clean *clean, const Root *root, const Segment *segment)
 {
     FileStat expected = {.device = segment->device, .inode = segment->inode, .changed = segment->changed};
     ShmRemoval outcome = SHM_KEPT_UNSURE;
     uint64_t freed_bytes = 0;
-    int r = shmfs_remove(root, segment->name, &expected, proof, &outcome, &freed_bytes);
+    int r = shmfs_remove(root, segment->name, &expected, &outcome, &freed_bytes);
     if (r < 0)
         return keep_failed(clean, segment, r);
     switch (outcome) {
@@ -89,43 +88,9 @@ static int remove_one(Clean *clean, const Root *root, const Segment *segment, Sh
     case SHM_KEPT_CHANGED:
         return keep(clean, segment, "changed in between");
     case SHM_KEPT_UNSURE:
-        return list_add(clean, &clean->unsure, segment, NULL);
+        return keep(clean, segment, "the kernel no longer tells whether anybody has it open");
     }
     return 0;
-}
-
-static const Segment *segment_again(const Survey *survey, const Segment *segment)
-{
-    for (size_t i = 0; i < survey->n_segments; i++) {
-        const Segment *found = &survey->segments[i];
-        if (found->inode == segment->inode && device_equal(found->device, segment->device))
-            return found;
-    }
-    return NULL;
-}
-
-/* Where no lease is to be had, a second look right before the unlink must still find an orphan. */
-static int remove_unsure(Clean *clean, const Root *root)
-{
-    if (clean->unsure.n == 0)
-        return 0;
-    Survey taken;
-    int r = survey_take(root, 0, SURVEY_LEASES, &taken);
-    if (r < 0)
-        return r;
-    _cleanup_survey_ Survey survey = taken;
-    for (size_t i = 0; i < clean->unsure.n && r >= 0; i++) {
-        const Segment *segment = clean->unsure.items[i].segment;
-        const Segment *found = segment_again(&survey, segment);
-        const char *why = NULL;
-        if (!found)
-            r = keep_failed(clean, segment, -ENOENT);
-        else if (orphan_judge(&survey, found, &clean->arena, &why) == ORPHAN_YES)
-            r = remove_one(clean, root, segment, SHM_PROOF_OTHER);
-        else
-            r = keep(clean, segment, why);
-    }
-    return r;
 }
 
 static int clean_segments(Clean *clean, const Root *root)
@@ -143,9 +108,9 @@ static int clean_segments(Clean *clean, const Root *root)
         else if (clean->cleaning.dry_run)
             r = count_removed(clean, segment, segment->allocated_bytes);
         else
-            r = remove_one(clean, root, segment, SHM_PROOF_LEASE);
+            r = remove_one(clean, root, segment);
     }
-    return r < 0 ? r : remove_unsure(clean, root);
+    return r;
 }
 
 static int denied_complain(const Clean *clean)

@@ -185,15 +185,15 @@ static bool slurm_find(const Root *root, Buffer *scratch)
     return false;
 }
 
-/* hidepid=1 still lists the processes of others; 2 and 4 (or their names since Linux 5.8) do not. */
+/* hidepid=1 still lists the processes of others, but tells nothing of them; 2 and 4 do not list them. Names
+ * since Linux 5.8. */
 static bool proc_hides(const Mounts *mounts)
 {
     const Mount *proc = mounts_at(mounts, "/proc");
     Text value;
     if (!proc || !mount_option(proc->super_options, "hidepid", &value))
         return false;
-    return text_equal(value, "2") || text_equal(value, "invisible") || text_equal(value, "4") ||
-           text_equal(value, "ptraceable");
+    return !text_equal(value, "0") && !text_equal(value, "off");
 }
 
 /* A confined process is refused mount(2) whatever its capabilities: Docker's AppArmor profile, SELinux's

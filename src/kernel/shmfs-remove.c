@@ -28,8 +28,8 @@ static ShmRemoval lease_confirm(int fd)
     return SHM_KEPT_UNSURE;
 }
 
-/* The last component of a name that shm_file_open has accepted. */
-static int last_unlink(int directory, Text name)
+/* The last component of a name that shm_file_open has accepted; -ENOENT when it means another file by now. */
+static int last_unlink(int directory, Text name, const struct stat *opened)
 {
     const char *slash = memrchr(name.data, '/', name.size);
     Text last = slash ? (Text){slash + 1, name.size - (size_t)(slash + 1 - name.data)} : name;
@@ -38,10 +38,15 @@ static int last_unlink(int directory, Text name)
         return -EXDEV;
     memcpy(base, last.data, last.size);
     base[last.size] = '\0';
+    struct stat st;
+    if (fstatat(directory, base, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return -errno;
+    if (st.st_ino != opened->st_ino || st.st_dev != opened->st_dev)
+        return -ENOENT;
     return unlinkat(directory, base, 0) < 0 ? -errno : 0;
 }
 
-int shmfs_remove(const Root *root, Text name, const FileStat *expected, ShmProof proof, ShmRemoval *ret,
+int shmfs_remove(const Root *root, Text name, const FileStat *expected, ShmRemoval *ret,
                  uint64_t *ret_freed_bytes)
 {
     _cleanup_close_ int directory = -EBADF;
@@ -58,11 +63,9 @@ int shmfs_remove(const Root *root, Text name, const FileStat *expected, ShmProof
     if (fstat(fd, &st) < 0)
         return -errno;
 
-    ShmRemoval outcome = !is_expected(&st, expected) ? SHM_KEPT_CHANGED
-                         : proof == SHM_PROOF_LEASE  ? lease_confirm(fd)
-                                                     : SHM_REMOVED;
+    ShmRemoval outcome = is_expected(&st, expected) ? lease_confirm(fd) : SHM_KEPT_CHANGED;
     if (outcome == SHM_REMOVED) {
-        int r = last_unlink(directory, name);
+        int r = last_unlink(directory, name, &st);
         if (r < 0)
             return r;
     }

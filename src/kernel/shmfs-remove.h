@@ -14,15 +14,10 @@ typedef enum ShmRemoval {
     SHM_KEPT_UNSURE,  /* the kernel grants us no lease here (not our file and no CAP_LEASE) */
 } ShmRemoval;
 
-typedef enum ShmProof {
-    SHM_PROOF_LEASE, /* the kernel must confirm that nobody has it open */
-    SHM_PROOF_OTHER, /* the caller has just made sure by other means; no lease is asked for */
-} ShmProof;
-
 /*
  * expected: device, inode and the time of the last change must be these. ret_freed_bytes is what the unlink
  * gave back: 0 for a file that has a second name. -EXDEV for a name that leaves /dev/shm, -ENOENT when it is
  * gone, -EACCES or -EPERM without the right, -EROFS; other errors as they come.
  */
-int shmfs_remove(const Root *root, Text name, const FileStat *expected, ShmProof proof, ShmRemoval *ret,
+int shmfs_remove(const Root *root, Text name, const FileStat *expected, ShmRemoval *ret,
                  uint64_t *ret_freed_bytes);

@@ -4,21 +4,23 @@
 
 /*
  * Who makes files of these names. `clean` removes what it recognises here, so a pattern must be one that
- * nobody else would use: '#' stands for one or more digits, '*' at the end for anything. The guard's memfds
- * begin with its own name.
+ * nobody else would use for a file of his own: '#' stands for one or more digits, '?' for a letter, a digit
+ * or '_', '%' for a hexadecimal digit, '*' at the end for anything. The guard's memfds begin with its own
+ * name.
  */
 static const struct {
     const char *pattern;
     SegmentKind kind;
     SegmentBacking backing;
 } names[] = {
-    {"torch_#_*", KIND_TORCH, BACKING_SHM}, /* torch_PID_RANDOM_COUNTER, before 1.8 torch_PID_COUNTER */
-    {"nccl-*", KIND_NCCL, BACKING_SHM},
-    {"psm_*", KIND_PYTHON, BACKING_SHM}, /* multiprocessing.shared_memory */
-    {"pym-*", KIND_PYTHON, BACKING_SHM}, /* multiprocessing.heap */
+    {"torch_#_#_#", KIND_TORCH, BACKING_SHM}, /* torch_PID_RANDOM_COUNTER */
+    {"torch_#_#", KIND_TORCH, BACKING_SHM},   /* older */
+    {"nccl-??????", KIND_NCCL, BACKING_SHM},
+    {"psm_%%%%%%%%", KIND_PYTHON, BACKING_SHM},   /* multiprocessing.shared_memory */
+    {"pym-#-????????", KIND_PYTHON, BACKING_SHM}, /* multiprocessing.heap */
     {"shm_allreduce_buffer_*", KIND_GLOO, BACKING_SHM},
     {"nvidia_dali_*", KIND_DALI, BACKING_SHM},
-    {"plasma*", KIND_RAY, BACKING_SHM},
+    {"plasma??????", KIND_RAY, BACKING_SHM},
     {"vader_segment.*", KIND_MPI, BACKING_SHM},
     {"sm_segment.*", KIND_MPI, BACKING_SHM}, /* Open MPI 5 */
     {"sem.*", KIND_SEMAPHORE, BACKING_SHM},
@@ -30,19 +32,34 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
+static bool is_hex(char c)
+{
+    return is_digit(c) || (c >= 'a' && c <= 'f');
+}
+
+static bool is_word(char c)
+{
+    return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+static bool char_matches(char c, char pattern)
+{
+    return pattern == '?'   ? is_word(c)
+           : pattern == '%' ? is_hex(c)
+           : pattern == '#' ? is_digit(c)
+                            : c == pattern;
+}
+
 static bool name_matches(Text name, const char *pattern)
 {
     size_t i = 0;
     for (; *pattern; pattern++) {
         if (*pattern == '*')
             return true;
-        if (*pattern == '#') {
-            if (i == name.size || !is_digit(name.data[i]))
-                return false;
-            while (i < name.size && is_digit(name.data[i]))
-                i++;
-        } else if (i == name.size || name.data[i++] != *pattern)
+        if (i == name.size || !char_matches(name.data[i++], *pattern))
             return false;
+        while (*pattern == '#' && i < name.size && is_digit(name.data[i]))
+            i++;
     }
     return i == name.size;
 }

@@ -107,7 +107,10 @@ static int read_process(const Root *root, int pid, Buffer *scratch, Survey *surv
         .open_files_soft = U64_UNKNOWN,
         .open_files_hard = U64_UNKNOWN,
         .maps = U64_UNKNOWN,
-        .has_memory = !status.kernel_thread && stat.state != 'Z' && stat.state != 'X',
+        /* A process whose first thread has ended looks like a zombie and still has memory, which its files do
+           not show. */
+        .has_memory =
+            !status.kernel_thread && ((stat.state != 'Z' && stat.state != 'X') || status.threads > 1),
     };
     memcpy(process.comm, stat.comm, sizeof process.comm);
     r = read_command(root, pid, scratch, survey, &process);
@@ -174,7 +177,6 @@ int processes_list(const Root *root, Survey *survey)
     processes_assign_roles(survey);
     for (size_t i = 0; i < survey->n_processes; i++) {
         Process *process = &survey->processes[i];
-        survey->n_unreadable += process->has_memory && !process->readable;
         if (process->role != ROLE_OTHER)
             read_limits(root, process);
         if (process->role == ROLE_MANAGER)

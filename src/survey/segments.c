@@ -230,6 +230,8 @@ static int scan_process(Scan *scan, Process *process, Buffer *scratch)
     r = maps_visit(scan->root, process->pid, MAPS_SHARED_FILES, scratch, visit_map, scan);
     if (r == -ENOMEM)
         return r;
+    if (r < 0)
+        process->readable = false;
     if (scan->estimate)
         estimate_from_smaps(scan, scratch);
     return 0;
@@ -278,6 +280,8 @@ int segments_scan(const Root *root, const Mounts *mounts, Survey *survey)
     free(scan.table);
     if (r == -ENOMEM)
         return r;
+    for (size_t i = 0; i < survey->n_processes; i++)
+        survey->n_unreadable += survey->processes[i].has_memory && !survey->processes[i].readable;
     if (survey->n_segments > 0)
         qsort(survey->segments, survey->n_segments, sizeof *survey->segments, segment_order);
     sum_up(survey);

@@ -70,11 +70,9 @@ static void costly_finish(Costly *costly)
     }
 }
 
-/* Asks the kernel who else has the file open; only where the answer can matter. */
+/* Asks the kernel whether anybody has the file open, of all that seem to have nobody. */
 static void ask_leases(const Root *root, Survey *survey)
 {
-    if (survey->n_unreadable == 0)
-        return;
     for (size_t i = 0; i < survey->n_segments; i++) {
         Segment *segment = &survey->segments[i];
         if (segment->on_mount && segment->n_holders == 0 && !segment->deleted)

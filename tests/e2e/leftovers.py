@@ -12,12 +12,13 @@ from conftest import MIB, PYTHONS, as_user, children, end_tree, has_ended, mount
 ALICE, BOB, CAROL, DAVE = 64001, 64002, 64003, 64004
 
 KNOWN = {  # name: bytes
-    "torch_4242_3312048626_0": MIB, "torch_4242_7": 4096, "nccl-AbCdEf": 2 * MIB, "psm_1a2b3c4d": 100, "pym-77-abc": 4096,
-    "sem.mp-1xxmdphe": 32, "shm_allreduce_buffer_0": 4096, "nvidia_dali_7": 4096, "plasmaXYZ": 4096,
-    "vader_segment.node.1000.1": 4096, "psm_\n\x1b[31mred": 4096, "psm_empty": 0,
+    "torch_4242_3312048626_0": MIB, "torch_4242_7": 4096, "nccl-AbCdEf": 2 * MIB, "psm_1a2b3c4d": 100, "pym-77-ab_c12xy": 4096,
+    "sem.mp-1xxmdphe": 32, "shm_allreduce_buffer_0": 4096, "nvidia_dali_7": 4096, "plasmaXYZ123": 4096,
+    "vader_segment.node.1000.1": 4096, "nvidia_dali_\n\x1b[31mred": 4096, "psm_e3b70001": 0,
 }
 OTHER = {
     "dataset.bin": MIB, "torch_cache": 4096, "my_torch_1_2": 4096, "torch_12": 4096, "000000_locals": 4096, "psm": 4096,
+    "torch_2024_dataset.pt": 4096, "nccl-notes.txt": 4096, "psm_report.csv": 4096, "plasma_simulation.npy": 4096,
     "run/torch_1_2_3": 4096, "nccl-tests/input.bin": 4096, "plasma-study/day/1/frames": 4096, "sem.d/notes": 4096,
 }
 
@@ -66,10 +67,10 @@ class Leftovers:
         self.make_users()
         for name in ["pidns", "readonly", "hidden", "flight"]:
             machine = self.machine()
-            make(machine, {"psm_left": 4096})
+            make(machine, {"psm_1ef70001": 4096})
             setattr(self, name, machine)
         self.race = self.machine()
-        make(self.race, {f"psm_{i}": 4096 for i in range(400)})
+        make(self.race, {f"psm_{i:08x}": 4096 for i in range(400)})
         for version, (machine, job) in self.jobs.items():
             self.kill_job(version, machine, job)
         make(self.many, {"torch_777_888_0": 4096}, uid=DAVE)
@@ -119,21 +120,21 @@ class Leftovers:
         self.many = self.machine()
         make(self.many, KNOWN)
         make(self.many, OTHER)
-        make(self.many, {"psm_held": 4096, "psm_mapped": 4096, "psm_touched": 4096, "psm_linked": 4096})
-        with open(self.many.shm / "psm_sparse", "wb") as sparse:
+        make(self.many, {"psm_be1d0001": 4096, "psm_3a99ed01": 4096, "psm_70c4ed01": 4096, "psm_114ced01": 4096})
+        with open(self.many.shm / "psm_59a25e01", "wb") as sparse:
             sparse.truncate(8 * MIB)
             sparse.write(b"x")
-        os.link(self.many.shm / "psm_linked", self.many.shm / "keepsake")
+        os.link(self.many.shm / "psm_114ced01", self.many.shm / "keepsake")
         self.outside = self.public / "precious"
         self.outside.write_text("not shared memory\n")
         os.symlink(self.outside, self.many.shm / "torch_9_9_9")
-        os.symlink("dataset.bin", self.many.shm / "psm_link")
-        os.mkfifo(self.many.shm / "psm_fifo")
-        os.mkdir(self.many.shm / "psm_directory")
+        os.symlink("dataset.bin", self.many.shm / "psm_114c0001")
+        os.mkfifo(self.many.shm / "psm_f1f00001")
+        os.mkdir(self.many.shm / "psm_d12ec701")
 
     def make_users(self):
         self.users = self.machine()
-        make(self.users, {"psm_alice": MIB, "psm_alice_held": 4096}, uid=ALICE)
-        make(self.users, {"psm_bob": 4096, "psm_bob_secret": 4096}, uid=BOB)
-        make(self.users, {"psm_root": 4096}, uid=0)
-        os.chmod(self.users.shm / "psm_bob_secret", 0o600)
+        make(self.users, {"psm_a11ce001": MIB, "psm_a11cebe1": 4096}, uid=ALICE)
+        make(self.users, {"psm_b0b00001": 4096, "psm_b0b5ec2e": 4096}, uid=BOB)
+        make(self.users, {"psm_20070001": 4096}, uid=0)
+        os.chmod(self.users.shm / "psm_b0b5ec2e", 0o600)

@@ -40,24 +40,24 @@ def why(answer):
 
 HOLD = """
 import mmap, os, sys
-held = open("/dev/shm/psm_held", "rb")
-with open("/dev/shm/psm_mapped", "r+b") as file:
+held = open("/dev/shm/psm_be1d0001", "rb")
+with open("/dev/shm/psm_3a99ed01", "r+b") as file:
     mapped = mmap.mmap(file.fileno(), 4096)
 for number in map(int, os.listdir("/proc/self/fd")):
-    if number > 2 and os.path.realpath(f"/proc/self/fd/{number}") == "/dev/shm/psm_mapped":
+    if number > 2 and os.path.realpath(f"/proc/self/fd/{number}") == "/dev/shm/psm_3a99ed01":
         os.close(number)
 """
 
 
 def test_what_is_removed_and_what_is_kept(old):
     machine = old.many
-    make(machine, {"psm_fresh": 4096})
-    os.chmod(machine.shm / "psm_touched", 0o640)
+    make(machine, {"psm_f2e50001": 4096})
+    os.chmod(machine.shm / "psm_70c4ed01", 0o640)
     before = names(machine)
-    removable = {*KNOWN, "psm_sparse", "torch_777_888_0"}
-    kept = {*OTHER, "psm_held", "psm_mapped", "psm_touched", "psm_fresh"}
+    removable = {*KNOWN, "psm_59a25e01", "torch_777_888_0"}
+    kept = {*OTHER, "psm_be1d0001", "psm_3a99ed01", "psm_70c4ed01", "psm_f2e50001"}
     # Of two names of one file, either may be the one that is looked at.
-    linked = {"psm_linked", "keepsake"}
+    linked = {"psm_114ced01", "keepsake"}
     with holder(machine, HOLD) as pid:
         dry = machine.json("clean", "--dry-run", codes=(0,))
         assert dry["dry_run"] and names(machine) == before, "a dry run removes nothing"
@@ -75,17 +75,17 @@ def test_what_is_removed_and_what_is_kept(old):
         gone = before - names(machine)
         assert gone - linked == removable and len(gone & linked) <= 1
         reasons = why(done)
-        assert f"pid {pid}" in reasons["psm_held"] and f"pid {pid}" in reasons["psm_mapped"]
-        assert "changed" in reasons["psm_fresh"] and "changed" in reasons["psm_touched"]
+        assert f"pid {pid}" in reasons["psm_be1d0001"] and f"pid {pid}" in reasons["psm_3a99ed01"]
+        assert "changed" in reasons["psm_f2e50001"] and "changed" in reasons["psm_70c4ed01"]
         assert all("kind" in reasons[name] for name in OTHER)
 
     # What is no file of its own is not touched, and nothing is reached through it.
     assert old.outside.read_text() == "not shared memory\n"
-    assert os.path.islink(machine.shm / "torch_9_9_9") and os.path.islink(machine.shm / "psm_link")
-    assert (machine.shm / "psm_fifo").is_fifo() and (machine.shm / "psm_directory").is_dir()
+    assert os.path.islink(machine.shm / "torch_9_9_9") and os.path.islink(machine.shm / "psm_114c0001")
+    assert (machine.shm / "psm_f1f00001").is_fifo() and (machine.shm / "psm_d12ec701").is_dir()
     # A second time there is nothing to do, but for what nobody holds any more.
     again = machine.json("clean", codes=(0,))
-    assert set(again["removed"]) - linked == {"psm_held", "psm_mapped"}
+    assert set(again["removed"]) - linked == {"psm_be1d0001", "psm_3a99ed01"}
 
 
 def test_an_ordinary_user_removes_their_own(old, ordinary):
@@ -93,60 +93,60 @@ def test_an_ordinary_user_removes_their_own(old, ordinary):
     alice = ordinary(machine, uid=ALICE)
     everything = names(machine)
     # Root has one of her files open, which she cannot see; the kernel knows.
-    with holder(machine, "held = open('/dev/shm/psm_alice_held')"):
+    with holder(machine, "held = open('/dev/shm/psm_a11cebe1')"):
         done = alice.json("clean", codes=(0,))
-        assert done["removed"] == ["psm_alice"] and done["freed"] == MIB
-        assert names(machine) == everything - {"psm_alice"}
+        assert done["removed"] == ["psm_a11ce001"] and done["freed"] == MIB
+        assert names(machine) == everything - {"psm_a11ce001"}
         reasons = why(done)
-        assert "open in a process" in reasons["psm_alice_held"]
-        for name in ["psm_bob", "psm_bob_secret", "psm_root"]:
-            assert "may not be read" in reasons[name]
+        assert "open in a process" in reasons["psm_a11cebe1"]
+        for name in ["psm_b0b00001", "psm_b0b5ec2e", "psm_20070001"]:
+            assert "its owner or root" in reasons[name]
 
         # Who may ask the kernel about everybody's files, but not remove them, is told what is lacking.
         lessee = machine.within(*as_user(ALICE, "--inh-caps=+lease", "--ambient-caps=+lease"), program=alice.program)
         done = lessee.shmguard("clean")
         assert done.returncode == 77 and done.stderr.count(b"\n") == 1
         assert b"2 orphans" in done.stderr and b"permission" in done.stderr and b"root" in done.stderr
-        assert b"psm_bob" in done.stderr or b"psm_root" in done.stderr
+        assert b"psm_b0b00001" in done.stderr or b"psm_20070001" in done.stderr
         assert b"Operation not permitted" in done.stdout and str(BOB).encode() in done.stdout
         assert lessee.json("clean", codes=(77,))["removed"] == []
-        assert names(machine) == everything - {"psm_alice"}
+        assert names(machine) == everything - {"psm_a11ce001"}
 
-    assert set(machine.json("clean", codes=(0,))["removed"]) == everything - {"psm_alice"}
+    assert set(machine.json("clean", codes=(0,))["removed"]) == everything - {"psm_a11ce001"}
 
 
 def test_processes_that_cannot_be_seen(old):
     """In a pid namespace, others may share the mount: nothing is an orphan for sure."""
     machine = old.pidns
     inside = machine.within("unshare", "-pf", "--mount-proc")
-    assert orphans(inside) == {"psm_left": "unknown"}
+    assert orphans(inside) == {"psm_1ef70001": "unknown"}
     done = inside.json("clean", codes=(0,))
-    assert done["removed"] == [] and "cannot be seen" in why(done)["psm_left"]
-    assert names(machine) == {"psm_left"}
+    assert done["removed"] == [] and "cannot be seen" in why(done)["psm_1ef70001"]
+    assert names(machine) == {"psm_1ef70001"}
     assert inside.doctor()["by_id"].get("shm-orphans") is None
 
     # From outside, everybody has a number: who holds it in there is known.
-    program = "import sys; held = open('/dev/shm/psm_left'); print('ready', flush=True); sys.stdin.read()"
+    program = "import sys; held = open('/dev/shm/psm_1ef70001'); print('ready', flush=True); sys.stdin.read()"
     job = inside.popen(PYTHONS["1.13"], "-c", program, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
         assert job.stdout.readline() == b"ready\n"
-        assert orphans(machine) == {"psm_left": "no"}
-        assert "held by pid" in why(machine.json("clean", codes=(0,)))["psm_left"]
+        assert orphans(machine) == {"psm_1ef70001": "no"}
+        assert "held by pid" in why(machine.json("clean", codes=(0,)))["psm_1ef70001"]
     finally:
         job.communicate()
-    assert orphans(machine) == {"psm_left": "yes"}
+    assert orphans(machine) == {"psm_1ef70001": "yes"}
     assert "shmguard clean" in str(machine.doctor()["by_id"]["shm-orphans"]["fixes"])
-    assert machine.json("clean", codes=(0,))["removed"] == ["psm_left"]
+    assert machine.json("clean", codes=(0,))["removed"] == ["psm_1ef70001"]
 
 
 def test_a_proc_that_hides_others(old, ordinary):
     machine = old.hidden
     alice = ordinary(machine, uid=ALICE)
-    assert orphans(alice) == {"psm_left": "yes"}
+    assert orphans(alice) == {"psm_1ef70001": "yes"}
     machine.run("mount", "-t", "proc", "-o", "hidepid=2", "proc", "/proc")
-    assert orphans(alice) == {"psm_left": "unknown"}
+    assert orphans(alice) == {"psm_1ef70001": "unknown"}
     assert alice.json("clean", codes=(0,))["removed"] == []
-    assert machine.json("clean", codes=(0,))["removed"] == ["psm_left"], "root is not fooled"
+    assert machine.json("clean", codes=(0,))["removed"] == ["psm_1ef70001"], "root is not fooled"
 
 
 def test_a_mount_that_is_read_only(old):
@@ -154,22 +154,22 @@ def test_a_mount_that_is_read_only(old):
     assert machine.run("mount", "-o", "remount,ro", "/dev/shm").returncode == 0
     done = machine.shmguard("clean")
     assert done.returncode == 77 and done.stderr.count(b"\n") == 1 and b"read-only" in done.stderr
-    assert names(machine) == {"psm_left"}
+    assert names(machine) == {"psm_1ef70001"}
     remedy = done.stderr.decode().rpartition(": ")[2]
     assert machine.run("sh", "-ec", remedy).returncode == 0
-    assert machine.json("clean", codes=(0,))["removed"] == ["psm_left"]
+    assert machine.json("clean", codes=(0,))["removed"] == ["psm_1ef70001"]
 
 
 def test_a_descriptor_in_flight(old):
     """Open in no process at all: sent through a socket and not yet received. Only the kernel knows."""
     machine = old.flight
     sender, receiver = socket.socketpair()
-    with open(machine.shm / "psm_left", "rb") as file:
+    with open(machine.shm / "psm_1ef70001", "rb") as file:
         socket.send_fds(sender, [b"x"], [file.fileno()])
     done = machine.json("clean", codes=(0,))
-    assert done["removed"] == [] and "psm_left" in why(done)
+    assert done["removed"] == [] and "psm_1ef70001" in why(done)
     receiver.close()
-    assert machine.json("clean", codes=(0,))["removed"] == ["psm_left"]
+    assert machine.json("clean", codes=(0,))["removed"] == ["psm_1ef70001"]
     sender.close()
 
 
@@ -245,8 +245,8 @@ def test_while_the_manager_lives(old):
 
 
 def test_text_for_people(private_shm):
-    make(private_shm, {"psm_fresh": 4096, "dataset.bin": 4096})
+    make(private_shm, {"psm_f2e50001": 4096, "dataset.bin": 4096})
     lines = private_shm.shmguard("clean", "-n").stdout.decode().splitlines()
     assert lines[0] == "Kept" and lines[-1] == "0 would be removed, 2 kept, 0 B would be freed"
-    assert any(line.startswith("psm_fresh ") and "changed" in line for line in lines)
+    assert any(line.startswith("psm_f2e50001 ") and "changed" in line for line in lines)
     assert any(line.startswith("dataset.bin ") and "kind" in line for line in lines)

@@ -76,12 +76,12 @@ static bool file_exists(const Place *place, const char *name)
     return faccessat(place->dir, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-static void remove_and_expect(const Place *place, const char *name, const FileStat *expected, ShmProof proof,
+static void remove_and_expect(const Place *place, const char *name, const FileStat *expected,
                               ShmRemoval outcome)
 {
     ShmRemoval removal = SHM_KEPT_UNSURE;
     uint64_t freed = 0;
-    assert_int_equal(shmfs_remove(&place->root, text_of(name), expected, proof, &removal, &freed), 0);
+    assert_int_equal(shmfs_remove(&place->root, text_of(name), expected, &removal, &freed), 0);
     assert_int_equal(removal, outcome);
     assert_int_equal(file_exists(place, name), outcome != SHM_REMOVED);
 }
@@ -93,8 +93,7 @@ static void test_unheld_is_removed(void **state)
     FileStat expected = file_look(place, "torch_1_2_3");
     ShmRemoval removal = SHM_KEPT_UNSURE;
     uint64_t freed = 0;
-    assert_int_equal(
-        shmfs_remove(&place->root, TEXT("torch_1_2_3"), &expected, SHM_PROOF_LEASE, &removal, &freed), 0);
+    assert_int_equal(shmfs_remove(&place->root, TEXT("torch_1_2_3"), &expected, &removal, &freed), 0);
     if (removal == SHM_KEPT_UNSURE) /* a temporary directory on a file system without leases */
         skip();
     assert_int_equal(removal, SHM_REMOVED);
@@ -110,7 +109,7 @@ static void test_second_name_frees_nothing(void **state)
     FileStat expected = file_look(place, "a");
     ShmRemoval removal = SHM_KEPT_UNSURE;
     uint64_t freed = 1;
-    assert_int_equal(shmfs_remove(&place->root, TEXT("a"), &expected, SHM_PROOF_OTHER, &removal, &freed), 0);
+    assert_int_equal(shmfs_remove(&place->root, TEXT("a"), &expected, &removal, &freed), 0);
     assert_int_equal(removal, SHM_REMOVED);
     assert_int_equal(freed, 0);
     assert_true(file_exists(place, "b"));
@@ -123,16 +122,16 @@ static void test_held_is_kept(void **state)
     FileStat expected = file_look(place, "held");
 
     int fd = openat(place->dir, "held", O_RDONLY | O_CLOEXEC);
-    remove_and_expect(place, "held", &expected, SHM_PROOF_LEASE, SHM_KEPT_OPEN);
+    remove_and_expect(place, "held", &expected, SHM_KEPT_OPEN);
 
     /* Only mapped. */
     void *mapped = mmap(NULL, 10, PROT_READ, MAP_SHARED, fd, 0);
     assert_ptr_not_equal(mapped, MAP_FAILED);
     close(fd);
-    remove_and_expect(place, "held", &expected, SHM_PROOF_LEASE, SHM_KEPT_OPEN);
+    remove_and_expect(place, "held", &expected, SHM_KEPT_OPEN);
     munmap(mapped, 10);
 
-    remove_and_expect(place, "held", &expected, SHM_PROOF_LEASE, SHM_REMOVED);
+    remove_and_expect(place, "held", &expected, SHM_REMOVED);
 }
 
 /* No process has it open: it lies in a socket. */
@@ -160,10 +159,10 @@ static void test_in_flight_is_kept(void **state)
     memcpy(CMSG_DATA(header), &fd, sizeof fd);
     assert_int_equal(sendmsg(pair[0], &message, 0), 1);
     close(fd);
-    remove_and_expect(place, "flight", &expected, SHM_PROOF_LEASE, SHM_KEPT_OPEN);
+    remove_and_expect(place, "flight", &expected, SHM_KEPT_OPEN);
     close(pair[0]);
     close(pair[1]);
-    remove_and_expect(place, "flight", &expected, SHM_PROOF_LEASE, SHM_REMOVED);
+    remove_and_expect(place, "flight", &expected, SHM_REMOVED);
 }
 
 static void test_changed_is_kept(void **state)
@@ -174,21 +173,21 @@ static void test_changed_is_kept(void **state)
 
     FileStat other = expected;
     other.inode++;
-    remove_and_expect(place, "file", &other, SHM_PROOF_OTHER, SHM_KEPT_CHANGED);
+    remove_and_expect(place, "file", &other, SHM_KEPT_CHANGED);
     other = expected;
     other.device.minor++;
-    remove_and_expect(place, "file", &other, SHM_PROOF_OTHER, SHM_KEPT_CHANGED);
+    remove_and_expect(place, "file", &other, SHM_KEPT_CHANGED);
     other = expected;
     other.changed -= 1;
-    remove_and_expect(place, "file", &other, SHM_PROOF_OTHER, SHM_KEPT_CHANGED);
+    remove_and_expect(place, "file", &other, SHM_KEPT_CHANGED);
 
     assert_int_equal(symlinkat("file", place->dir, "link"), 0);
-    remove_and_expect(place, "link", &expected, SHM_PROOF_OTHER, SHM_KEPT_CHANGED);
+    remove_and_expect(place, "link", &expected, SHM_KEPT_CHANGED);
     FileStat fifo;
     assert_int_equal(mkfifoat(place->dir, "fifo", 0600), 0);
     fifo = file_look(place, "fifo");
-    remove_and_expect(place, "fifo", &fifo, SHM_PROOF_OTHER, SHM_KEPT_CHANGED);
-    remove_and_expect(place, "file", &expected, SHM_PROOF_OTHER, SHM_REMOVED);
+    remove_and_expect(place, "fifo", &fifo, SHM_KEPT_CHANGED);
+    remove_and_expect(place, "file", &expected, SHM_REMOVED);
 }
 
 static void test_names_cannot_leave(void **state)
@@ -222,12 +221,11 @@ static void test_names_cannot_leave(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         ShmRemoval removal = SHM_KEPT_UNSURE;
         uint64_t freed = 0;
-        assert_int_equal(
-            shmfs_remove(&place->root, text_of(cases[i].name), &expected, SHM_PROOF_OTHER, &removal, &freed),
-            cases[i].r);
+        assert_int_equal(shmfs_remove(&place->root, text_of(cases[i].name), &expected, &removal, &freed),
+                         cases[i].r);
         assert_int_equal(removal, SHM_KEPT_UNSURE);
     }
-    remove_and_expect(place, "sub/inner", &expected, SHM_PROOF_OTHER, SHM_REMOVED);
+    remove_and_expect(place, "sub/inner", &expected, SHM_REMOVED);
 }
 
 /* Processes that open a file while it is being removed must find it whole or not at all, and the signal that
@@ -253,8 +251,7 @@ static void test_openers_do_no_harm(void **state)
         FileStat expected = file_look(place, "race");
         ShmRemoval removal = SHM_KEPT_UNSURE;
         uint64_t freed = 0;
-        assert_int_equal(
-            shmfs_remove(&place->root, TEXT("race"), &expected, SHM_PROOF_LEASE, &removal, &freed), 0);
+        assert_int_equal(shmfs_remove(&place->root, TEXT("race"), &expected, &removal, &freed), 0);
         assert_int_not_equal(removal, SHM_KEPT_CHANGED);
         removed += removal == SHM_REMOVED;
         if (removal != SHM_REMOVED)
