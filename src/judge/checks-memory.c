@@ -183,6 +183,25 @@ static uint64_t known(uint64_t bytes)
     return bytes == U64_UNKNOWN ? 0 : bytes;
 }
 
+/* What the victim had; each of the three figures may be missing. */
+static const char *kill_memory(Look *look, const OomKill *kill)
+{
+    bool has_anon = kill->anon_bytes != U64_UNKNOWN;
+    bool has_file = kill->file_bytes != U64_UNKNOWN;
+    bool has_shared = kill->shmem_bytes != U64_UNKNOWN;
+    if (!has_anon && !has_file && !has_shared)
+        return "how much memory the process had is unknown";
+    uint64_t all =
+        bytes_add(bytes_add(known(kill->anon_bytes), known(kill->file_bytes)), known(kill->shmem_bytes));
+    /* Before 4.5, where shared memory has no figure of its own, it is among the files. */
+    const char *least = has_anon && has_file ? "" : "at least ";
+    if (!has_shared)
+        return arena_printf(look->arena, "the process had %s%s; how much of it was shared memory is unknown",
+                            least, SIZE_TEXT(all));
+    return arena_printf(look->arena, "the process had %s%s, of which %s shared memory", least, SIZE_TEXT(all),
+                        SIZE_TEXT(kill->shmem_bytes));
+}
+
 static void tell_kill(Look *look)
 {
     const Machine *machine = look->machine;
@@ -195,18 +214,16 @@ static void tell_kill(Look *look)
     const char *more = machine->kills.n == 1
                            ? ""
                            : arena_printf(look->arena, " The log has %zu kills in all.", machine->kills.n);
-    if (!comm || !scope || !when || !more) {
+    const char *memory = kill_memory(look, kill);
+    if (!comm || !scope || !when || !more || !memory) {
         look_advice(look, -ENOMEM);
         return;
     }
-    uint64_t shared = known(kill->shmem_bytes);
-    uint64_t all = bytes_add(bytes_add(known(kill->anon_bytes), known(kill->file_bytes)), shared);
     look_advice(look, advise_less_memory(machine, look->arena, &look->fixes));
     look_found(
         look, is_recent_training(machine, kill) ? SEVERITY_WARNING : SEVERITY_INFO,
         arena_printf(look->arena, "The kernel killed %s (pid %d) %s to free memory", comm, kill->pid, when),
-        arena_printf(look->arena, "Kernel log: %s; the process had %s, of which %s shared memory.%s", scope,
-                     SIZE_TEXT(all), SIZE_TEXT(shared), more));
+        arena_printf(look->arena, "Kernel log: %s; %s.%s", scope, memory, more));
 }
 
 static bool some(uint64_t count)

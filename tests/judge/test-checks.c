@@ -675,6 +675,37 @@ static void test_oom_says(void **state)
     }
 }
 
+static void test_oom_memory(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t anon;
+        uint64_t file;
+        uint64_t shared;
+        const char *evidence;
+    } cases[] = {
+        {11 * GIB, GIB, GIB, "; the process had 13.0 GiB, of which 1.0 GiB shared memory."},
+        {11 * GIB, U64_UNKNOWN, GIB, "; the process had at least 12.0 GiB, of which 1.0 GiB shared memory."},
+        {11 * GIB, GIB, U64_UNKNOWN,
+         "; the process had 12.0 GiB; how much of it was shared memory is unknown."},
+        {U64_UNKNOWN, U64_UNKNOWN, U64_UNKNOWN, "; how much memory the process had is unknown."},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        Fixture *f = fixture_new();
+        Machine *machine = &f->survey.machine;
+        OomKill kill = {.boottime = machine->boottime - HOUR,
+                        .comm = "python3",
+                        .anon_bytes = cases[i].anon,
+                        .file_bytes = cases[i].file,
+                        .shmem_bytes = cases[i].shared};
+        machine->kills = (OomKills){.items = &kill, .n = 1};
+        Findings findings = run(f, &ready, 0);
+        assert_well_formed(&findings);
+        assert_non_null(strstr(finding(&findings, "oom-recent")->evidence, cases[i].evidence));
+        fixture_free(f);
+    }
+}
+
 static void test_oom_counts(void **state)
 {
     (void)state;
@@ -1214,6 +1245,7 @@ int main(void)
         cmocka_unit_test(test_oom_recent),
         cmocka_unit_test(test_oom_at_an_unknown_time),
         cmocka_unit_test(test_oom_says),
+        cmocka_unit_test(test_oom_memory),
         cmocka_unit_test(test_oom_counts),
         cmocka_unit_test(test_disk_low),
         cmocka_unit_test(test_open_files_low),
