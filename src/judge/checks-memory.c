@@ -146,18 +146,37 @@ static double kill_age(const Machine *machine, const OomKill *kill)
     return unknown ? -1 : MAX(machine->boottime - kill->boottime, 0.0);
 }
 
-static bool is_recent_training(const Machine *machine, const OomKill *kill)
+/* The kill was made for the limit of a group that the job asked about is not in. Inside of a container the
+ * kernel's path of a group and ours begin at different places: there nothing is ruled out. */
+static bool is_of_another_group(const Look *look, const OomKill *kill)
 {
-    double age = kill_age(machine, kill);
-    return age >= 0 && age <= OOM_RECENT_SECONDS && is_training_name(kill->comm);
+    const char *path = look->machine->cgroup.path;
+    if (look->pid == 0 || kill->scope != OOM_SCOPE_CGROUP || kill->cgroup[0] != '/' ||
+        look->machine->sandbox.kind != ENVIRONMENT_BARE || path[0] != '/' || path[1] == '\0' ||
+        text_starts(text_of(path), "/.."))
+        return false;
+    size_t length = strlen(kill->cgroup);
+    if (length == 1)
+        return false; /* all are below the root */
+    bool cut = length == sizeof kill->cgroup - 1;
+    bool above =
+        strncmp(path, kill->cgroup, length) == 0 && (path[length] == '/' || path[length] == '\0' || cut);
+    return !above;
+}
+
+static bool is_alarming(const Look *look, const OomKill *kill)
+{
+    double age = kill_age(look->machine, kill);
+    return age >= 0 && age <= OOM_RECENT_SECONDS && is_training_name(kill->comm) &&
+           !is_of_another_group(look, kill);
 }
 
 /* The kill to tell about: the newest of a training within the day, else the newest. */
-static const OomKill *kill_to_tell(const Machine *machine)
+static const OomKill *kill_to_tell(const Look *look)
 {
-    const OomKills *kills = &machine->kills;
+    const OomKills *kills = &look->machine->kills;
     for (size_t i = kills->n; i > 0; i--)
-        if (is_recent_training(machine, &kills->items[i - 1]))
+        if (is_alarming(look, &kills->items[i - 1]))
             return &kills->items[i - 1];
     return &kills->items[kills->n - 1];
 }
@@ -168,7 +187,8 @@ static const char *kill_scope(Look *look, const OomKill *kill)
     switch (kill->scope) {
     case OOM_SCOPE_CGROUP:
         return !group   ? NULL
-               : *group ? arena_printf(look->arena, "the control group %s was at its limit", group)
+               : *group ? arena_printf(look->arena, "the control group %s was at its limit%s", group,
+                                       is_of_another_group(look, kill) ? ", which is not the job's" : "")
                         : "a control group was at its limit (which one is unknown)";
     case OOM_SCOPE_MACHINE:
         return "the machine was out of memory";
@@ -205,7 +225,7 @@ static const char *kill_memory(Look *look, const OomKill *kill)
 static void tell_kill(Look *look)
 {
     const Machine *machine = look->machine;
-    const OomKill *kill = kill_to_tell(machine);
+    const OomKill *kill = kill_to_tell(look);
     const char *comm = look_escape(look, text_of(kill->comm));
     const char *scope = kill_scope(look, kill);
     double age = kill_age(machine, kill);
@@ -219,9 +239,10 @@ static void tell_kill(Look *look)
         look_advice(look, -ENOMEM);
         return;
     }
-    look_advice(look, advise_less_memory(machine, look->arena, &look->fixes));
+    if (!is_of_another_group(look, kill))
+        look_advice(look, advise_less_memory(machine, look->arena, &look->fixes));
     look_found(
-        look, is_recent_training(machine, kill) ? SEVERITY_WARNING : SEVERITY_INFO,
+        look, is_alarming(look, kill) ? SEVERITY_WARNING : SEVERITY_INFO,
         arena_printf(look->arena, "The kernel killed %s (pid %d) %s to free memory", comm, kill->pid, when),
         arena_printf(look->arena, "Kernel log: %s; %s.%s", scope, memory, more));
 }

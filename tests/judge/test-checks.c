@@ -675,6 +675,76 @@ static void test_oom_says(void **state)
     }
 }
 
+static void test_oom_of_another_group(void **state)
+{
+    (void)state;
+    static const struct {
+        int pid;
+        OomScope scope;
+        const char *cgroup;
+        const char *path;
+        EnvironmentKind kind;
+        int wanted;
+    } cases[] = {
+        {100, OOM_SCOPE_CGROUP, "/a/b", "/a/b", ENVIRONMENT_BARE, WARNING},
+        {100, OOM_SCOPE_CGROUP, "/a", "/a/b", ENVIRONMENT_BARE, WARNING},
+        {100, OOM_SCOPE_CGROUP, "/", "/a/b", ENVIRONMENT_BARE, WARNING},
+        {100, OOM_SCOPE_CGROUP, "/a/c", "/a/b", ENVIRONMENT_BARE, INFO},
+        {100, OOM_SCOPE_CGROUP, "/a/b/c", "/a/b", ENVIRONMENT_BARE, INFO},
+        {100, OOM_SCOPE_CGROUP, "/a", "/ab/c", ENVIRONMENT_BARE, INFO},
+        {0, OOM_SCOPE_CGROUP, "/a/c", "/a/b", ENVIRONMENT_BARE, WARNING}, /* nobody was asked about */
+        {100, OOM_SCOPE_MACHINE, "/a/c", "/a/b", ENVIRONMENT_BARE, WARNING},
+        {100, OOM_SCOPE_UNKNOWN, "", "/a/b", ENVIRONMENT_BARE, WARNING},
+        /* Paths that cannot be compared. */
+        {100, OOM_SCOPE_CGROUP, "", "/a/b", ENVIRONMENT_BARE, WARNING},
+        {100, OOM_SCOPE_CGROUP, "/a/c", "", ENVIRONMENT_BARE, WARNING},
+        {100, OOM_SCOPE_CGROUP, "/a/c", "/", ENVIRONMENT_BARE, WARNING},
+        {100, OOM_SCOPE_CGROUP, "/a/c", "/../b", ENVIRONMENT_BARE, WARNING},
+        {100, OOM_SCOPE_CGROUP, "/docker/abc", "/job", ENVIRONMENT_DOCKER, WARNING},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        Fixture *f = fixture_new();
+        Machine *machine = &f->survey.machine;
+        fixture_job(f, 100, 1);
+        OomKill kill = {.boottime = machine->boottime - HOUR, .comm = "python3", .scope = cases[i].scope};
+        snprintf(kill.cgroup, sizeof kill.cgroup, "%s", cases[i].cgroup);
+        snprintf(machine->cgroup.path, sizeof machine->cgroup.path, "%s", cases[i].path);
+        machine->sandbox.kind = cases[i].kind;
+        machine->kills = (OomKills){.items = &kill, .n = 1};
+        Findings findings = run(f, &ready, cases[i].pid);
+        assert_well_formed(&findings);
+        const Finding *found = finding(&findings, "oom-recent");
+        if ((int)found->severity != cases[i].wanted)
+            fail_msg("case %zu: %d", i, (int)found->severity);
+        bool another = strstr(found->evidence, "was at its limit, which is not the job's; ");
+        assert_int_equal(another, cases[i].wanted == INFO);
+        assert_int_equal(found->fixes.n == 0, cases[i].wanted == INFO);
+        fixture_free(f);
+    }
+
+    /* The newest is another group's: the job's own counts. */
+    Fixture *f = fixture_new();
+    Machine *machine = &f->survey.machine;
+    fixture_job(f, 100, 1);
+    OomKill kills[] = {
+        {.boottime = machine->boottime - 3 * HOUR,
+         .pid = 41,
+         .comm = "python3",
+         .scope = OOM_SCOPE_CGROUP,
+         .cgroup = "/a/b"},
+        {.boottime = machine->boottime - HOUR,
+         .pid = 42,
+         .comm = "python3",
+         .scope = OOM_SCOPE_CGROUP,
+         .cgroup = "/a/c"},
+    };
+    snprintf(machine->cgroup.path, sizeof machine->cgroup.path, "/a/b");
+    machine->kills = (OomKills){.items = kills, .n = 2};
+    Findings findings = run(f, &ready, 100);
+    assert_non_null(strstr(finding(&findings, "oom-recent")->title, "(pid 41)"));
+    fixture_free(f);
+}
+
 static void test_oom_memory(void **state)
 {
     (void)state;
@@ -1245,6 +1315,7 @@ int main(void)
         cmocka_unit_test(test_oom_recent),
         cmocka_unit_test(test_oom_at_an_unknown_time),
         cmocka_unit_test(test_oom_says),
+        cmocka_unit_test(test_oom_of_another_group),
         cmocka_unit_test(test_oom_memory),
         cmocka_unit_test(test_oom_counts),
         cmocka_unit_test(test_disk_low),
