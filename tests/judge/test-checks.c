@@ -205,6 +205,38 @@ static void test_shm_size_with_jobs(void **state)
         }
 }
 
+/* The figures of the sentence add up, whatever decides. */
+static void test_shm_size_adds_up(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t model; /* that the trainer shares */
+        size_t extra;   /* batches that it holds */
+        const char *estimated;
+    } cases[] = {
+        {0, 0, "a batch is 6.0 MiB and up to 5 are alive at once, so the job needs 30.0 MiB; with"},
+        {MIB, 0,
+         "a batch is 6.0 MiB and up to 5 are alive at once besides 1.0 MiB that are no batches, so the job "
+         "needs 31.0 MiB; with"},
+        {0, 2,
+         "a batch is 6.0 MiB and up to 5 are alive at once, which makes 30.0 MiB; the job already holds more "
+         "(36.0 MiB, measured) and needs that; with"},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        Fixture *f = fixture_new();
+        fixture_busy_job(f, 100, 2, 6 * MIB);
+        if (cases[i].model)
+            fixture_tensor(f, 100, cases[i].model, 100);
+        for (size_t j = 0; j < cases[i].extra; j++)
+            fixture_tensor(f, 101, 6 * MIB, 100);
+        f->survey.machine.shm.size_bytes = 20 * MIB;
+        Findings findings = run(f, &ready, 0);
+        assert_well_formed(&findings);
+        assert_non_null(strstr(finding(&findings, "shm-too-small")->evidence, cases[i].estimated));
+        fixture_free(f);
+    }
+}
+
 static void test_shm_size_says(void **state)
 {
     (void)state;
@@ -1300,6 +1332,7 @@ int main(void)
         cmocka_unit_test(test_shm_missing),
         cmocka_unit_test(test_shm_size_without_jobs),
         cmocka_unit_test(test_shm_size_with_jobs),
+        cmocka_unit_test(test_shm_size_adds_up),
         cmocka_unit_test(test_shm_size_says),
         cmocka_unit_test(test_smaller_batches),
         cmocka_unit_test(test_shm_size_of_some_jobs),
