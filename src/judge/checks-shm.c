@@ -496,8 +496,8 @@ void check_shm_huge_pages(Look *look)
     look_found(
         look, SEVERITY_INFO, "/dev/shm uses huge pages: small tensors take more room than they need",
         arena_printf(look->arena,
-                     "Measured: the mount has a huge= option, which rounds the room of each tensor up to "
-                     "2 MiB, and is %s large.",
+                     "Measured: the mount has the option huge=always, which rounds the room of each tensor "
+                     "up to 2 MiB, and is %s large.",
                      SIZE_TEXT(shm->size_bytes)));
 }
 
