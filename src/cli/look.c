@@ -73,6 +73,11 @@ static int process_check(const Survey *survey, const char *root_path, int pid)
     const Process *process = survey_process(survey, pid);
     if (!process)
         return survey_complain(root_path, pid, -ESRCH);
+    if (process->has_memory && !process->readable && survey->machine.sandbox.root)
+        return complain(EX_NOPERM,
+                        "process %d (uid %u) may not be read from here, not even by root; run shmguard where "
+                        "it was started, outside of this container or sandbox",
+                        pid, process->uid);
     if (process->has_memory && !process->readable)
         return complain(EX_NOPERM,
                         "process %d is of another user (uid %u) and may not be read; run shmguard as that "

@@ -215,7 +215,8 @@ void check_threads_exceed_cpus(Look *look)
         return;
     const char *cpus = cpus_clause(look);
     look_fix(look, NEEDS_NOTHING,
-             "Start the training with one thread for each pool; PyTorch's workers need no more.",
+             "Start the training with one thread for each pool; PyTorch's workers need no more. It holds for "
+             "the trainer too: one that computes on the CPU gets slower and wants more.",
              "export OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1");
     look_fix(look, NEEDS_NOTHING,
              "Where the dataset uses OpenCV, switch its pool off at the top of the script.",

@@ -146,18 +146,37 @@ static double kill_age(const Machine *machine, const OomKill *kill)
     return unknown ? -1 : MAX(machine->boottime - kill->boottime, 0.0);
 }
 
-static bool is_recent_training(const Machine *machine, const OomKill *kill)
+/* The kill was made for the limit of a group that the job asked about is not in. Inside of a container the
+ * kernel's path of a group and ours begin at different places: there nothing is ruled out. */
+static bool is_of_another_group(const Look *look, const OomKill *kill)
 {
-    double age = kill_age(machine, kill);
-    return age >= 0 && age <= OOM_RECENT_SECONDS && is_training_name(kill->comm);
+    const char *path = look->machine->cgroup.path;
+    if (look->pid == 0 || kill->scope != OOM_SCOPE_CGROUP || kill->cgroup[0] != '/' ||
+        look->machine->sandbox.kind != ENVIRONMENT_BARE || path[0] != '/' || path[1] == '\0' ||
+        text_starts(text_of(path), "/.."))
+        return false;
+    size_t length = strlen(kill->cgroup);
+    if (length == 1)
+        return false; /* all are below the root */
+    bool cut = length == sizeof kill->cgroup - 1;
+    bool above =
+        strncmp(path, kill->cgroup, length) == 0 && (path[length] == '/' || path[length] == '\0' || cut);
+    return !above;
+}
+
+static bool is_alarming(const Look *look, const OomKill *kill)
+{
+    double age = kill_age(look->machine, kill);
+    return age >= 0 && age <= OOM_RECENT_SECONDS && is_training_name(kill->comm) &&
+           !is_of_another_group(look, kill);
 }
 
 /* The kill to tell about: the newest of a training within the day, else the newest. */
-static const OomKill *kill_to_tell(const Machine *machine)
+static const OomKill *kill_to_tell(const Look *look)
 {
-    const OomKills *kills = &machine->kills;
+    const OomKills *kills = &look->machine->kills;
     for (size_t i = kills->n; i > 0; i--)
-        if (is_recent_training(machine, &kills->items[i - 1]))
+        if (is_alarming(look, &kills->items[i - 1]))
             return &kills->items[i - 1];
     return &kills->items[kills->n - 1];
 }
@@ -168,7 +187,8 @@ static const char *kill_scope(Look *look, const OomKill *kill)
     switch (kill->scope) {
     case OOM_SCOPE_CGROUP:
         return !group   ? NULL
-               : *group ? arena_printf(look->arena, "the control group %s was at its limit", group)
+               : *group ? arena_printf(look->arena, "the control group %s was at its limit%s", group,
+                                       is_of_another_group(look, kill) ? ", which is not the job's" : "")
                         : "a control group was at its limit (which one is unknown)";
     case OOM_SCOPE_MACHINE:
         return "the machine was out of memory";
@@ -183,10 +203,29 @@ static uint64_t known(uint64_t bytes)
     return bytes == U64_UNKNOWN ? 0 : bytes;
 }
 
+/* What the victim had; each of the three figures may be missing. */
+static const char *kill_memory(Look *look, const OomKill *kill)
+{
+    bool has_anon = kill->anon_bytes != U64_UNKNOWN;
+    bool has_file = kill->file_bytes != U64_UNKNOWN;
+    bool has_shared = kill->shmem_bytes != U64_UNKNOWN;
+    if (!has_anon && !has_file && !has_shared)
+        return "how much memory the process had is unknown";
+    uint64_t all =
+        bytes_add(bytes_add(known(kill->anon_bytes), known(kill->file_bytes)), known(kill->shmem_bytes));
+    /* Before 4.5, where shared memory has no figure of its own, it is among the files. */
+    const char *least = has_anon && has_file ? "" : "at least ";
+    if (!has_shared)
+        return arena_printf(look->arena, "the process had %s%s; how much of it was shared memory is unknown",
+                            least, SIZE_TEXT(all));
+    return arena_printf(look->arena, "the process had %s%s, of which %s shared memory", least, SIZE_TEXT(all),
+                        SIZE_TEXT(kill->shmem_bytes));
+}
+
 static void tell_kill(Look *look)
 {
     const Machine *machine = look->machine;
-    const OomKill *kill = kill_to_tell(machine);
+    const OomKill *kill = kill_to_tell(look);
     const char *comm = look_escape(look, text_of(kill->comm));
     const char *scope = kill_scope(look, kill);
     double age = kill_age(machine, kill);
@@ -195,18 +234,17 @@ static void tell_kill(Look *look)
     const char *more = machine->kills.n == 1
                            ? ""
                            : arena_printf(look->arena, " The log has %zu kills in all.", machine->kills.n);
-    if (!comm || !scope || !when || !more) {
+    const char *memory = kill_memory(look, kill);
+    if (!comm || !scope || !when || !more || !memory) {
         look_advice(look, -ENOMEM);
         return;
     }
-    uint64_t shared = known(kill->shmem_bytes);
-    uint64_t all = bytes_add(bytes_add(known(kill->anon_bytes), known(kill->file_bytes)), shared);
-    look_advice(look, advise_less_memory(machine, look->arena, &look->fixes));
+    if (!is_of_another_group(look, kill))
+        look_advice(look, advise_less_memory(machine, look->arena, &look->fixes));
     look_found(
-        look, is_recent_training(machine, kill) ? SEVERITY_WARNING : SEVERITY_INFO,
+        look, is_alarming(look, kill) ? SEVERITY_WARNING : SEVERITY_INFO,
         arena_printf(look->arena, "The kernel killed %s (pid %d) %s to free memory", comm, kill->pid, when),
-        arena_printf(look->arena, "Kernel log: %s; the process had %s, of which %s shared memory.%s", scope,
-                     SIZE_TEXT(all), SIZE_TEXT(shared), more));
+        arena_printf(look->arena, "Kernel log: %s; %s.%s", scope, memory, more));
 }
 
 static bool some(uint64_t count)

@@ -179,13 +179,30 @@ static const char *jobs_measured(Look *look)
     return text && left ? arena_printf(look->arena, "%s; %zu more jobs", text, left) : text;
 }
 
+static const char *job_estimated(Look *look, const JobNeed *job, uint64_t need_bytes)
+{
+    uint64_t in_flight = batches_in_flight(job->workers);
+    uint64_t estimate = bytes_add(job->other_bytes, bytes_scale(job->batch_bytes, (double)in_flight));
+    const char *other = job->other_bytes ? arena_printf(look->arena, " besides %s that are no batches",
+                                                        SIZE_TEXT(job->other_bytes))
+                                         : "";
+    if (!other)
+        return NULL;
+    const char *batches = arena_printf(look->arena, "a batch is %s and up to %llu are alive at once%s",
+                                       SIZE_TEXT(job->batch_bytes), (unsigned long long)in_flight, other);
+    if (!batches)
+        return NULL;
+    if (job->held_bytes > estimate)
+        return arena_printf(look->arena,
+                            "%s, which makes %s; the job already holds more (%s, measured) and needs that",
+                            batches, SIZE_TEXT(estimate), SIZE_TEXT(need_bytes));
+    return arena_printf(look->arena, "%s, so the job needs %s", batches, SIZE_TEXT(need_bytes));
+}
+
 static const char *jobs_estimated(Look *look, const ShmDemand *demand)
 {
     if (look->n_jobs == 1)
-        return arena_printf(
-            look->arena, "a batch is %s and up to %llu are alive at once, so the job needs %s",
-            SIZE_TEXT(look->jobs[0].batch_bytes),
-            (unsigned long long)batches_in_flight(look->jobs[0].workers), SIZE_TEXT(demand->need_bytes));
+        return job_estimated(look, &look->jobs[0], demand->need_bytes);
     return arena_printf(look->arena, "the jobs need %s together", SIZE_TEXT(demand->need_bytes));
 }
 
@@ -479,8 +496,8 @@ void check_shm_huge_pages(Look *look)
     look_found(
         look, SEVERITY_INFO, "/dev/shm uses huge pages: small tensors take more room than they need",
         arena_printf(look->arena,
-                     "Measured: the mount has a huge= option, which rounds the room of each tensor up to "
-                     "2 MiB, and is %s large.",
+                     "Measured: the mount has the option huge=always, which rounds the room of each tensor "
+                     "up to 2 MiB, and is %s large.",
                      SIZE_TEXT(shm->size_bytes)));
 }
 

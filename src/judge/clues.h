@@ -1,10 +1,13 @@
 /*
  * What a log can say.
  *
- * Pattern    literals that stand together in one line. Several patterns, the wordings of old and new
- * versions, give one clue Clue       one thing that happened, or that the log mentions Tier       what a clue
- * is good for: the cause itself, a cause only when nothing better is there, a mere after-effect, or
- * background that changes how the others are read
+ * Pattern: literals that stand together in one line. Several patterns, the wordings of old and new versions,
+ * give one clue.
+ *
+ * Clue: one thing that happened, or that the log mentions.
+ *
+ * Tier: what a clue is good for: the cause itself, a cause only when nothing better is there, a mere
+ * after-effect, or background that changes how the others are read.
  */
 #pragma once
 

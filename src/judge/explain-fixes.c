@@ -69,15 +69,26 @@ static void fixes_shm(Case *it)
                  "export NCCL_SHM_DISABLE=1");
 }
 
+static void fixes_kernel_log(Case *it)
+{
+    if (!it->machine || it->machine->kills_error == 0) {
+        case_fix(it, NEEDS_NOTHING, "Look for I/O errors in the kernel's log.", "dmesg | grep -i error");
+        return;
+    }
+    bool root = root_within_reach(it->machine) && it->machine->sandbox.kind == ENVIRONMENT_BARE;
+    case_fix(it, root ? NEEDS_ROOT : NEEDS_ADMIN,
+             root ? "Look for I/O errors in the kernel's log."
+                  : "Have somebody look for I/O errors in the host's kernel log.",
+             root && it->machine->sandbox.root ? "dmesg | grep -i error" : "sudo dmesg | grep -i error");
+}
+
 static void fixes_mapped_file(Case *it)
 {
     case_fix(it, NEEDS_NOTHING,
              "Do not change or cut files while a training has them mapped: write a new file and rename it.",
              NULL);
-    case_fix(it, NEEDS_NOTHING,
-             "Compare the sizes of the dataset's files with what they should be, and look for I/O errors "
-             "in the kernel's log.",
-             "dmesg | grep -i error");
+    case_fix(it, NEEDS_NOTHING, "Compare the sizes of the dataset's files with what they should be.", NULL);
+    fixes_kernel_log(it);
 }
 
 static void fixes_memory(Case *it)

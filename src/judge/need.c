@@ -200,16 +200,3 @@ void job_need(const Survey *survey, int trainer, JobNeed *ret)
     need.mount_need_bytes = need.guarded || need.elsewhere ? need.mount_bytes : need.need_bytes;
     *ret = need;
 }
-
-uint64_t jobs_recommended_bytes(const Survey *survey)
-{
-    uint64_t sum = 0;
-    for (size_t i = 0; i < survey->n_processes; i++) {
-        if (survey->processes[i].role != ROLE_TRAINER)
-            continue;
-        JobNeed need;
-        job_need(survey, survey->processes[i].pid, &need);
-        sum = bytes_add(sum, need.mount_need_bytes - MIN(need.shared_bytes, need.mount_need_bytes));
-    }
-    return shm_round_up(bytes_scale(sum, NEED_MARGIN));
-}

@@ -35,9 +35,7 @@ void job_need(const Survey *survey, int trainer, JobNeed *ret);
 /* How many batches of a job may be alive at once. */
 uint64_t batches_in_flight(uint64_t workers);
 
-/* What all jobs together need of our /dev/shm, with the margin, rounded up to a figure that people use
- * (512 MiB, then whole GiB). 0 without jobs. */
-uint64_t jobs_recommended_bytes(const Survey *survey);
+/* To a figure that people use: 512 MiB, then whole GiB. */
 uint64_t shm_round_up(uint64_t bytes);
 
 /* Sizes are summed without wrapping round: the end of the scale is the largest figure that is not unknown. */

@@ -61,17 +61,6 @@ static int permissions_parse(Text word, MapEntry *entry)
     return 0;
 }
 
-static int device_parse(Text word, Device *ret)
-{
-    Text major;
-    Device device = {0};
-    if (!text_until(&word, ':', &major) || text_u32(major, 16, &device.major) < 0 ||
-        text_u32(word, 16, &device.minor) < 0)
-        return -EBADMSG;
-    *ret = device;
-    return 0;
-}
-
 static void path_set(Text path, MapEntry *entry)
 {
     static const char mark[] = " (deleted)";
@@ -90,7 +79,7 @@ int maps_parse_line(Text line, MapEntry *ret)
     if (!text_word(&line, &range) || range_parse(range, &entry) < 0 || !text_word(&line, &permissions) ||
         permissions_parse(permissions, &entry) < 0 || !text_word(&line, &offset) ||
         text_u64(offset, 16, &entry.offset) < 0 || !text_word(&line, &device) ||
-        device_parse(device, &entry.device) < 0 || !text_word(&line, &inode) ||
+        device_numbers_parse(device, 16, &entry.device) < 0 || !text_word(&line, &inode) ||
         text_u64(inode, 10, &entry.inode) < 0)
         return -EBADMSG;
     /* Blanks before the path are padding, those at its end belong to it. */

@@ -82,8 +82,9 @@ void shmfs_read(const Root *root, const Mounts *mounts, ShmMount *ret)
         ret->device = mount->device;
     ret->read_only =
         mount_option(mount->options, "ro", &value) || mount_option(mount->super_options, "ro", &value);
+    /* within_size and advise take huge pages only for files that fill them, or on request. */
     ret->huge = mount_option(mount->super_options, "huge", &value) &&
-                (text_equal(value, "always") || text_equal(value, "within_size"));
+                (text_equal(value, "always") || text_equal(value, "force"));
 }
 
 typedef struct Walk {

@@ -24,7 +24,7 @@ typedef struct ShmMount {
     bool mounted; /* a mount of its own, not the directory of /dev */
     bool read_only;
     bool no_access; /* this user may not create files in it */
-    bool huge;      /* transparent huge pages: sizes are rounded up to 2 MiB */
+    bool huge;      /* huge pages for every file: sizes are rounded up to 2 MiB */
 } ShmMount;
 
 /* Never fails: what is wrong is in `state`. */

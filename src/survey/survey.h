@@ -1,15 +1,24 @@
 /*
  * What is there: training processes with their roles, and the segments of shared memory with their holders.
  *
- * Process    one of the machine's processes, with its role:
- *   trainer    has PyTorch loaded and is neither of the following (torchrun's ranks are trainers, torchrun is
- * not) worker     a DataLoader worker: it has PyTorch loaded, a trainer above it, and catches SIGBUS, SIGFPE,
- * SIGSEGV and SIGTERM, as PyTorch's worker loop has done since 0.2 and nothing else does; or its name is
- * pt_data_worker (since 2.6) manager    torch_shm_manager Job        a trainer with the workers and managers
- * below it. Known by the trainer's pid. Segment    a file of the tmpfs at /dev/shm, of another namespace's
- * /dev/shm, or a memfd. It may have no name left. Holder     a process with a descriptor of the segment open
- * or the segment mapped. Descriptors in flight in a socket and processes that we may not read are invisible:
- * what they hold is in `unattributed`.
+ * Process: one of the machine's processes, with its role:
+ *
+ *   - trainer: has PyTorch loaded and is neither of the following (torchrun's ranks are trainers, torchrun is
+ *     not).
+ *
+ *   - worker: a DataLoader worker. It has PyTorch loaded, a trainer above it, and catches SIGBUS, SIGFPE,
+ *     SIGSEGV and SIGTERM, as PyTorch's worker loop has done since 0.2 and nothing else does; or its name is
+ *     pt_data_worker (since 2.6).
+ *
+ *   - manager: torch_shm_manager.
+ *
+ * Job: a trainer with the workers and managers below it. Known by the trainer's pid.
+ *
+ * Segment: a file of the tmpfs at /dev/shm, of another namespace's /dev/shm, or a memfd. It may have no name
+ * left.
+ *
+ * Holder: a process with a descriptor of the segment open or the segment mapped. Descriptors in flight in a
+ * socket and processes that we may not read are invisible: what they hold is in `unattributed`.
  *
  * Nothing here judges. Everything is allocated from the survey's arena.
  */

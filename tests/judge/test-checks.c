@@ -205,6 +205,38 @@ static void test_shm_size_with_jobs(void **state)
         }
 }
 
+/* The figures of the sentence add up, whatever decides. */
+static void test_shm_size_adds_up(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t model; /* that the trainer shares */
+        size_t extra;   /* batches that it holds */
+        const char *estimated;
+    } cases[] = {
+        {0, 0, "a batch is 6.0 MiB and up to 5 are alive at once, so the job needs 30.0 MiB; with"},
+        {MIB, 0,
+         "a batch is 6.0 MiB and up to 5 are alive at once besides 1.0 MiB that are no batches, so the job "
+         "needs 31.0 MiB; with"},
+        {0, 2,
+         "a batch is 6.0 MiB and up to 5 are alive at once, which makes 30.0 MiB; the job already holds more "
+         "(36.0 MiB, measured) and needs that; with"},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        Fixture *f = fixture_new();
+        fixture_busy_job(f, 100, 2, 6 * MIB);
+        if (cases[i].model)
+            fixture_tensor(f, 100, cases[i].model, 100);
+        for (size_t j = 0; j < cases[i].extra; j++)
+            fixture_tensor(f, 101, 6 * MIB, 100);
+        f->survey.machine.shm.size_bytes = 20 * MIB;
+        Findings findings = run(f, &ready, 0);
+        assert_well_formed(&findings);
+        assert_non_null(strstr(finding(&findings, "shm-too-small")->evidence, cases[i].estimated));
+        fixture_free(f);
+    }
+}
+
 static void test_shm_size_says(void **state)
 {
     (void)state;
@@ -671,6 +703,107 @@ static void test_oom_says(void **state)
         assert_non_null(strstr(found->evidence, cases[i].evidence));
         assert_non_null(strstr(found->evidence, "had 12.0 GiB, of which 1.0 GiB shared memory"));
         assert_non_null(strstr(found->evidence, "2 kills in all"));
+        fixture_free(f);
+    }
+}
+
+static void test_oom_of_another_group(void **state)
+{
+    (void)state;
+    static const struct {
+        int pid;
+        OomScope scope;
+        const char *cgroup;
+        const char *path;
+        EnvironmentKind kind;
+        int wanted;
+    } cases[] = {
+        {100, OOM_SCOPE_CGROUP, "/a/b", "/a/b", ENVIRONMENT_BARE, WARNING},
+        {100, OOM_SCOPE_CGROUP, "/a", "/a/b", ENVIRONMENT_BARE, WARNING},
+        {100, OOM_SCOPE_CGROUP, "/", "/a/b", ENVIRONMENT_BARE, WARNING},
+        {100, OOM_SCOPE_CGROUP, "/a/c", "/a/b", ENVIRONMENT_BARE, INFO},
+        {100, OOM_SCOPE_CGROUP, "/a/b/c", "/a/b", ENVIRONMENT_BARE, INFO},
+        {100, OOM_SCOPE_CGROUP, "/a", "/ab/c", ENVIRONMENT_BARE, INFO},
+        {0, OOM_SCOPE_CGROUP, "/a/c", "/a/b", ENVIRONMENT_BARE, WARNING}, /* nobody was asked about */
+        {100, OOM_SCOPE_MACHINE, "/a/c", "/a/b", ENVIRONMENT_BARE, WARNING},
+        {100, OOM_SCOPE_UNKNOWN, "", "/a/b", ENVIRONMENT_BARE, WARNING},
+        /* Paths that cannot be compared. */
+        {100, OOM_SCOPE_CGROUP, "", "/a/b", ENVIRONMENT_BARE, WARNING},
+        {100, OOM_SCOPE_CGROUP, "/a/c", "", ENVIRONMENT_BARE, WARNING},
+        {100, OOM_SCOPE_CGROUP, "/a/c", "/", ENVIRONMENT_BARE, WARNING},
+        {100, OOM_SCOPE_CGROUP, "/a/c", "/../b", ENVIRONMENT_BARE, WARNING},
+        {100, OOM_SCOPE_CGROUP, "/docker/abc", "/job", ENVIRONMENT_DOCKER, WARNING},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        Fixture *f = fixture_new();
+        Machine *machine = &f->survey.machine;
+        fixture_job(f, 100, 1);
+        OomKill kill = {.boottime = machine->boottime - HOUR, .comm = "python3", .scope = cases[i].scope};
+        snprintf(kill.cgroup, sizeof kill.cgroup, "%s", cases[i].cgroup);
+        snprintf(machine->cgroup.path, sizeof machine->cgroup.path, "%s", cases[i].path);
+        machine->sandbox.kind = cases[i].kind;
+        machine->kills = (OomKills){.items = &kill, .n = 1};
+        Findings findings = run(f, &ready, cases[i].pid);
+        assert_well_formed(&findings);
+        const Finding *found = finding(&findings, "oom-recent");
+        if ((int)found->severity != cases[i].wanted)
+            fail_msg("case %zu: %d", i, (int)found->severity);
+        bool another = strstr(found->evidence, "was at its limit, which is not the job's; ");
+        assert_int_equal(another, cases[i].wanted == INFO);
+        assert_int_equal(found->fixes.n == 0, cases[i].wanted == INFO);
+        fixture_free(f);
+    }
+
+    /* The newest is another group's: the job's own counts. */
+    Fixture *f = fixture_new();
+    Machine *machine = &f->survey.machine;
+    fixture_job(f, 100, 1);
+    OomKill kills[] = {
+        {.boottime = machine->boottime - 3 * HOUR,
+         .pid = 41,
+         .comm = "python3",
+         .scope = OOM_SCOPE_CGROUP,
+         .cgroup = "/a/b"},
+        {.boottime = machine->boottime - HOUR,
+         .pid = 42,
+         .comm = "python3",
+         .scope = OOM_SCOPE_CGROUP,
+         .cgroup = "/a/c"},
+    };
+    snprintf(machine->cgroup.path, sizeof machine->cgroup.path, "/a/b");
+    machine->kills = (OomKills){.items = kills, .n = 2};
+    Findings findings = run(f, &ready, 100);
+    assert_non_null(strstr(finding(&findings, "oom-recent")->title, "(pid 41)"));
+    fixture_free(f);
+}
+
+static void test_oom_memory(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t anon;
+        uint64_t file;
+        uint64_t shared;
+        const char *evidence;
+    } cases[] = {
+        {11 * GIB, GIB, GIB, "; the process had 13.0 GiB, of which 1.0 GiB shared memory."},
+        {11 * GIB, U64_UNKNOWN, GIB, "; the process had at least 12.0 GiB, of which 1.0 GiB shared memory."},
+        {11 * GIB, GIB, U64_UNKNOWN,
+         "; the process had 12.0 GiB; how much of it was shared memory is unknown."},
+        {U64_UNKNOWN, U64_UNKNOWN, U64_UNKNOWN, "; how much memory the process had is unknown."},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        Fixture *f = fixture_new();
+        Machine *machine = &f->survey.machine;
+        OomKill kill = {.boottime = machine->boottime - HOUR,
+                        .comm = "python3",
+                        .anon_bytes = cases[i].anon,
+                        .file_bytes = cases[i].file,
+                        .shmem_bytes = cases[i].shared};
+        machine->kills = (OomKills){.items = &kill, .n = 1};
+        Findings findings = run(f, &ready, 0);
+        assert_well_formed(&findings);
+        assert_non_null(strstr(finding(&findings, "oom-recent")->evidence, cases[i].evidence));
         fixture_free(f);
     }
 }
@@ -1199,6 +1332,7 @@ int main(void)
         cmocka_unit_test(test_shm_missing),
         cmocka_unit_test(test_shm_size_without_jobs),
         cmocka_unit_test(test_shm_size_with_jobs),
+        cmocka_unit_test(test_shm_size_adds_up),
         cmocka_unit_test(test_shm_size_says),
         cmocka_unit_test(test_smaller_batches),
         cmocka_unit_test(test_shm_size_of_some_jobs),
@@ -1214,6 +1348,8 @@ int main(void)
         cmocka_unit_test(test_oom_recent),
         cmocka_unit_test(test_oom_at_an_unknown_time),
         cmocka_unit_test(test_oom_says),
+        cmocka_unit_test(test_oom_of_another_group),
+        cmocka_unit_test(test_oom_memory),
         cmocka_unit_test(test_oom_counts),
         cmocka_unit_test(test_disk_low),
         cmocka_unit_test(test_open_files_low),

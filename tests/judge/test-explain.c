@@ -598,6 +598,41 @@ static void test_machine_knows_the_victim(void **state)
         assert_true(got.fixes.items[i - 1].needs <= got.fixes.items[i].needs);
 }
 
+/* Whoever may not read the kernel's log is told who may. */
+static void test_kernel_log_is_for_whom(void **state)
+{
+    (void)state;
+    static const struct {
+        int error;
+        EnvironmentKind kind;
+        bool root;
+        FixNeeds needs;
+        const char *command;
+    } cases[] = {
+        {0, ENVIRONMENT_BARE, false, NEEDS_NOTHING, "dmesg | grep -i error"},
+        {-EPERM, ENVIRONMENT_BARE, false, NEEDS_ROOT, "sudo dmesg | grep -i error"},
+        {-EPERM, ENVIRONMENT_BARE, true, NEEDS_ROOT, "dmesg | grep -i error"},
+        {-EPERM, ENVIRONMENT_DOCKER, true, NEEDS_ADMIN, "sudo dmesg | grep -i error"},
+        {-EPERM, ENVIRONMENT_DOCKER, false, NEEDS_ADMIN, "sudo dmesg | grep -i error"},
+    };
+    _cleanup_buffer_ Buffer text = {0};
+    log_load("bus-storage", &text);
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        Machine machine = {
+            .kills_error = cases[i].error,
+            .sandbox = {.kind = cases[i].kind, .root = cases[i].root, .initial_userns = true},
+            .memory = {.total_bytes = UINT64_C(32) << 30},
+        };
+        _cleanup_arena_ Arena arena = {0};
+        Explanation got;
+        explain_text(buffer_text(&text), text.size, 0, &machine, &arena, &got);
+        const Fix *last = &got.fixes.items[got.fixes.n - 1];
+        assert_non_null(strstr(last->what, "I/O errors"));
+        assert_int_equal(last->needs, cases[i].needs);
+        assert_string_equal(last->command, cases[i].command);
+    }
+}
+
 /* No assertion on time, which depends on the machine; the figure is printed. */
 static void test_speed(void **state)
 {
@@ -651,6 +686,7 @@ int main(void)
         cmocka_unit_test(test_notes_fit_the_log),
         cmocka_unit_test(test_what_is_shown_is_harmless),
         cmocka_unit_test(test_machine_knows_the_victim),
+        cmocka_unit_test(test_kernel_log_is_for_whom),
         cmocka_unit_test(test_speed),
         cmocka_unit_test(test_cause_names),
     };

@@ -105,7 +105,8 @@ static void test_mount_options(void **state)
         {MOUNT_LINE "ro,size=64k\n", true, true, false},
         {"25 24 0:25 / /dev/shm ro - tmpfs shm rw\n", true, true, false},
         {MOUNT_LINE "rw,huge=always\n", true, false, true},
-        {MOUNT_LINE "rw,huge=within_size\n", true, false, true},
+        {MOUNT_LINE "rw,huge=force\n", true, false, true},
+        {MOUNT_LINE "rw,huge=within_size\n", true, false, false},
         {MOUNT_LINE "rw,huge=advise\n", true, false, false},
         {MOUNT_LINE "rw,huge=never\n", true, false, false},
     };

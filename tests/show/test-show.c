@@ -343,6 +343,11 @@ static void test_json_fields(void **state)
     assert_string_equal(json_string_value(json_object_get(estimated, "allocated_source")), "estimated");
     assert_string_equal(json_string_value(json_object_get(estimated, "backing")), "memfd");
     assert_string_equal(json_string_value(json_object_get(estimated, "device")), "0:1");
+    assert_true(json_is_null(json_object_get(estimated, "uid")));
+    size_t known = 0;
+    for (size_t i = 0; i < json_array_size(segment_items); i++)
+        known += json_is_integer(json_object_get(json_array_get(segment_items, i), "uid"));
+    assert_int_equal(known, json_array_size(segment_items) - 1);
     assert_string_equal(json_string_value(json_object_get(estimated, "orphan")), "no");
     assert_true(json_is_false(json_object_get(estimated, "deleted")));
     json_decref(root);
