@@ -150,6 +150,11 @@ static bool connect_once(void)
     return true;
 }
 
+void broker_greet(void)
+{
+    (void)connect_once();
+}
+
 static Message message_of(MessageType type, const char *name)
 {
     Message message = {.magic = PROTOCOL_MAGIC, .type = type};

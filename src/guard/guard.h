@@ -130,6 +130,7 @@ bool broker_tell(MessageType type, const char *name, int fd); /* false: there is
 /* 0, a negative errno of the supervisor's answer, or -ENOTCONN. ret_fd may be NULL; it is -1 when no
  * descriptor came. */
 int broker_ask(MessageType type, const char *name, int fd, int *ret_fd);
+void broker_greet(void);        /* so that what follows is counted */
 void broker_forget(void);       /* in a forked child */
 Counters *guard_counters(void); /* never NULL */
 

@@ -96,6 +96,7 @@ static void remove_pending(Pending *entry)
 /* A tensor in the making: a memfd that becomes a segment when its size is known. -1: the plain way. */
 static int open_pending(const char *name)
 {
+    broker_greet();
     Pending *entry = find_free();
     FileId id;
     int fd = entry && !shares_by_name ? memfd_make(SINGLE_NAME, 0) : -1;

@@ -41,10 +41,10 @@ static const Process *manager_of(const Survey *survey, const Segment *segment)
 /* The process whose number is in "torch_PID_…", when it still is that process. */
 static const Process *maker_of(const Survey *survey, const Segment *segment)
 {
-    Text rest = segment->name;
+    Text rest = text_skip(segment->name, sizeof "torch_" - 1);
     Text word;
     int pid = 0;
-    if (!text_until(&rest, '_', &word) || !text_until(&rest, '_', &word) || text_pid(word, &pid) < 0)
+    if (!text_until(&rest, '_', &word) || text_pid(word, &pid) < 0)
         return NULL;
     const Process *process = survey_process(survey, pid);
     return process && process->has_memory && process->torch && is_older(process, segment) ? process : NULL;
