@@ -34,7 +34,8 @@
  * it lives, so that cache never sees one inode as two living things.
  *
  * Tables are fixed in size and in .bss: a process that shares nothing never touches their pages. One mutex
- * guards them; `busy` lets a signal handler that interrupts its owner pass by. fork takes the mutex (life.c).
+ * guards them; `inside` lets a signal handler that interrupts its owner pass by. fork takes the mutex
+ * (life.c).
  */
 #pragma once
 
@@ -119,7 +120,11 @@ void view_replaced(void *address, size_t size);
 void view_sweep(uint64_t now);
 void view_forget_unused(void);
 
-/* Lock-free: false when no view can lie in this range. */
+/* Somebody unmaps or maps over a part of a view: it is his now. Its hold stays for ever, so that the segment
+ * is never issued again. */
+void view_lose(const void *address, size_t size);
+
+/* Lock-free: false when no view lies in this range. */
 bool view_near(const void *address, size_t size);
 
 /* --- broker.c: the connection to the supervisor

@@ -38,26 +38,37 @@ static __thread int saved_cancel __attribute__((tls_model("initial-exec")));
 /* Changed with the lock held. pthread_once would do for the first, but its version differs between glibcs. */
 static bool started;
 static bool off;
-static pid_t owner; /* the process that these tables speak of */
+static _Atomic pid_t owner; /* the process that these tables speak of; asked before the lock, for in a child
+                               of vfork or _Fork the lock may belong to a thread that is not there */
+static bool was_inside;     /* the forking thread, before fork_prepare */
 
+/*
+ * Between prepare and the end of fork other libraries' handlers run, and signals that were held back: they
+ * must find the forking thread inside, or they would wait for the lock that it holds itself.
+ */
 static void fork_prepare(void)
 {
+    bool before = inside;
+    inside = true;
     /* A handler that forks while its thread is inside: the lock is ours already, and the tables may be half
      * written. */
-    if (!inside)
+    if (!before)
         pthread_mutex_lock(&lock);
+    was_inside = before;
 }
 
 static void fork_parent(void)
 {
-    if (!inside)
+    bool before = was_inside;
+    if (!before)
         pthread_mutex_unlock(&lock);
+    inside = before;
 }
 
 static void fork_child(void)
 {
-    if (inside) /* it goes on inside and leaves by itself; owner stays the parent, so that was its last time
-                   in */
+    if (was_inside) /* it goes on inside and leaves by itself; owner stays the parent, so that was its last
+                       time in */
         return;
     int saved = errno;
     owner = getpid();
@@ -66,6 +77,7 @@ static void fork_child(void)
     pending_clear();
     broker_forget();
     pthread_mutex_unlock(&lock);
+    inside = false;
     errno = saved;
 }
 
@@ -79,7 +91,8 @@ static void start(void)
 
 bool guard_enter(void)
 {
-    if (inside)
+    pid_t known = atomic_load_explicit(&owner, memory_order_relaxed);
+    if (inside || (known != 0 && known != getpid()))
         return false;
     int saved = errno;
     int cancel = 0;

@@ -131,6 +131,8 @@ static int open_served(const char *name, int flags)
 {
     int fd = -1;
     int r = broker_ask(MESSAGE_GET, name, -1, &fd);
+    if (r == 0 && fd < 0) /* the kernel had no descriptor left to put it into */
+        return -EMFILE;
     if (r == 0 && (flags & O_CREAT) && (flags & O_EXCL)) {
         real_close(fd);
         return -EEXIST;

@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -24,7 +25,7 @@ typedef struct Segment {
     uint64_t device;
     uint64_t inode;
     uint64_t size;
-    uint64_t issued; /* msec */
+    uint64_t issued; /* msec; or when it was last seen in use */
     uint64_t turn;   /* rises with every issue: the smallest was issued longest ago */
 } Segment;
 
@@ -85,11 +86,16 @@ static int hand_out(const Segment *segment)
 
 void pool_sweep(uint64_t now)
 {
-    for (size_t i = 0; i < n_segments;)
-        if (now - segments[i].issued >= KEEP_MSEC && (!still_ours(&segments[i]) || is_free(&segments[i])))
-            forget(&segments[i]);
+    for (size_t i = 0; i < n_segments;) {
+        Segment *segment = &segments[i];
+        bool ours = still_ours(segment);
+        if (ours && !is_free(segment))
+            segment->issued = now; /* its time begins when it comes back */
+        if (!ours || now - segment->issued >= KEEP_MSEC)
+            forget(segment);
         else
             i++;
+    }
 }
 
 int memfd_make(const char *name, uint64_t size)
@@ -105,9 +111,18 @@ int memfd_make(const char *name, uint64_t size)
     return fd;
 }
 
+/* Each entry takes a descriptor: no more than an eighth of what the process may have. */
+static size_t pool_limit(void)
+{
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_cur / 8 > POOL_MAX)
+        return POOL_MAX;
+    return (size_t)files.rlim_cur / 8;
+}
+
 static Segment *make_segment(uint64_t size)
 {
-    int fd = n_segments == POOL_MAX ? -1 : memfd_make(SEGMENT_NAME, size);
+    int fd = n_segments >= pool_limit() ? -1 : memfd_make(SEGMENT_NAME, size);
     if (fd < 0)
         return NULL;
     fd = fd_move_up(fd);

@@ -48,6 +48,10 @@ EXPORT int posix_fallocate(int fd, off_t offset, off_t size)
 
 EXPORT void *mmap(void *address, size_t size, int protection, int flags, int fd, off_t offset)
 {
+    if (flags & MAP_FIXED && view_near(address, size) && guard_enter()) {
+        view_lose(address, size);
+        guard_leave(false);
+    }
     bool tensor = fd >= 0 && !address && protection == (PROT_READ | PROT_WRITE) && flags == MAP_SHARED &&
                   offset == 0 && (size >= SEGMENT_MIN_BYTES || pending_any());
     if (!tensor || !guard_enter())

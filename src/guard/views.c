@@ -18,9 +18,9 @@ enum { VIEWS_MAX = 4096, BUCKETS = 8192, NONE = 0 };
 typedef struct View {
     uint64_t device;
     uint64_t inode;
-    char *address; /* NULL: the entry is not in use */
-    size_t size;   /* of the mapping: all of the segment */
-    size_t used;   /* the length that mmap was asked for; 0: unused */
+    _Atomic(char *) address; /* NULL: the entry is not in use */
+    _Atomic size_t size;     /* of the mapping: all of the segment */
+    size_t used;             /* the length that mmap was asked for; 0: unused */
     void *hold;
     uint64_t unused_since;
     uint16_t next_by_inode;   /* index + 1, NONE at the end */
@@ -30,13 +30,8 @@ typedef struct View {
 static View views[VIEWS_MAX];
 static uint16_t by_inode[BUCKETS];
 static uint16_t by_address[BUCKETS];
-static uint16_t free_views;  /* chain of entries that were given back */
-static uint16_t fresh_views; /* entries that were never taken */
-
-/* All views there ever were lie in between. Relaxed: whoever releases a view was given it, and so has seen
- * its bounds. */
-static _Atomic uintptr_t lowest = UINTPTR_MAX;
-static _Atomic uintptr_t highest;
+static uint16_t free_views;          /* chain of entries that were given back */
+static _Atomic uint16_t fresh_views; /* entries that were ever taken */
 
 static size_t page_bytes(void)
 {
@@ -53,10 +48,21 @@ static uint16_t *address_bucket(const void *address)
     return &by_address[((uintptr_t)address >> 12) * UINT64_C(0x9E3779B97F4A7C15) >> 51];
 }
 
+/*
+ * Without the lock: memory that is no view must not wait for it, whoever unmaps it and whatever he holds.
+ * Relaxed: whoever unmaps a view was given it, and so has seen its entry; of other entries any value will do,
+ * the lock is then taken in vain.
+ */
 bool view_near(const void *address, size_t size)
 {
-    return (uintptr_t)address < atomic_load_explicit(&highest, memory_order_relaxed) &&
-           (uintptr_t)address + size > atomic_load_explicit(&lowest, memory_order_relaxed);
+    size_t n = atomic_load_explicit(&fresh_views, memory_order_relaxed);
+    for (size_t i = 0; i < n; i++) {
+        uintptr_t start = (uintptr_t)atomic_load_explicit(&views[i].address, memory_order_relaxed);
+        uintptr_t end = start + atomic_load_explicit(&views[i].size, memory_order_relaxed);
+        if (start != 0 && (uintptr_t)address < end && start < (uintptr_t)address + size)
+            return true;
+    }
+    return false;
 }
 
 static View *find_view(const FileId *id)
@@ -81,17 +87,13 @@ static View *add_view(const FileId *id, char *address, size_t size)
     View *view = &views[index - 1];
     uint16_t *inode = inode_bucket(id->inode);
     uint16_t *where = address_bucket(address);
-    *view = (View){.device = id->device,
-                   .inode = id->inode,
-                   .address = address,
-                   .size = size,
-                   .next_by_inode = *inode,
-                   .next_by_address = *where};
+    view->device = id->device;
+    view->inode = id->inode;
+    view->next_by_inode = *inode;
+    view->next_by_address = *where;
     *inode = *where = index;
-    if ((uintptr_t)address < atomic_load_explicit(&lowest, memory_order_relaxed))
-        atomic_store_explicit(&lowest, (uintptr_t)address, memory_order_relaxed);
-    if ((uintptr_t)address + size > atomic_load_explicit(&highest, memory_order_relaxed))
-        atomic_store_explicit(&highest, (uintptr_t)address + size, memory_order_relaxed);
+    atomic_store_explicit(&view->size, size, memory_order_relaxed);
+    atomic_store_explicit(&view->address, address, memory_order_relaxed);
     return view;
 }
 
@@ -106,8 +108,11 @@ static void remove_view(View *view)
     while (*link != index)
         link = &views[*link - 1].next_by_address;
     *link = view->next_by_address;
-    *view = (View){.next_by_address = free_views};
+    view->used = 0;
+    view->hold = NULL;
+    view->next_by_address = free_views;
     free_views = index;
+    atomic_store_explicit(&view->address, NULL, memory_order_relaxed);
 }
 
 static void drop_view(View *view)
@@ -184,13 +189,11 @@ static View *find_at(const void *address)
     return NULL;
 }
 
-/* Somebody unmaps a part of a view: it is his now. Its hold stays for ever, so that the segment is never
- * issued again. */
-static void lose_overlapped(const char *address, size_t size)
+void view_lose(const void *address, size_t size)
 {
+    const char *start = address;
     for (size_t i = 0; i < fresh_views; i++)
-        if (views[i].address && address < views[i].address + views[i].size &&
-            views[i].address < address + size)
+        if (views[i].address && start < views[i].address + views[i].size && views[i].address < start + size)
             remove_view(&views[i]);
 }
 
@@ -198,7 +201,7 @@ bool view_release(void *address, size_t size)
 {
     View *view = find_at(address);
     if (!view || view->used != size) {
-        lose_overlapped(address, size);
+        view_lose(address, size);
         return false;
     }
     void *hold = view->hold;

@@ -41,7 +41,7 @@ SHAPES = {
                       "allocated_source": {"measured", "estimated"}, "deleted": bool, "backing": {"shm", "memfd"},
                       "kind": {"torch", "nccl", "python", "gloo", "dali", "ray", "mpi", "semaphore", "shmguard",
                                "other"},
-                      "holders": [int], "orphan": {"yes", "no", "unknown"}, "orphan_why": str, "uid": int}],
+                      "holders": [int], "orphan": {"yes", "no", "unknown"}, "orphan_why": str, "uid": (int, None)}],
         "attributed": int, "unattributed": int, "memfd": int, "unreadable_processes": int,
     },
     "clean": {
