@@ -404,6 +404,73 @@ static void test_a_signal_handler_passes_by(void **state)
     sigaction(SIGALRM, &before, NULL);
 }
 
+/* As an allocator's handler does: it runs while the guard's own has taken its lock. */
+static void before_fork(void)
+{
+    char *foreign = mmap(NULL, 64 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    munmap(foreign, 64 * MIB);
+    close(open("/dev/null", O_RDONLY));
+}
+
+static void *make_tensors(void *context)
+{
+    atomic_bool *over = context;
+    while (!*over) {
+        Tensor tensor = tensor_make(MIB, 3);
+        tensor_drop(&tensor);
+    }
+    return NULL;
+}
+
+/* fork in one thread, tensors in another, handlers of others and of signals in between: nobody may wait for
+ * ever. */
+static void test_forks_among_threads_and_handlers(void **state)
+{
+    (void)state;
+    atomic_bool over = false;
+    pthread_t maker;
+    struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
+    struct sigaction before;
+    sigaction(SIGALRM, &action, &before);
+    assert_int_equal(pthread_create(&maker, NULL, make_tensors, &over), 0);
+    ualarm(500, 500);
+    for (int i = 0; i < 200; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            ualarm(0, 0);
+            Tensor tensor = tensor_make(MIB, 4);
+            _exit(tensor_is(&tensor, 4) ? 0 : 1);
+        }
+        int status = -1;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+    }
+    ualarm(0, 0);
+    over = true;
+    pthread_join(maker, NULL);
+    sigaction(SIGALRM, &before, NULL);
+}
+
+/* Whoever maps over a tensor has the place, and the segment is never issued again there. */
+static void test_mapped_over(void **state)
+{
+    (void)state;
+    Tensor tensor = tensor_make(11 * MIB, 7);
+    ino_t inode = tensor.inode;
+    char *over = mmap(tensor.data, tensor.size, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    assert_ptr_equal(over, tensor.data);
+    assert_int_equal(close(tensor.fd), 0);
+    over[0] = 5;
+    for (int i = 0; i < 3; i++) {
+        Tensor other = tensor_make(11 * MIB, 9);
+        assert_int_not_equal(other.inode, inode);
+        tensor_drop(&other);
+    }
+    assert_int_equal(over[0], 5);
+    assert_int_equal(munmap(over, 11 * MIB), 0);
+}
+
 static bool refuse_memfd(void)
 {
     struct sock_filter program[] = {
@@ -438,6 +505,8 @@ static void test_without_memfd_the_plain_way(void **state)
 
 int main(void)
 {
+    pthread_atfork(before_fork, NULL,
+                   NULL); /* before the guard registers its own, so that it runs after that */
     if (!under_guard()) {
         fprintf(stderr, "run this under the preload library\n");
         return 77;
@@ -458,6 +527,8 @@ int main(void)
         cmocka_unit_test(test_memory_comes_back),
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_a_signal_handler_passes_by),
+        cmocka_unit_test(test_forks_among_threads_and_handlers),
+        cmocka_unit_test(test_mapped_over),
         cmocka_unit_test(test_without_memfd_the_plain_way),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
