@@ -4,38 +4,48 @@
  *
  * Words
  *
- *   segment      a memfd made by this library. The process that made it is its producer and keeps it in its
- * pool. description  the kernel's open file description. Descriptors, copies of them (dup, fork, SCM_RIGHTS),
+ * segment: a memfd made by this library. The process that made it is its producer and keeps it in its pool.
+ *
+ * description: the kernel's open file description. Descriptors, copies of them (dup, fork, SCM_RIGHTS),
  * descriptors in flight in a socket and mappings made through one all keep the description they came from.
- *   handed-out   the description of a segment that PyTorch is given. It carries a shared lock (OFD) on byte
- * 0. The pool's own description of the same segment carries none. view         a mapping of a segment that
- * this process keeps for the next time, made through a description of its own, so that an unused view does
- * not keep the handed-out one. hold         one page of the handed-out description, mapped PROT_NONE, for as
- * long as the view is in use. free         nobody has the handed-out description any more: the kernel has
- * dropped its lock.
+ *
+ * handed-out: the description of a segment that PyTorch is given. It carries a shared lock (OFD) on byte 0.
+ * The pool's own description of the same segment carries none.
+ *
+ * view: a mapping of a segment that this process keeps for the next time, made through a description of its
+ * own, so that an unused view does not keep the handed-out one.
+ *
+ * hold: one page of the handed-out description, mapped PROT_NONE, for as long as the view is in use.
+ *
+ * free: nobody has the handed-out description any more; the kernel has dropped its lock.
  *
  * The invariant
  *
- *   While a process can reach a segment's memory through a tensor, that process keeps the handed-out
+ * While a process can reach a segment's memory through a tensor, that process keeps the handed-out
  * description: by a descriptor, by a plain mapping of it, or by a hold.
  *
- *   A segment is issued again only when no lock is left on it, so never while anybody can still reach the old
- * contents.
- *   - The kernel keeps the books: the lock goes with the last reference, by close, munmap, exec, exit or
- * SIGKILL in whichever process, and not before. There is no counter that a crash could leave wrong.
- *   - fork copies mappings, so a child that inherits a view in use inherits its hold. Nothing in user space
- * can lose a hold by closing descriptors by number, which is why it is a mapping and not a descriptor.
- *   - Between "no lock" and the new lock nobody can get a handed-out description: none exists to copy. The
- * one other party that takes locks is the supervisor, exclusively, while it gives an unused segment's pages
- * back; the new shared lock then fails and the segment is passed over.
- *   - What is unusual (a second mapping of a segment in use, odd flags, offsets or lengths, a full table, no
- * /proc, no memfd) gets a plain mmap of the handed-out descriptor, which keeps the description by itself.
- *   - PyTorch's receiver knows storages by (device, inode). A segment is issued again only when no storage of
- * it lives, so that cache never sees one inode as two living things.
+ * A segment is issued again only when no lock is left on it, so never while anybody can still reach the old
+ * contents:
+ *
+ * - The kernel keeps the books: the lock goes with the last reference, by close, munmap, exec, exit or
+ *   SIGKILL in whichever process, and not before. There is no counter that a crash could leave wrong.
+ *
+ * - fork copies mappings, so a child that inherits a view in use inherits its hold. Nothing in user space
+ *   can lose a hold by closing descriptors by number, which is why it is a mapping and not a descriptor.
+ *
+ * - Between "no lock" and the new lock nobody can get a handed-out description: none exists to copy. The one
+ *   other party that takes locks is the supervisor, exclusively, while it gives an unused segment's pages
+ *   back; the new shared lock then fails and the segment is passed over.
+ *
+ * - What is unusual (a second mapping of a segment in use, odd flags, offsets or lengths, a full table, no
+ *   /proc, no memfd) gets a plain mmap of the handed-out descriptor, which keeps the description by itself.
+ *
+ * - PyTorch's receiver knows storages by (device, inode). A segment is issued again only when no storage of
+ *   it lives, so that cache never sees one inode as two living things.
  *
  * Tables are fixed in size and in .bss: a process that shares nothing never touches their pages. One mutex
  * guards them; `inside` lets a signal handler that interrupts its owner pass by. fork takes the mutex
- * (life.c).
+ * (life.c). A question to a supervisor that does not answer is given up after ten seconds (broker.c).
  */
 #pragma once
 
@@ -46,7 +56,7 @@
 
 #include "protocol.h"
 
-/* Below this, PyTorch's own way through /dev/shm is cheaper than what recycling saves. */
+/* Below this the page faults cost less than the bookkeeping would: a memfd of its own, not recycled. */
 enum { SEGMENT_MIN_BYTES = 512 * 1024 };
 
 #define SEGMENT_NAME "shmguard"      /* of memfds that are recycled */
@@ -55,8 +65,7 @@ enum { SEGMENT_MIN_BYTES = 512 * 1024 };
 /* A free segment and an unused view are kept this long. */
 enum { KEEP_MSEC = 2000 };
 
-/* --- real.c: the next definition of each symbol, or the system call when there is none yet
- * ------------------------ */
+/* --- real.c: the next definition of each symbol, or the system call when there is none yet --- */
 
 int real_shm_open(const char *name, int flags, mode_t mode);
 int real_shm_unlink(const char *name);
@@ -66,8 +75,7 @@ void *real_mmap(void *address, size_t size, int protection, int flags, int fd, o
 int real_munmap(void *address, size_t size);
 int real_close(int fd);
 
-/* --- life.c: on or off, the lock, fork
- * -------------------------------------------------------------------------- */
+/* --- life.c: on or off, the lock, fork --- */
 
 /* Takes the lock. False, and the plain way: in set-user-ID programs, in a process that is not the one the
  * tables speak of, and when this thread is inside already. */
@@ -94,19 +102,16 @@ int description_reopen(int fd);
 /* Whether fd is a memfd of this library's making. */
 bool segment_is(int fd, const FileId *id);
 
-/* --- pool.c: the producer's side
- * -------------------------------------------------------------------------------- */
+/* --- pool.c: the producer's side --- */
 
 /* A handed-out descriptor of a segment with room for size bytes, or -1. */
 int pool_issue(uint64_t size);
 
 /* A memfd, close-on-exec, or -1. */
 int memfd_make(const char *name, uint64_t size);
-void pool_sweep(uint64_t now);
 void pool_forget(void); /* in a forked child: the parent issues these */
 
-/* --- views.c: the mappings that are kept
- * ------------------------------------------------------------------------- */
+/* --- views.c: the mappings that are kept --- */
 
 /* The view's address, now in use and held; MAP_FAILED when this is not for us. */
 void *view_use(int fd, size_t size);
@@ -127,8 +132,7 @@ void view_lose(const void *address, size_t size);
 /* Lock-free: false when no view lies in this range. */
 bool view_near(const void *address, size_t size);
 
-/* --- broker.c: the connection to the supervisor
- * ------------------------------------------------------------------ */
+/* --- broker.c: the connection to the supervisor --- */
 
 bool broker_tell(MessageType type, const char *name, int fd); /* false: there is no supervisor */
 
@@ -139,8 +143,7 @@ void broker_greet(void);        /* so that what follows is counted */
 void broker_forget(void);       /* in a forked child */
 Counters *guard_counters(void); /* never NULL */
 
-/* --- names.c: between shm_open and the moment that tells which way a segment is shared
- * --------------------------- */
+/* --- names.c: between shm_open and the moment that tells which way a segment is shared --- */
 
 bool pending_any(void); /* lock-free */
 void pending_clear(void);

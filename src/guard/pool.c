@@ -84,7 +84,7 @@ static int hand_out(const Segment *segment)
     return fd;
 }
 
-void pool_sweep(uint64_t now)
+static void pool_sweep(uint64_t now)
 {
     for (size_t i = 0; i < n_segments;) {
         Segment *segment = &segments[i];
