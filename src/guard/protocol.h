@@ -28,6 +28,12 @@ typedef enum MessageType {
     MESSAGE_GET,    /* answered: 0 with the descriptor, or ENOENT */
     MESSAGE_UNLINK, /* answered: 0 or ENOENT */
     MESSAGE_ANSWER, /* supervisor → guard */
+    MESSAGE_ROOM, /* may this many bytes more be touched in that segment? Answered when they may, or ENOSPC */
+    MESSAGE_RELEASED, /* somebody waits for room, and some may have come free; not answered */
+    MESSAGE_FAULT,    /* a Testimony; answered when the supervisor has looked at the process */
+    MESSAGE_STACK,    /* a Testimony: the Python stack of the fault before it; not answered */
+    MESSAGE_CHILD,    /* a Testimony: a child of the sender ended badly; not answered */
+    MESSAGE_SAID,     /* a Testimony: the end of what the sender wrote to standard error; not answered */
 } MessageType;
 
 typedef struct Message {
@@ -35,8 +41,34 @@ typedef struct Message {
     uint32_t type;
     int32_t error; /* of an answer: 0 or a positive errno */
     uint32_t unused;
+    uint64_t bytes;  /* of ROOM */
+    uint64_t device; /* of ROOM: which segment */
+    uint64_t inode;
     char name[PROTOCOL_NAME_MAX]; /* with its leading slash, NUL-terminated */
 } Message;
+
+enum { TESTIMONY_TEXT_MAX = 8192 };
+
+/*
+ * What a process says about its own end or a child's. Sent over a connection of its own, made for it and
+ * closed after it, because it is sent from signal handlers and at exit: no state of the guard's is touched.
+ * The supervisor knows the sender from SO_PEERCRED.
+ */
+typedef struct Testimony {
+    uint32_t magic;
+    uint32_t type;
+    int32_t signal;   /* of a FAULT */
+    int32_t code;     /* si_code */
+    uint64_t address; /* si_addr */
+    int32_t sender;   /* si_pid when a process sent the signal, else 0 */
+    int32_t thread;
+    int32_t pid;    /* of a CHILD */
+    int32_t status; /* as waitpid has it */
+    char thread_name[16];
+    uint32_t torch; /* 1: the sender is a DataLoader worker, as its signal handlers tell */
+    uint32_t n;     /* bytes of text; the packet ends after them */
+    char text[TESTIMONY_TEXT_MAX];
+} Testimony;
 
 /*
  * One page that every process of the job maps. Each figure only rises and is added to with relaxed atomics:

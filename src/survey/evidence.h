@@ -1,0 +1,107 @@
+/*
+ * What is known of how a job ended: the supervisor fills it in while the job runs and after it,
+ * judge/causes.h says what it means. Nothing here judges; what was not seen is unknown and not zero. Strings
+ * and lists live in the arena of whoever filled it in.
+ *
+ * Words
+ *
+ * command: what `shmguard run` was told to run. The job: the command and all processes below it.
+ *
+ * fault: SIGBUS, SIGSEGV, SIGABRT or SIGFPE, recorded in the process itself before anybody else handles it.
+ *
+ * said: the end of what a process wrote to standard error. Only processes that load the preload library tell
+ * it.
+ */
+#pragma once
+
+#include "survey.h"
+
+typedef struct Sample {
+    double seconds; /* since the command was started */
+    uint64_t rss_bytes;
+    uint64_t rss_shmem_bytes;
+    uint64_t fds;  /* U64_UNKNOWN */
+    uint64_t maps; /* counted in turns, so it may be older than the rest; U64_UNKNOWN */
+    uint32_t threads;
+} Sample;
+
+typedef enum FaultPlace {
+    PLACE_UNKNOWN, /* the process could not be looked at in time */
+    PLACE_NOT_MAPPED,
+    PLACE_ANONYMOUS, /* heap, stack */
+    PLACE_FILE,      /* a file on a disk, or another tmpfs */
+    PLACE_SHM,       /* a file of the process's /dev/shm */
+    PLACE_MEMFD,
+} FaultPlace;
+
+typedef struct Fault {
+    int signal;
+    int code;         /* si_code */
+    uint64_t address; /* of SIGBUS, SIGSEGV and SIGFPE when the kernel raised them */
+    int sender;       /* pid of whoever sent the signal, 0 when it was the kernel */
+    int thread;
+    char thread_name[16];
+    FaultPlace place; /* of address */
+    const char *path; /* as the kernel writes it, NULL unless mapped from a file */
+    bool deleted;
+    uint64_t offset;         /* of address in the file */
+    uint64_t file_bytes;     /* its size at that time; U64_UNKNOWN */
+    uint64_t shm_size_bytes; /* of the process's /dev/shm at that time; U64_UNKNOWN */
+    uint64_t shm_free_bytes;
+    const char *stack; /* of Python, as faulthandler writes it; NULL when it was not to be had */
+} Fault;
+
+/* A process of the job that has ended, or has had a fault and will. */
+typedef struct Ended {
+    int pid;
+    int ppid; /* when last seen; 0 unknown */
+    Role role;
+    char comm[COMM_MAX]; /* "" unknown */
+    double seconds;      /* since the command was started, when it was noticed */
+    bool has_status;
+    int signal; /* that ended it; 0: none */
+    int code;   /* when no signal did */
+    bool by_us; /* a stray, or one that had to end: its signal came from us */
+    bool has_fault;
+    Fault fault; /* the last one */
+    Text said;
+    bool has_sample;
+    Sample last;
+} Ended;
+
+typedef struct Evidence {
+    int pid;  /* of the command */
+    int code; /* 128 + signal when a signal ended it */
+    int signal;
+    int passed_on;   /* the last signal that we were sent to end the command; 0: none */
+    int start_error; /* a positive errno: the command could not be started, and nothing else here is known */
+    const char *command; /* its first word */
+    double seconds;
+
+    Ended *ended; /* in the order in which they were noticed; the command is one of them */
+    size_t n_ended;
+    size_t ended_capacity;
+
+    uint64_t group_kills;       /* by the OOM killer in the job's control group while it ran; U64_UNKNOWN */
+    uint64_t machine_kills;     /* on the whole machine; U64_UNKNOWN */
+    OomKills kills;             /* the kernel log's, since the command was started */
+    int kills_error;            /* 0, or why the log could not be read */
+    uint64_t group_limit_bytes; /* U64_UNKNOWN: none */
+    uint64_t group_used_most_bytes; /* of once-a-second looks; U64_UNKNOWN */
+    uint64_t available_least_bytes; /* memory of the machine, likewise */
+
+    uint64_t shm_size_bytes;       /* of the job's /dev/shm; U64_UNKNOWN */
+    uint64_t shm_free_least_bytes; /* likewise, of once-a-second looks */
+    uint64_t open_files_soft;      /* of the command; U64_UNKNOWN */
+    uint64_t max_map_count;        /* U64_UNKNOWN */
+    uint64_t fds_most;             /* of one process; U64_UNKNOWN */
+    uint64_t maps_most;            /* likewise */
+
+    bool guarded;
+    uint64_t budget_bytes; /* U64_UNKNOWN: none */
+    uint64_t refused; /* requests for memory that were refused: the budget, or memory that was not there */
+    uint64_t refused_bytes; /* of the last one */
+    int refused_pid;
+    bool refused_for_want; /* memory was not there; else the request was larger than the whole budget, or no
+                              room came in time */
+} Evidence;
