@@ -227,6 +227,12 @@ static bool handle(Connection *connection, const Message *message, int *fd)
     case MESSAGE_GET:
     case MESSAGE_UNLINK:
         return *fd < 0 && handle_ask(connection, message);
+    case MESSAGE_ROOM:
+    case MESSAGE_RELEASED:
+    case MESSAGE_FAULT:
+    case MESSAGE_STACK:
+    case MESSAGE_CHILD:
+    case MESSAGE_SAID:
     case MESSAGE_WELCOME:
     case MESSAGE_ANSWER:
         break;
