@@ -4,22 +4,28 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "guard.h"
 
 /*
- * The connection to the supervisor. It is made when it is first needed, and given up for good at the first
- * sign of trouble: a supervisor that does not answer within seconds is gone as far as this process is
- * concerned. A forked child makes its own.
+ * The connection to the supervisor. It is made when it is first needed. A forked child makes its own.
+ *
+ * Nobody waits in vain: a supervisor that is stopped answers when it goes on, and when one dies the kernel
+ * closes its end, and whoever waits is woken. So there is no limit of time, and no name is lost to one that
+ * was only slow.
+ *
+ * A connection that is lost although the supervisor lives (the program closes all descriptors, the supervisor
+ * had none left for us) is made anew. ATTEMPTS_MAX is for a program that closes them all the time.
  */
-enum { ANSWER_SECONDS = 10 };
+enum { ATTEMPTS_MAX = 64, TRIES_MAX = 2 };
 
 static int connection = -1;
 static uint64_t connection_inode;
-static bool tried;
+static unsigned attempts;
+static bool absent;      /* no supervisor was named, or the one that was is no longer there */
+static bool lost;        /* one was named, and nobody listens any more */
 static Counters nowhere; /* counted in vain, without a supervisor */
 static Counters *counters = &nowhere;
 
@@ -34,7 +40,7 @@ static bool connection_is_ours(void)
     return connection >= 0 && file_id(connection, &id) == 0 && id.inode == connection_inode;
 }
 
-static void give_up(void)
+static void disconnect(void)
 {
     if (connection_is_ours())
         real_close(connection);
@@ -43,8 +49,13 @@ static void give_up(void)
 
 void broker_forget(void)
 {
-    give_up();
-    tried = false;
+    disconnect();
+    attempts = 0;
+}
+
+bool broker_lost(void)
+{
+    return lost;
 }
 
 static bool send_message(const Message *message, int fd)
@@ -105,44 +116,28 @@ static void map_counters(int fd)
         real_munmap(page, sizeof(Counters));
 }
 
-static bool connect_once(void)
+/* False with errno. */
+static bool connect_to(const struct sockaddr_un *address, size_t size)
 {
-    if (tried)
-        return connection_is_ours();
-    tried = true;
-    const char *name = getenv(PROTOCOL_ENVIRONMENT);
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    size_t n = name ? strlen(name) : 0;
-    if (n == 0 || n >= sizeof address.sun_path)
-        return false;
-    memcpy(address.sun_path + 1, name, n); /* abstract: the name begins with a NUL and has no file */
-
-    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return false;
-    connection = fd_move_up(fd);
-    FileId id;
-    struct timeval patience = {.tv_sec = ANSWER_SECONDS};
     struct ucred peer;
     socklen_t peer_size = sizeof peer;
+    int r;
+    do
+        r = connect(connection, (const struct sockaddr *)address, (socklen_t)size);
+    while (r < 0 && errno == EINTR);
+    if (r < 0 || getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &peer_size) < 0)
+        return false;
+    /* Anybody can make an abstract name: the other side must be this user, or root. */
+    errno = ECONNREFUSED;
+    return peer.uid == geteuid() || peer.uid == 0;
+}
+
+static bool welcomed(void)
+{
     Message welcome;
     int page = -1;
-    if (file_id(connection, &id) < 0) {
-        real_close(connection);
-        connection = -1;
+    if (!receive_message(&welcome, &page))
         return false;
-    }
-    connection_inode = id.inode;
-    setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    setsockopt(connection, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-    /* Anybody can make an abstract name: the other side must be this user, or root. */
-    if (connect(connection, (struct sockaddr *)&address,
-                (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n)) < 0 ||
-        getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &peer_size) < 0 ||
-        (peer.uid != geteuid() && peer.uid != 0) || !receive_message(&welcome, &page)) {
-        give_up();
-        return false;
-    }
     if (page >= 0) {
         map_counters(page);
         real_close(page);
@@ -150,9 +145,42 @@ static bool connect_once(void)
     return true;
 }
 
-void broker_greet(void)
+static bool connect_now(void)
 {
-    (void)connect_once();
+    const char *name = getenv(PROTOCOL_ENVIRONMENT);
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    size_t n = name ? strlen(name) : 0;
+    absent = n == 0 || n >= sizeof address.sun_path;
+    if (absent)
+        return false;
+    memcpy(address.sun_path + 1, name, n); /* abstract: the name begins with a NUL and has no file */
+
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return false;
+    attempts++;
+    fd = fd_move_up(fd);
+    FileId id;
+    if (file_id(fd, &id) < 0) {
+        real_close(fd);
+        return false;
+    }
+    connection = fd;
+    connection_inode = id.inode;
+    if (!connect_to(&address, offsetof(struct sockaddr_un, sun_path) + 1 + n))
+        absent = lost = errno == ECONNREFUSED;
+    else if (welcomed())
+        return true;
+    disconnect();
+    return false;
+}
+
+bool broker_reach(void)
+{
+    if (connection_is_ours())
+        return true;
+    connection = -1;
+    return !absent && attempts < ATTEMPTS_MAX && connect_now();
 }
 
 static Message message_of(MessageType type, const char *name)
@@ -162,27 +190,38 @@ static Message message_of(MessageType type, const char *name)
     return message;
 }
 
+/* Sends and, when there is an answer to come, waits for it. What a lost connection kept from arriving is sent
+ * again: the supervisor answers all that it reads, unless it dies. */
+static bool exchange(Message *message, int fd, bool answered, int *ret_fd)
+{
+    for (int i = 0; i < TRIES_MAX && broker_reach(); i++) {
+        Message answer;
+        if (send_message(message, fd)) {
+            if (!answered)
+                return true;
+            if (receive_message(&answer, ret_fd)) {
+                *message = answer;
+                return true;
+            }
+        } else if (errno == ETOOMANYREFS) /* this user has too many descriptors in flight: not now */
+            return false;
+        disconnect();
+    }
+    return false;
+}
+
 bool broker_tell(MessageType type, const char *name, int fd)
 {
-    if (!connect_once())
-        return false;
     Message message = message_of(type, name);
-    if (send_message(&message, fd))
-        return true;
-    give_up();
-    return false;
+    return exchange(&message, fd, false, NULL);
 }
 
 int broker_ask(MessageType type, const char *name, int fd, int *ret_fd)
 {
     int received = -1;
     Message message = message_of(type, name);
-    if (!connect_once())
+    if (!exchange(&message, fd, true, &received))
         return -ENOTCONN;
-    if (!send_message(&message, fd) || !receive_message(&message, &received)) {
-        give_up();
-        return -ENOTCONN;
-    }
     if (ret_fd)
         *ret_fd = received;
     else if (received >= 0)

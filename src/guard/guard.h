@@ -45,7 +45,7 @@
  *
  * Tables are fixed in size and in .bss: a process that shares nothing never touches their pages. One mutex
  * guards them; `inside` lets a signal handler that interrupts its owner pass by. fork takes the mutex
- * (life.c). A question to a supervisor that does not answer is given up after ten seconds (broker.c).
+ * (life.c). A question to the supervisor waits for as long as that lives, stopped or not (broker.c).
  */
 #pragma once
 
@@ -139,7 +139,8 @@ bool broker_tell(MessageType type, const char *name, int fd); /* false: there is
 /* 0, a negative errno of the supervisor's answer, or -ENOTCONN. ret_fd may be NULL; it is -1 when no
  * descriptor came. */
 int broker_ask(MessageType type, const char *name, int fd, int *ret_fd);
-void broker_greet(void);        /* so that what follows is counted */
+bool broker_reach(void);        /* connects, so that what follows is counted; false: there is none */
+bool broker_lost(void);         /* there was one, and it has gone with all that it kept */
 void broker_forget(void);       /* in a forked child */
 Counters *guard_counters(void); /* never NULL */
 
@@ -150,7 +151,10 @@ void pending_clear(void);
 
 int names_open(const char *name, int flags, mode_t mode); /* shm_open; with the lock */
 int names_unlink(const char *name);
-int names_resize(int fd, off_t size);                 /* ftruncate */
-int names_allocate(int fd, off_t offset, off_t size); /* posix_fallocate */
-void *names_map(int fd, size_t size);                 /* MAP_FAILED: the plain way */
-void names_close(int fd);                             /* before the descriptor is closed */
+int names_resize(int fd, off_t size); /* ftruncate */
+
+/* posix_fallocate. True: the pages are there; false: have the real one make them, without the lock, for that
+ * takes as long as it takes. */
+bool names_allocate(int fd, off_t offset, off_t size);
+void *names_map(int fd, size_t size); /* MAP_FAILED: the plain way */
+void names_close(int fd);             /* before the descriptor is closed */

@@ -39,11 +39,12 @@ EXPORT int ftruncate(int fd, off_t size)
 
 EXPORT int posix_fallocate(int fd, off_t offset, off_t size)
 {
-    if (!pending_any() || !guard_enter())
-        return real_posix_fallocate(fd, offset, size);
-    int r = names_allocate(fd, offset, size);
-    guard_leave(false);
-    return r;
+    bool there = false;
+    if (pending_any() && guard_enter()) {
+        there = names_allocate(fd, offset, size);
+        guard_leave(false);
+    }
+    return there ? 0 : real_posix_fallocate(fd, offset, size);
 }
 
 EXPORT void *mmap(void *address, size_t size, int protection, int flags, int fd, off_t offset)

@@ -51,7 +51,9 @@ struct Broker {
     Counters *counters;
     int counters_fd;
     Connection *connections;
+    size_t n_connections; /* that are open */
     size_t n_waiting;
+    size_t files_most; /* descriptors that we may have */
     uint64_t serials;
     uint64_t pass;
     Names names;
@@ -95,6 +97,34 @@ static void count_again(Broker *broker)
         count(broker);
 }
 
+/* --- Descriptors -------------------------------------------------------------------------------------- */
+
+/*
+ * Each name, segment and client takes one. A name that arrives when there is none left is lost, and with it a
+ * tensor. So from a half on names come one at a time (`crowded`, protocol.h), from three quarters on no more
+ * are taken, and their makers turn to /dev/shm. The last quarter is for clients, and for names that were on
+ * their way.
+ */
+static size_t files_used(const Broker *broker)
+{
+    return broker->names.n + broker->janitor.n + broker->n_connections;
+}
+
+static bool is_crowded(const Broker *broker)
+{
+    return atomic_load_explicit(&broker->counters->crowded, memory_order_relaxed) != 0;
+}
+
+/* After something came or went. */
+static void crowd_look(Broker *broker)
+{
+    size_t used = files_used(broker);
+    bool crowded =
+        used >= broker->files_most / 2 || (is_crowded(broker) && used >= broker->files_most / 8 * 3);
+    if (crowded != is_crowded(broker))
+        atomic_store_explicit(&broker->counters->crowded, crowded, memory_order_relaxed);
+}
+
 /* --- Connections -------------------------------------------------------------------------------------- */
 
 static void connection_drop(Connection *connection)
@@ -108,7 +138,9 @@ static void connection_drop(Connection *connection)
     if (connection->waiting)
         broker->n_waiting--;
     connection->waiting = false;
+    broker->n_connections--;
     janitor_abandon(&broker->janitor, connection->serial);
+    crowd_look(broker);
 }
 
 /* The client is not waited for: one that has not read what it was sent before is dropped. */
@@ -167,14 +199,18 @@ static bool name_put(Broker *broker, const char *name, int *fd)
         return false;
     *fd = -EBADF;
     broker->names_made++;
+    crowd_look(broker);
     count_again(broker);
     return true;
 }
 
 static bool handle_create(Connection *connection, const Message *message, int *fd)
 {
-    int error = name_error(connection->broker, message->name);
-    if (error == 0 && !name_put(connection->broker, message->name, fd))
+    Broker *broker = connection->broker;
+    int error = name_error(broker, message->name);
+    if (error == 0 && files_used(broker) >= broker->files_most / 4 * 3)
+        error = EMFILE;
+    if (error == 0 && !name_put(broker, message->name, fd))
         error = ENOMEM;
     return connection_answer(connection, error, -1);
 }
@@ -192,6 +228,7 @@ static bool answer_about_name(Connection *connection, const Message *message, bo
     } else {
         count_again(broker);
         (void)names_remove(&broker->names, message->name);
+        crowd_look(broker);
         *ret_sound = connection_answer(connection, 0, -1);
     }
     return true;
@@ -219,7 +256,8 @@ static bool handle(Connection *connection, const Message *message, int *fd)
     case MESSAGE_SEGMENT:
         count_again(broker);
         /* One that cannot be watched is only not watched: its producer gives it back, later. */
-        return *fd >= 0 && janitor_add(&broker->janitor, *fd, connection->serial) != -EINVAL;
+        return *fd >= 0 &&
+               (is_crowded(broker) || janitor_add(&broker->janitor, *fd, connection->serial) != -EINVAL);
     case MESSAGE_PUT:
         return *fd >= 0 && message->name[0] && name_put(broker, message->name, fd);
     case MESSAGE_CREATE:
@@ -240,8 +278,8 @@ static bool handle(Connection *connection, const Message *message, int *fd)
     return false;
 }
 
-/* Keeps the first descriptor; closes the others, which nobody of ours sends. */
-static int take_rights(struct msghdr *packet, bool *ret_one)
+/* Keeps the first descriptor; closes the others, which nobody of ours sends. *ret_sound: there were none. */
+static int take_rights(struct msghdr *packet, bool *ret_sound)
 {
     int first = -EBADF;
     size_t n = 0;
@@ -258,7 +296,7 @@ static int take_rights(struct msghdr *packet, bool *ret_one)
                 fd_close(fd);
         }
     }
-    *ret_one = n <= 1 && !(packet->msg_flags & MSG_CTRUNC);
+    *ret_sound = n <= 1;
     return first;
 }
 
@@ -280,10 +318,14 @@ static int connection_read_one(Connection *connection)
         return 0;
     if (n < 0)
         return -ECONNRESET;
-    bool one = false;
-    _cleanup_close_ int fd = take_rights(&packet, &one);
-    bool sound = n > 0 && one && !(packet.msg_flags & MSG_TRUNC) && message_is_sound(&message, (size_t)n) &&
-                 handle(connection, &message, &fd);
+    bool sound = false;
+    _cleanup_close_ int fd = take_rights(&packet, &sound);
+    sound = sound && n > 0 && !(packet.msg_flags & MSG_TRUNC) && message_is_sound(&message, (size_t)n);
+    /* A descriptor came that we have no room for. The client did nothing wrong; who waits is answered. */
+    if (sound && packet.msg_flags & MSG_CTRUNC)
+        sound = message.type != MESSAGE_CREATE || connection_answer(connection, EMFILE, -1);
+    else
+        sound = sound && handle(connection, &message, &fd);
     return sound ? 1 : -ECONNRESET;
 }
 
@@ -332,6 +374,8 @@ static void connection_add(Broker *broker, int accepted)
         return;
     }
     broker->connections = connection;
+    broker->n_connections++;
+    crowd_look(broker);
     TAKE_FD(fd);
 }
 
@@ -396,9 +440,8 @@ static void forget_gone(Broker *broker)
 
 void broker_settle(Broker *broker)
 {
-    /* Others may ask while a pass is under way: they wait for the next. A client asks once at a time, so it
-     * ends. */
-    while (broker->n_waiting > 0) {
+    /* Others may ask while the pass is under way: they wait for the next, after what else has happened. */
+    if (broker->n_waiting > 0) {
         broker->pass++;
         for (Connection *connection = broker->connections; connection; connection = connection->next)
             connection_read(connection);
@@ -411,7 +454,7 @@ void broker_settle(Broker *broker)
 
 bool broker_is_busy(const Broker *broker)
 {
-    return broker->janitor.busy;
+    return broker->janitor.busy || broker->n_waiting > 0;
 }
 
 void broker_tick(Broker *broker, bool short_of_memory)
@@ -420,6 +463,7 @@ void broker_tick(Broker *broker, bool short_of_memory)
         listener_pause(broker, false);
     count(broker);
     janitor_look(&broker->janitor, short_of_memory);
+    crowd_look(broker);
 }
 
 bool broker_holds_memory(const Broker *broker)
@@ -470,12 +514,10 @@ static int socket_listen(Broker *broker)
     return source_watch(&broker->listener, broker->epoll);
 }
 
-/* Names need descriptors more than the watching of segments does: a name that cannot be kept is a tensor
- * lost. */
-static size_t segments_most(void)
+static size_t files_most(void)
 {
     struct rlimit files;
-    return getrlimit(RLIMIT_NOFILE, &files) < 0 ? 256 : (size_t)MIN(files.rlim_cur, (rlim_t)INT_MAX) / 4;
+    return getrlimit(RLIMIT_NOFILE, &files) < 0 ? 1024 : (size_t)MIN(files.rlim_cur, (rlim_t)INT_MAX);
 }
 
 int broker_open(int epoll, const char *names_path, Broker **ret)
@@ -489,7 +531,8 @@ int broker_open(int epoll, const char *names_path, Broker **ret)
         .shm = open(names_path, O_PATH | O_DIRECTORY | O_CLOEXEC),
         .spare = open("/dev/null", O_RDONLY | O_CLOEXEC),
         .counters_fd = -EBADF,
-        .janitor = {.most = segments_most()},
+        .files_most = files_most(),
+        .janitor = {.most = files_most() / 4}, /* names need descriptors more than watching does */
     };
     int r = counters_make(broker);
     if (r >= 0)
