@@ -229,7 +229,7 @@ int names_resize(int fd, off_t size)
     bool fresh = entry && !entry->address && size >= SEGMENT_MIN_BYTES;
     int segment = fresh ? pool_issue((uint64_t)size) : -1;
     if (segment < 0) {
-        if (entry)
+        if (entry && !entry->segment)
             count(&guard_counters()->small_backed, 1);
         return real_ftruncate(fd, size);
     }
