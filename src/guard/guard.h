@@ -73,6 +73,7 @@ int real_ftruncate(int fd, off_t size);
 int real_posix_fallocate(int fd, off_t offset, off_t size);
 void *real_mmap(void *address, size_t size, int protection, int flags, int fd, off_t offset);
 int real_munmap(void *address, size_t size);
+void *real_mremap(void *address, size_t size, size_t new_size, int flags, void *place);
 int real_close(int fd);
 
 /* --- life.c: on or off, the lock, fork --- */
@@ -80,6 +81,7 @@ int real_close(int fd);
 /* Takes the lock. False, and the plain way: in set-user-ID programs, in a process that is not the one the
  * tables speak of, and when this thread is inside already. */
 bool guard_enter(void);
+bool guard_is_inside(void);    /* this thread is inside: a signal handler asks */
 void guard_leave(bool failed); /* errno is put back unless the call failed */
 uint64_t now_msec(void);
 
@@ -96,8 +98,9 @@ int file_id(int fd, FileId *ret); /* fstat by system call: the symbol's version 
 /* The same descriptor at a higher number, out of the way of programs that count on low ones. */
 int fd_move_up(int fd);
 
-/* A new description of the same file, close-on-exec. -1 with errno. */
-int description_reopen(int fd);
+/* A new description of the file behind fd, close-on-exec. -1 with errno; ESTALE when that is another file
+ * than the caller thinks: somebody closed the number, and somebody else was given it. */
+int description_reopen(int fd, uint64_t device, uint64_t inode);
 
 /* Whether fd is a memfd of this library's making. */
 bool segment_is(int fd, const FileId *id);

@@ -30,6 +30,7 @@ static _Atomic(int (*)(int, off_t)) next_ftruncate;
 static _Atomic(int (*)(int, off_t, off_t)) next_posix_fallocate;
 static _Atomic(void *(*)(void *, size_t, int, int, int, off_t)) next_mmap;
 static _Atomic(int (*)(void *, size_t)) next_munmap;
+static _Atomic(void *(*)(void *, size_t, size_t, int, ...)) next_mremap;
 static _Atomic(int (*)(int)) next_close;
 
 #define LOAD(next) atomic_load_explicit(&(next), memory_order_relaxed)
@@ -45,6 +46,7 @@ __attribute__((constructor)) static void look_up(void)
     LOOK_UP(posix_fallocate);
     LOOK_UP(mmap);
     LOOK_UP(munmap);
+    LOOK_UP(mremap);
     LOOK_UP(close);
 }
 
@@ -104,6 +106,13 @@ void *real_mmap(void *address, size_t size, int protection, int flags, int fd, o
 int real_munmap(void *address, size_t size)
 {
     return LOAD(next_munmap) ? LOAD(next_munmap)(address, size) : (int)syscall(SYS_munmap, address, size);
+}
+
+void *real_mremap(void *address, size_t size, size_t new_size, int flags, void *place)
+{
+    if (LOAD(next_mremap))
+        return LOAD(next_mremap)(address, size, new_size, flags, place);
+    return (void *)(uintptr_t)syscall(SYS_mremap, address, size, new_size, flags, place);
 }
 
 int real_close(int fd)

@@ -70,12 +70,31 @@ EXPORT void *mmap(void *address, size_t size, int protection, int flags, int fd,
 
 EXPORT int munmap(void *address, size_t size)
 {
-    if (!view_near(address, size) || !guard_enter())
+    if (!view_near(address, size))
         return real_munmap(address, size);
+    if (!guard_enter())
+        /* A handler that interrupted us unmaps a tensor while the tables may be half written: it stays
+         * mapped, and in use, for ever. */
+        return guard_is_inside() ? 0 : real_munmap(address, size);
     bool kept = view_release(address, size);
     view_sweep(now_msec());
     guard_leave(false);
     return kept ? 0 : real_munmap(address, size);
+}
+
+EXPORT void *mremap(void *address, size_t size, size_t new_size, int flags, ...)
+{
+    va_list list;
+    va_start(list, flags);
+    void *place = flags & MREMAP_FIXED ? va_arg(list, void *) : NULL;
+    va_end(list);
+    if ((view_near(address, size) || (place && view_near(place, new_size))) && guard_enter()) {
+        view_lose(address, size);
+        if (place)
+            view_lose(place, new_size);
+        guard_leave(false);
+    }
+    return real_mremap(address, size, new_size, flags, place);
 }
 
 EXPORT int close(int fd)
