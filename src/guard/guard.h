@@ -49,10 +49,13 @@
  */
 #pragma once
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/resource.h>
 #include <sys/types.h>
+#include <sys/wait.h>
 
 #include "protocol.h"
 
@@ -75,6 +78,13 @@ void *real_mmap(void *address, size_t size, int protection, int flags, int fd, o
 int real_munmap(void *address, size_t size);
 void *real_mremap(void *address, size_t size, size_t new_size, int flags, void *place);
 int real_close(int fd);
+ssize_t real_write(int fd, const void *data, size_t size);
+int real_sigaction(int signo, const struct sigaction *action, struct sigaction *ret_old);
+sighandler_t real_signal(int signo, sighandler_t handler);
+pid_t real_waitpid(pid_t pid, int *status, int options);
+pid_t real_wait4(pid_t pid, int *status, int options, struct rusage *usage);
+int real_waitid(idtype_t type, id_t id, siginfo_t *info, int options);
+_Noreturn void real__exit(int code);
 
 /* --- life.c: on or off, the lock, fork --- */
 
@@ -145,6 +155,16 @@ int broker_ask(MessageType type, const char *name, int fd, int *ret_fd);
 void broker_greet(void);        /* so that what follows is counted */
 void broker_forget(void);       /* in a forked child */
 Counters *guard_counters(void); /* never NULL */
+
+/* --- witness.c: how this process ends, for the supervisor; signal handlers may call all of it --- */
+
+/* By the constructor, once. `find` looks a symbol up among all that is loaded. */
+void witness_start(void *(*find)(const char *name));
+bool witness_watches(int signo);
+int witness_sigaction(int signo, const struct sigaction *action, struct sigaction *ret_old);
+void witness_hear(const char *text, size_t n); /* written to standard error */
+void witness_child(pid_t pid, int status);     /* that this process has waited for */
+void witness_leave(int code);                  /* before _exit */
 
 /* --- names.c: between shm_open and the moment that tells which way a segment is shared --- */
 
