@@ -93,12 +93,13 @@ def main():
     parser.add_argument("--strategy", default="file_descriptor")
     parser.add_argument("--batches", type=int, default=20)
     parser.add_argument("--bytes", type=int, default=MIB, help="of a batch of 4")
+    parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--timeout", type=float, default=0)
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("--step", type=float, default=0)
     args = parser.parse_args()
     mp.set_sharing_strategy(args.strategy)
-    loader = DataLoader(Numbers(args.way, 4 * args.batches, args.bytes // 32), batch_size=4, num_workers=2,
+    loader = DataLoader(Numbers(args.way, 4 * args.batches, args.bytes // 32), batch_size=4, num_workers=args.workers,
                         collate_fn=Collate(args.way), timeout=args.timeout)
     kept = []
     for step, batch in enumerate(loader):
