@@ -1,10 +1,8 @@
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "guard.h"
@@ -24,8 +22,7 @@ enum { ATTEMPTS_MAX = 64, TRIES_MAX = 2 };
 static int connection = -1;
 static uint64_t connection_inode;
 static unsigned attempts;
-static bool absent;      /* no supervisor was named, or the one that was is no longer there */
-static bool lost;        /* one was named, and nobody listens any more */
+static bool lost;        /* there was a supervisor, and nobody listens any more */
 static Counters nowhere; /* counted in vain, without a supervisor */
 static Counters *counters = &nowhere;
 
@@ -116,22 +113,6 @@ static void map_counters(int fd)
         real_munmap(page, sizeof(Counters));
 }
 
-/* False with errno. */
-static bool connect_to(const struct sockaddr_un *address, size_t size)
-{
-    struct ucred peer;
-    socklen_t peer_size = sizeof peer;
-    int r;
-    do
-        r = connect(connection, (const struct sockaddr *)address, (socklen_t)size);
-    while (r < 0 && errno == EINTR);
-    if (r < 0 || getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &peer_size) < 0)
-        return false;
-    /* Anybody can make an abstract name: the other side must be this user, or root. */
-    errno = ECONNREFUSED;
-    return peer.uid == geteuid() || peer.uid == 0;
-}
-
 static bool welcomed(void)
 {
     Message welcome;
@@ -147,29 +128,22 @@ static bool welcomed(void)
 
 static bool connect_now(void)
 {
-    const char *name = getenv(PROTOCOL_ENVIRONMENT);
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    size_t n = name ? strlen(name) : 0;
-    absent = n == 0 || n >= sizeof address.sun_path;
-    if (absent)
+    FileId id;
+    errno = 0;
+    int fd = supervisor_connect();
+    if (fd < 0) {
+        lost = errno == ECONNREFUSED;
         return false;
-    memcpy(address.sun_path + 1, name, n); /* abstract: the name begins with a NUL and has no file */
-
-    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return false;
+    }
     attempts++;
     fd = fd_move_up(fd);
-    FileId id;
     if (file_id(fd, &id) < 0) {
         real_close(fd);
         return false;
     }
     connection = fd;
     connection_inode = id.inode;
-    if (!connect_to(&address, offsetof(struct sockaddr_un, sun_path) + 1 + n))
-        absent = lost = errno == ECONNREFUSED;
-    else if (welcomed())
+    if (welcomed())
         return true;
     disconnect();
     return false;
@@ -180,7 +154,7 @@ bool broker_reach(void)
     if (connection_is_ours())
         return true;
     connection = -1;
-    return !absent && attempts < ATTEMPTS_MAX && connect_now();
+    return supervisor_is() && !lost && attempts < ATTEMPTS_MAX && connect_now();
 }
 
 static Message message_of(MessageType type, const char *name)

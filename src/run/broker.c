@@ -115,6 +115,11 @@ static bool is_crowded(const Broker *broker)
     return atomic_load_explicit(&broker->counters->crowded, memory_order_relaxed) != 0;
 }
 
+static bool is_full(const Broker *broker)
+{
+    return files_used(broker) >= broker->files_most / 4 * 3;
+}
+
 /* After something came or went. */
 static void crowd_look(Broker *broker)
 {
@@ -208,7 +213,7 @@ static bool handle_create(Connection *connection, const Message *message, int *f
 {
     Broker *broker = connection->broker;
     int error = name_error(broker, message->name);
-    if (error == 0 && files_used(broker) >= broker->files_most / 4 * 3)
+    if (error == 0 && is_full(broker))
         error = EMFILE;
     if (error == 0 && !name_put(broker, message->name, fd))
         error = ENOMEM;
@@ -257,7 +262,7 @@ static bool handle(Connection *connection, const Message *message, int *fd)
         count_again(broker);
         /* One that cannot be watched is only not watched: its producer gives it back, later. */
         return *fd >= 0 &&
-               (is_crowded(broker) || janitor_add(&broker->janitor, *fd, connection->serial) != -EINVAL);
+               (is_full(broker) || janitor_add(&broker->janitor, *fd, connection->serial, 0) != -EINVAL);
     case MESSAGE_PUT:
         return *fd >= 0 && message->name[0] && name_put(broker, message->name, fd);
     case MESSAGE_CREATE:
