@@ -84,10 +84,10 @@ def run_job(machine, environment, *command, options=(), timeout=240):
                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         out, err = job.communicate(timeout=timeout)
-    finally:
-        if job.poll() is None:
-            end_marked(environment)
-            job.communicate()
+    except BaseException:  # what the job has left may have its pipes
+        end_marked(environment)
+        job.communicate()
+        raise
     return job, out.decode(), err.decode()
 
 
