@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -22,13 +23,13 @@ enum { ATTEMPTS_MAX = 64, TRIES_MAX = 2 };
 static int connection = -1;
 static uint64_t connection_inode;
 static unsigned attempts;
-static bool lost;        /* there was a supervisor, and nobody listens any more */
-static Counters nowhere; /* counted in vain, without a supervisor */
-static Counters *counters = &nowhere;
+static bool lost;                               /* there was a supervisor, and nobody listens any more */
+static Counters nowhere;                        /* counted in vain, without a supervisor */
+static _Atomic(Counters *) counters = &nowhere; /* set once; read without the lock too */
 
 Counters *guard_counters(void)
 {
-    return counters;
+    return atomic_load_explicit(&counters, memory_order_acquire);
 }
 
 static bool connection_is_ours(void)
@@ -107,8 +108,8 @@ static bool receive_message(Message *ret, int *ret_fd)
 static void map_counters(int fd)
 {
     void *page = real_mmap(NULL, sizeof(Counters), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (page != MAP_FAILED && counters == &nowhere)
-        counters = page;
+    if (page != MAP_FAILED && guard_counters() == &nowhere)
+        atomic_store_explicit(&counters, page, memory_order_release);
     else if (page != MAP_FAILED)
         real_munmap(page, sizeof(Counters));
 }

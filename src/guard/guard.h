@@ -167,6 +167,8 @@ int supervisor_connect(void); /* a connection of its own, close-on-exec; -1 with
 
 /* Waits until `bytes` of the handed-out segment behind fd may be touched. -ENOSPC: never. */
 int room_ask(int fd, uint64_t bytes);
+bool room_is_wanted(void); /* somebody in the job waits; lock-free */
+void room_released(void);  /* something was let go: says so when somebody waits. With the lock */
 
 /* --- witness.c: how this process ends, for the supervisor; signal handlers may call all of it --- */
 
@@ -185,7 +187,17 @@ void pending_clear(void);
 
 int names_open(const char *name, int flags, mode_t mode); /* shm_open; with the lock */
 int names_unlink(const char *name);
-int names_resize(int fd, off_t size); /* ftruncate */
+
+/* ftruncate, in two steps: the first finds a segment, the second puts it in the place of fd. Between them
+ * room may have to be asked for, without the lock. */
+typedef enum NamesResize {
+    RESIZE_DONE,
+    RESIZE_PLAIN, /* the real ftruncate */
+    RESIZE_TAKE,
+    RESIZE_ASK, /* for room, and then take it */
+} NamesResize;
+NamesResize names_resize(int fd, off_t size, int *ret_segment);
+int names_take(int fd, int segment, off_t size); /* takes the segment */
 
 /* posix_fallocate. True: the pages are there; false: have the real one make them, without the lock, for that
  * takes as long as it takes. */

@@ -219,25 +219,34 @@ int names_unlink(const char *name)
     return r < 0 && errno == ENOENT && broker_lost() ? 0 : r;
 }
 
-int names_resize(int fd, off_t size)
+NamesResize names_resize(int fd, off_t size, int *ret_segment)
 {
     Pending *entry = find_pending(fd);
     FileId id;
     if (entry && entry->segment && size >= 0 && file_id(fd, &id) == 0 && id.size >= (uint64_t)size)
-        return 0; /* longer than was asked for, as segments are */
+        return RESIZE_DONE; /* longer than was asked for, as segments are */
     /* Once it is mapped, another file in its place would part the descriptor from the mapping. */
     bool fresh = entry && !entry->address && size >= SEGMENT_MIN_BYTES;
     int segment = fresh ? pool_issue((uint64_t)size) : -1;
     if (segment < 0) {
         if (entry && !entry->segment)
             count(&guard_counters()->small_backed, 1);
-        return real_ftruncate(fd, size);
+        return RESIZE_PLAIN;
     }
-    if (file_id(segment, &id) < 0 || dup3(segment, fd, O_CLOEXEC) < 0) {
-        real_close(segment);
-        return real_ftruncate(fd, size);
-    }
+    *ret_segment = segment;
+    bool budgeted = atomic_load_explicit(&guard_counters()->budgeted, memory_order_relaxed) != 0;
+    bool touched = file_id(segment, &id) == 0 && id.allocated >= (uint64_t)size;
+    return budgeted && !touched ? RESIZE_ASK : RESIZE_TAKE;
+}
+
+int names_take(int fd, int segment, off_t size)
+{
+    Pending *entry = find_pending(fd);
+    FileId id;
+    bool taken = entry && file_id(segment, &id) == 0 && dup3(segment, fd, O_CLOEXEC) >= 0;
     real_close(segment);
+    if (!taken)
+        return real_ftruncate(fd, size);
     entry->inode = id.inode;
     entry->segment = true;
     count(&guard_counters()->bytes_backed, (uint64_t)size);

@@ -86,4 +86,6 @@ typedef struct Counters {
     _Atomic uint64_t small_backed; /* tensors in memfds of their own: too small to be worth recycling */
     _Atomic uint64_t fallbacks;    /* tensors of PyTorch that took the plain way */
     _Atomic uint32_t crowded;      /* 0 or 1 */
+    _Atomic uint32_t budgeted;     /* 1: room must be asked for. The supervisor's, as the next */
+    _Atomic uint32_t waiting;      /* requests for room that wait: whoever lets go says so */
 } Counters;

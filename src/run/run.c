@@ -127,8 +127,8 @@ int run_finish(Run *run, RunResult *ret)
 {
     while (!(run->child.status_is && (run->alone || run->strays.stage == STRAYS_LEFT))) {
         struct epoll_event events[64];
-        bool busy = run->broker && broker_is_busy(run->broker);
-        int n = epoll_wait(run->epoll, events, ARRAY_SIZE(events), busy ? 0 : -1);
+        int timeout = run->broker ? broker_timeout(run->broker) : -1;
+        int n = epoll_wait(run->epoll, events, ARRAY_SIZE(events), timeout);
         if (n < 0 && errno != EINTR)
             return -errno;
         for (int i = 0; i < n; i++) {
@@ -259,12 +259,25 @@ void run_die(void)
     _exit(128 + SIGINT);
 }
 
+static uint64_t spare_bytes(const void *context)
+{
+    const Run *run = context;
+    return shortage_spare_bytes(&run->shortage);
+}
+
 int run_guard(Run *run, const char *library)
 {
     if (!library_can_be_preloaded(library))
         return -ENAMETOOLONG;
     run->library = library;
-    return broker_open(run->epoll, "/dev/shm", &run->broker);
+    BrokerOwner owner = {
+        .root = &run->shortage.root,
+        .budget_bytes = U64_UNKNOWN,
+        .wait_seconds = 60,
+        .spare_bytes = spare_bytes,
+        .context = run,
+    };
+    return broker_open(run->epoll, "/dev/shm", &owner, &run->broker);
 }
 
 int run_start(Run *run, char *const *command, bool *ret_ran)

@@ -30,15 +30,18 @@ enum { MEMFD_BYTES = 64 * 1024 };
 typedef struct Bench {
     int epoll;
     Broker *broker;
+    BrokerOwner owner;
     char shm[64];
 } Bench;
 
 static int bench_set_up(void **state)
 {
     static Bench bench;
-    bench = (Bench){.epoll = epoll_create1(EPOLL_CLOEXEC), .shm = "/tmp/shmguard-test-XXXXXX"};
+    bench = (Bench){.epoll = epoll_create1(EPOLL_CLOEXEC),
+                    .owner = {.budget_bytes = U64_UNKNOWN},
+                    .shm = "/tmp/shmguard-test-XXXXXX"};
     assert_non_null(mkdtemp(bench.shm));
-    assert_int_equal(broker_open(bench.epoll, bench.shm, &bench.broker), 0);
+    assert_int_equal(broker_open(bench.epoll, bench.shm, &bench.owner, &bench.broker), 0);
     *state = &bench;
     return 0;
 }
@@ -66,7 +69,7 @@ static int turn(Bench *bench)
 
 static void settle(Bench *bench)
 {
-    for (int i = 0; turn(bench) > 0 || broker_is_busy(bench->broker); i++)
+    for (int i = 0; turn(bench) > 0 || broker_timeout(bench->broker) == 0; i++)
         assert_true(i < 100000); /* it comes to rest */
 }
 
@@ -315,10 +318,10 @@ static void test_one_pass_at_a_time(void **state)
     broker_settle(bench->broker);
     assert_int_equal(answer_of(first, NULL), ENOENT);
     assert_int_equal(hear(second, &answer, &fd), 0);
-    assert_true(broker_is_busy(bench->broker));
+    assert_int_equal(broker_timeout(bench->broker), 0);
     broker_settle(bench->broker);
     assert_int_equal(answer_of(second, NULL), ENOENT);
-    assert_false(broker_is_busy(bench->broker));
+    assert_int_equal(broker_timeout(bench->broker), -1);
     close(first);
     close(second);
 }
@@ -566,7 +569,7 @@ static void test_crowded(void **state)
     struct rlimit few = {256, files.rlim_max};
     setrlimit(RLIMIT_NOFILE, &few);
     broker_free(bench->broker);
-    assert_int_equal(broker_open(bench->epoll, bench->shm, &bench->broker), 0);
+    assert_int_equal(broker_open(bench->epoll, bench->shm, &bench->owner, &bench->broker), 0);
     int client = -1;
     Counters *counters = counters_of(bench, &client);
     int memfd = memfd_make();
