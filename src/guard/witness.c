@@ -89,16 +89,11 @@ static void testify(Testimony *testimony, const char *text, size_t n)
 
 /* --- Where in Python ---------------------------------------------------------------------------------- */
 
-/* What faulthandler calls in its handlers: both read the interpreter's structures and take no lock. */
-static void (*python_dump)(int fd, void *thread);
-static void *(*python_thread)(void);
-
 /* The structures may be what is broken: a fault while they are read ends the reading. */
 static size_t stack_read(char *ret, size_t size)
 {
     int ends[2];
-    void *thread = python_dump && python_thread ? python_thread() : NULL;
-    if (!thread || pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
+    if (!python_has_stack() || pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
         return 0;
     sigjmp_buf back;
     sigset_t faults;
@@ -109,7 +104,7 @@ static size_t stack_read(char *ret, size_t size)
     sigprocmask(SIG_UNBLOCK, &faults, &before);
     if (sigsetjmp(back, 0) == 0) {
         escape = &back;
-        python_dump(ends[1], thread);
+        python_write_stack(ends[1]);
     }
     escape = NULL;
     sigprocmask(SIG_SETMASK, &before, NULL);
@@ -292,12 +287,10 @@ void witness_child(pid_t pid, int status)
 
 /* --- Beginning ---------------------------------------------------------------------------------------- */
 
-void witness_start(void *(*find)(const char *name))
+void witness_start(void)
 {
     if (!supervisor_is())
         return;
-    python_dump = (void (*)(int, void *))find("_Py_DumpTraceback");
-    python_thread = (void *(*)(void))find("PyGILState_GetThisThreadState");
     atomic_store(&home, getpid());
     if (pthread_atfork(NULL, NULL, fork_child) != 0 || on_exit(on_exit_code, NULL) != 0)
         return;
