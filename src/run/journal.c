@@ -1,3 +1,4 @@
+#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -133,18 +134,10 @@ static void roles_assign(Journal *journal)
 
 /* --- Samples ------------------------------------------------------------------------------------------ */
 
-static bool is_over(const ProcStat *stat)
+/* A process whose first thread has ended looks like a zombie and lives on. */
+static bool is_over(char state, uint32_t threads)
 {
-    /* A process whose first thread has ended looks like a zombie and lives on. */
-    return (stat->state == 'Z' || stat->state == 'X') && stat->threads <= 1;
-}
-
-static void stat_note(Journal *journal, Seen *seen, const ProcStat *stat)
-{
-    if (seen->ppid != stat->ppid || strcmp(seen->comm, stat->comm) != 0)
-        journal->roles_stale = true;
-    seen->ppid = stat->ppid;
-    memcpy(seen->comm, stat->comm, sizeof seen->comm);
+    return (state == 'Z' || state == 'X') && threads <= 1;
 }
 
 static void fds_note(Journal *journal, Seen *seen, uint64_t fds)
@@ -162,11 +155,28 @@ static void maps_look(Journal *journal, Seen *seen)
     u64_raise(&journal->maps_most, maps);
 }
 
-static void sample_take(Journal *journal, Seen *seen)
+static Seen *process_end(Journal *journal, Seen *seen)
+{
+    return seen_end(&journal->seen, seen, seconds_so_far(journal));
+}
+
+static void name_note(Journal *journal, Seen *seen, const char *comm, int ppid)
+{
+    if (seen->ppid == ppid && strcmp(seen->comm, comm) == 0)
+        return;
+    journal->roles_stale = true;
+    seen->ppid = ppid;
+    snprintf(seen->comm, sizeof seen->comm, "%s", comm);
+}
+
+/* False: there is nothing to take a sample of any more. */
+static bool sample_take(Journal *journal, Seen *seen)
 {
     ProcStatus status;
-    if (proc_status_read(journal->root, seen->pid, &status) < 0)
-        return;
+    int r = proc_status_read(journal->root, seen->pid, &status);
+    if (r < 0 || is_over(status.state, status.threads))
+        return false;
+    name_note(journal, seen, status.comm, status.ppid);
     if (!seen->has_sample)
         seen->last = (Sample){.fds = U64_UNKNOWN, .maps = U64_UNKNOWN};
     seen->has_sample = true;
@@ -178,15 +188,11 @@ static void sample_take(Journal *journal, Seen *seen)
         journal->roles_stale = true;
     seen->signals_caught = status.signals_caught;
     uint64_t fds = 0;
-    int r = fds_count_quick(journal->root, seen->pid, &fds);
+    r = fds_count_quick(journal->root, seen->pid, &fds);
     seen->fds_to_count = r == -EOPNOTSUPP;
     if (r == 0)
         fds_note(journal, seen, fds);
-}
-
-static Seen *process_end(Journal *journal, Seen *seen)
-{
-    return seen_end(&journal->seen, seen, seconds_so_far(journal));
+    return true;
 }
 
 /* NULL for one that is no more: it is among the ended then, when it was ever seen. */
@@ -204,7 +210,7 @@ static Seen *process_meet(Journal *journal, int pid)
     }
     if (gone)
         return NULL;
-    if (is_over(&stat)) {
+    if (is_over(stat.state, stat.threads)) {
         if (!seen)
             return NULL; /* whoever waits for it tells of it */
         seen->has_status = stat.ended != 0;
@@ -217,20 +223,29 @@ static Seen *process_meet(Journal *journal, int pid)
     if (!seen)
         return NULL;
     seen->is_command = pid == journal->command;
-    stat_note(journal, seen, &stat);
+    name_note(journal, seen, stat.comm, stat.ppid);
     return seen;
 }
 
-/* One that the look did not find may have missed it by being handed to another parent. */
-static void processes_meet(Journal *journal)
+static void processes_look(Journal *journal)
 {
+    /* One that the list lacks may have been handed to another parent just then. */
     for (size_t i = journal->seen.n_live; i-- > 0;) {
         int pid = journal->seen.live[i].pid;
         if (!job_processes_lists(&journal->job, pid))
             (void)process_meet(journal, pid);
     }
-    for (size_t i = 0; i < journal->job.n; i++)
-        (void)process_meet(journal, journal->job.pids[i]);
+    for (size_t i = 0; i < journal->job.n; i++) {
+        const JobProcess *process = &journal->job.items[i];
+        Seen *seen = seen_live(&journal->seen, process->pid);
+        if (seen && seen->inode == process->inode && sample_take(journal, seen))
+            continue;
+        seen = process_meet(journal, process->pid);
+        if (!seen)
+            continue;
+        seen->inode = process->inode;
+        (void)sample_take(journal, seen);
+    }
 }
 
 /* --- What is looked at in turns ----------------------------------------------------------------------- */
@@ -323,9 +338,7 @@ void journal_tick(Journal *journal)
                       seen_live(&journal->seen, journal->command) ? journal->command : 0);
     if (job_processes_look(&journal->job) < 0)
         return;
-    processes_meet(journal);
-    for (size_t i = 0; i < journal->seen.n_live; i++)
-        sample_take(journal, &journal->seen.live[i]);
+    processes_look(journal);
     young_look(journal);
     turns_look(journal);
     if (journal->roles_stale)
@@ -364,7 +377,7 @@ static Seen *speaker_find(Journal *journal, int pid)
     if (seen)
         return seen;
     ProcStat stat;
-    bool exists = proc_stat_read(journal->root, pid, &stat) == 0 && !is_over(&stat);
+    bool exists = proc_stat_read(journal->root, pid, &stat) == 0 && !is_over(stat.state, stat.threads);
     if (exists) /* none of the job's */
         return NULL;
     seen = seen_ended(&journal->seen, pid);
@@ -386,7 +399,7 @@ static void fault_testify(Journal *journal, Seen *seen, const Testimony *testimo
     if (!look || seen != seen_live(&journal->seen, seen->pid))
         return;
 
-    sample_take(journal, seen);
+    (void)sample_take(journal, seen);
     maps_look(journal, seen);
     uint64_t fds = 0;
     if (seen->fds_to_count && fds_count(journal->root, seen->pid, &fds) == 0)
@@ -444,7 +457,7 @@ static bool child_testify(Journal *journal, int parent, const Testimony *testimo
     if (pid == parent || pid == journal->job.self || !is_in_our_namespace(journal, parent))
         return false;
     Seen *seen = seen_live(&journal->seen, pid);
-    bool exists = proc_stat_read(journal->root, pid, &stat) == 0 && !is_over(&stat);
+    bool exists = proc_stat_read(journal->root, pid, &stat) == 0 && !is_over(stat.state, stat.threads);
     if (exists && (!seen || stat.start_ticks == seen->start_ticks))
         return false; /* it lives */
     end_note(journal, pid, parent, testimony->status, false);

@@ -16,6 +16,7 @@ typedef struct Seen {
     int pid;
     int ppid;
     uint64_t start_ticks;
+    uint64_t inode; /* as JobProcess has it; 0 unknown */
     char comm[COMM_MAX];
     char *command; /* while it lives; NULL unknown */
     uint64_t signals_caught;
