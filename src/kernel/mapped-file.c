@@ -60,7 +60,7 @@ static int path_stat(const Root *root, int pid, const MapEntry *entry, FileStat 
         return top;
     struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT | RESOLVE_CACHED};
     _cleanup_close_ int fd = (int)syscall(SYS_openat2, top, path, &how, sizeof how);
-    FileStat stat;
+    FileStat stat = {0};
     if (fd < 0 || stat_at_hand(fd, "", &stat) < 0 || !is_mapped(&stat, entry))
         return -ENODATA;
     *ret = stat;
@@ -83,7 +83,7 @@ static int visit_descriptor(const FdEntry *fd, void *context)
     if (!text_starts(fd->target, "/")) /* a pipe, a socket */
         return 0;
     char name[PROC_PATH_MAX];
-    FileStat stat;
+    FileStat stat = {0};
     snprintf(name, sizeof name, "fd/%d", fd->fd);
     if (link_stat(search->root, PROC_PATH(search->pid, name), &stat) < 0 || !is_mapped(&stat, search->entry))
         return 0;

@@ -210,7 +210,7 @@ int maps_visit_at(const Root *root, int pid, MapsWhich which, uint64_t address, 
     if (fd < 0)
         return fd;
     char name[PATH_MAX];
-    MapEntry entry;
+    MapEntry entry = {0};
     if (query_next(fd, which, address, name, scratch, &entry) <= 0 || entry.start > address)
         return 0;
     return visit(&entry, context);
@@ -260,7 +260,7 @@ int maps_find(const Root *root, int pid, uint64_t address, Buffer *scratch, MapE
     if (fd < 0)
         return fd;
     char name[PATH_MAX];
-    MapEntry entry;
+    MapEntry entry = {0};
     int r = root->live ? query_next(fd, MAPS_ANY, address, name, scratch, &entry) : -ENOTTY;
     if (r == 0 || (r > 0 && entry.start > address))
         return 0;

@@ -2,7 +2,8 @@
  * What keeping the journal costs: journal-cost SECONDS COMMAND [ARG…]
  *
  * Runs the command as the supervisor would and looks once a second for that long, after the first processes
- * have come. Prints a line of JSON: how many processes there were, and the CPU time of a look in milliseconds.
+ * have come. Prints a line of JSON: how many processes there were, and the CPU time of a look in
+ * milliseconds.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -59,9 +60,10 @@ int main(int argc, char **argv)
     }
     qsort(looks, (size_t)seconds, sizeof looks[0], double_order);
     Peaks peaks = journal_peaks(journal);
-    printf("{\"processes\": %llu, \"fds\": %llu, \"mean_ms\": %.3f, \"median_ms\": %.3f, \"most_ms\": %.3f}\n",
-           (unsigned long long)peaks.processes, (unsigned long long)peaks.fds, sum / seconds, looks[seconds / 2],
-           looks[seconds - 1]);
+    printf(
+        "{\"processes\": %llu, \"fds\": %llu, \"mean_ms\": %.3f, \"median_ms\": %.3f, \"most_ms\": %.3f}\n",
+        (unsigned long long)peaks.processes, (unsigned long long)peaks.fds, sum / seconds, looks[seconds / 2],
+        looks[seconds - 1]);
     kill(pid, SIGTERM);
     waitpid(pid, NULL, 0);
     journal_free(journal);
