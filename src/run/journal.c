@@ -474,14 +474,14 @@ bool journal_testify(Journal *journal, int pid, const Testimony *testimony, size
     switch (testimony->type) {
     case MESSAGE_FAULT:
         fault_testify(journal, seen, testimony);
-        if (testimony->torch == 1)
+        if (testimony->worker == 1)
             worker_note(seen);
         return true;
     case MESSAGE_STACK:
         return seen->has_fault &&
                seen_quote(&journal->seen, seen, &seen->stack, testimony->text, testimony->n);
     case MESSAGE_SAID:
-        if (testimony->torch == 1)
+        if (testimony->worker == 1)
             worker_note(seen);
         if (testimony->n == 0 ||
             !seen_quote(&journal->seen, seen, &seen->said, testimony->text, testimony->n))
