@@ -1,4 +1,4 @@
-/* What the guard did for a job, for people and for scripts. */
+/* What the guard did for a job, and what the job took: for people and for scripts. */
 #pragma once
 
 #include <stdint.h>
@@ -12,4 +12,14 @@ typedef struct GuardFigures {
     uint64_t names_made;
     uint64_t names_served; /* times that a name was opened */
     uint64_t bytes_peak; /* in memory at one time; counted once a second, and when something comes or goes */
+    uint64_t waits;      /* times that a process waited for room in the budget */
+    double waited_seconds;
+    uint64_t refused; /* requests for memory */
 } GuardFigures;
+
+typedef struct Peaks {
+    uint64_t shm_bytes; /* of the job's /dev/shm, all users of the mount together; U64_UNKNOWN */
+    uint64_t rss_bytes; /* of all processes together, pages that they share counted in each; U64_UNKNOWN */
+    uint64_t fds;       /* of all processes together; U64_UNKNOWN */
+    uint64_t processes;
+} Peaks;

@@ -1,8 +1,12 @@
 #include <inttypes.h>
 #include <stdarg.h>
 
+#include "show-explain.h"
+#include "show-fixes.h"
 #include "show-run.h"
 #include "units.h"
+
+enum { INDENT = 2, REASONS_SHOWN = 3, FIXES_SHOWN = 2 };
 
 static const char *plural(uint64_t n)
 {
@@ -49,6 +53,11 @@ static void show_guard(const Terminal *terminal, const GuardFigures *guard)
     if (guard->names_made > 0)
         part_add(&counts, "%" PRIu64 " name%s kept and opened %" PRIu64 " time%s", guard->names_made,
                  plural(guard->names_made), guard->names_served, plural(guard->names_served));
+    if (guard->waits > 0)
+        part_add(&counts, "workers waited %" PRIu64 " time%s for room, %.1f s in all", guard->waits,
+                 plural(guard->waits), guard->waited_seconds);
+    if (guard->refused > 0)
+        part_add(&counts, "%" PRIu64 " request%s for memory refused", guard->refused, plural(guard->refused));
     if (guard->fallbacks > 0)
         part_add(&counts, "%" PRIu64 " tensor%s took the plain way through /dev/shm", guard->fallbacks,
                  plural(guard->fallbacks));
@@ -58,10 +67,65 @@ static void show_guard(const Terminal *terminal, const GuardFigures *guard)
     show_line(terminal, &counts);
 }
 
+/* "cause" for people: who died of what, in a line or two behind our name. */
+static void show_cause(const Terminal *terminal, const Judged *judged)
+{
+    static const char prefix[] = "shmguard: ";
+    const Cause *cause = &judged->cause;
+    _cleanup_buffer_ Buffer head = {0};
+    bool known = cause->id != CAUSE_UNKNOWN && cause->id != CAUSE_OK;
+    int r =
+        known ? buffer_printf(&head, "%s (%s). ", cause_name(cause->id), confidence_words(cause->confidence))
+              : 0;
+    if (r >= 0)
+        r = buffer_append_text(&head, cause->summary);
+    terminal_print(terminal, STYLE_BAD, "shmguard:");
+    fputc(' ', terminal->out);
+    terminal_wrap(terminal, sizeof prefix - 1, INDENT, r < 0 ? cause->summary : buffer_text(&head));
+}
+
+static void show_reasons(const Terminal *terminal, const Judged *judged)
+{
+    const Cause *cause = &judged->cause;
+    _cleanup_buffer_ Buffer frame = {0};
+    for (size_t i = 0; i < MIN(cause->n_evidence, (size_t)REASONS_SHOWN); i++) {
+        fprintf(terminal->out, "%*s- ", INDENT, "");
+        terminal_wrap(terminal, INDENT + 2, INDENT + 2, cause->evidence[i]);
+    }
+    if (judged->frame && buffer_printf(&frame, "Python was at %s", judged->frame) >= 0) {
+        fprintf(terminal->out, "%*s- ", INDENT, "");
+        terminal_wrap(terminal, INDENT + 2, INDENT + 2, buffer_text(&frame));
+    }
+}
+
+/* Of a run that somebody ended on purpose he needs to hear no more than that. */
+static void show_end(const Terminal *terminal, const RunReport *report, const RunAttempt *last)
+{
+    const Judged *judged = &last->judged;
+    _cleanup_buffer_ Buffer line = {0};
+    show_cause(terminal, judged);
+    if (last->result.passed_on != 0)
+        return;
+    show_reasons(terminal, judged);
+    Fixes best = judged->fixes;
+    best.n = MIN(best.n, (size_t)FIXES_SHOWN);
+    if (best.n > 0) {
+        fprintf(terminal->out, "%*s", INDENT, "");
+        terminal_print(terminal, STYLE_BOLD, "What to do:");
+        fputc('\n', terminal->out);
+        show_fixes(terminal, INDENT, &best);
+    }
+    if (report->path && buffer_printf(&line, "All that is known: %s", report->path) >= 0)
+        terminal_verbatim(terminal, INDENT, buffer_text(&line));
+}
+
 void show_run(const Terminal *terminal, const RunReport *report)
 {
-    const RunResult *result = &report->result;
+    const RunAttempt *last = &report->attempts[report->n_attempts - 1];
+    const RunResult *result = &last->result;
     _cleanup_buffer_ Buffer line = {0};
+    if (result->pid == 0)
+        return;
     if (result->guarded)
         show_guard(terminal, &result->guard);
     if (result->strays > 0) {
@@ -69,4 +133,6 @@ void show_run(const Terminal *terminal, const RunReport *report)
                             result->strays == 1 ? "" : "es");
         show_line(terminal, &line);
     }
+    if (last->judged.cause.id != CAUSE_OK)
+        show_end(terminal, report, last);
 }
