@@ -635,12 +635,8 @@ static void judge_unknown(Trial *trial, Verdict *ret)
     const Evidence *evidence = trial->evidence;
     verdict_evidence(trial, ret, trial_printf(trial, "exit code %d", evidence->code));
     ret->cause.pid = ret->cause.pid > 0 ? ret->cause.pid : evidence->pid;
-    if (!ret->cause.summary || trial->text.cause.confidence == 0)
-        ret->cause.summary =
-            trial_printf(trial,
-                         "The command ended with exit code %d. Nothing that was seen says why; what it wrote "
-                         "may.",
-                         evidence->code);
+    if (trial->text.cause.confidence == 0)
+        ret->cause.summary = "The command failed, and nothing that was seen says why. What it wrote may.";
 }
 
 static void judge(Trial *trial, Verdict *ret)

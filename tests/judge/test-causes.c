@@ -265,7 +265,8 @@ static const CauseCase cases[] = {
      .id = CAUSE_KILLED, .least = 0.5, .most = 0.9, .pid = WORKER, .summary = "SIGTERM"},
     {"killed, but by us", .code = 1,
      .ended = {{.pid = WORKER, .role = ROLE_WORKER, .has_status = true, .signal = SIGKILL, .by_us = true}},
-     .group_kills = K(0), .id = CAUSE_UNKNOWN, .most = 0.3, .pid = COMMAND, .summary = "exit code 1"},
+     .group_kills = K(0), .id = CAUSE_UNKNOWN, .most = 0.3, .pid = COMMAND,
+     .summary = "nothing that was seen"},
     {"a full mount before the end, but we were asked to end it", .code = 143, .signal = SIGTERM,
      .passed_on = SIGTERM,
      .ended = {{.pid = WORKER,
@@ -418,10 +419,10 @@ static const CauseCase cases[] = {
      .least = 0.8, .most = 1, .pid = WORKER, .summary = "DataLoader worker 101"},
 
     /* nothing */
-    {"a plain exit code", .code = 3, .id = CAUSE_UNKNOWN, .most = 0, .pid = COMMAND, .summary = "exit code 3",
-     .evidence = "exit code 3"},
+    {"a plain exit code", .code = 3, .id = CAUSE_UNKNOWN, .most = 0, .pid = COMMAND,
+     .summary = "nothing that was seen", .evidence = "exit code 3"},
     {"an exit code that stands for nothing", .code = 255, .id = CAUSE_UNKNOWN, .most = 0, .pid = COMMAND,
-     .summary = "exit code 255"},
+     .summary = "nothing that was seen"},
     {"Ctrl-C", .code = 130, .signal = SIGINT, .passed_on = SIGINT, .log = "keyboard-interrupt",
      .id = CAUSE_UNKNOWN, .most = 0, .pid = COMMAND, .summary = "Ctrl-C", .evidence = "passed it on"},
     {"an interrupt from elsewhere", .code = 130, .signal = SIGINT, .log = "keyboard-interrupt",
