@@ -59,6 +59,9 @@ Fullness shm_fullness(uint64_t size_bytes, uint64_t free_bytes);
  * do not tell. */
 void death_judge(Trial *trial, const Ended *ended, Verdict *ret);
 
+/* The kernel's log tells of its OOM kill; NULL: it does not, or not of this process. */
+const OomKill *kill_logged(const Trial *trial, int pid);
+
 /* A process was killed by SIGKILL, or is only said to have been: by the OOM killer? `who` begins a sentence,
  * ended may be NULL. */
 void kill_judge(Trial *trial, int pid, const Ended *ended, const char *who, Verdict *ret);

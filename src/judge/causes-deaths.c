@@ -285,22 +285,34 @@ static void bus_judge(Trial *trial, const Ended *ended, const char *who, Verdict
 
 /* --- SIGKILL --- */
 
-static const OomKill *kill_logged(const Evidence *evidence, int pid)
+/* In a container the kernel's log has other pids than we have. */
+static bool log_pids_are_ours(const Trial *trial)
 {
-    for (size_t i = 0; pid > 0 && i < evidence->kills.n; i++)
-        if (evidence->kills.items[i].pid == pid)
-            return &evidence->kills.items[i];
+    return !trial->machine || trial->machine->sandbox.initial_pidns;
+}
+
+const OomKill *kill_logged(const Trial *trial, int pid)
+{
+    const OomKills *kills = &trial->evidence->kills;
+    for (size_t i = 0; pid > 0 && log_pids_are_ours(trial) && i < kills->n; i++)
+        if (kills->items[i].pid == pid)
+            return &kills->items[i];
     return NULL;
 }
 
-/* In a container the kernel's log has other pids than we have: a name is a hint that it means the same
- * process. */
-static bool kill_logged_name(const Evidence *evidence, const Ended *ended)
+/* The log can be read, and what it tells of is not this process, as far as pids and names go. */
+static bool log_names_others(const Trial *trial, int pid, const Ended *ended)
 {
-    for (size_t i = 0; ended && ended->comm[0] && i < evidence->kills.n; i++)
-        if (strncmp(evidence->kills.items[i].comm, ended->comm, COMM_MAX - 1) == 0)
-            return true;
-    return false;
+    const Evidence *evidence = trial->evidence;
+    if (evidence->kills_error != 0 || evidence->kills.n == 0 || kill_logged(trial, pid))
+        return false;
+    if (log_pids_are_ours(trial))
+        return pid > 0;
+    for (size_t i = 0; i < evidence->kills.n; i++)
+        if (!ended || !ended->comm[0] ||
+            strncmp(evidence->kills.items[i].comm, ended->comm, COMM_MAX - 1) == 0)
+            return false;
+    return true;
 }
 
 static bool machine_was_short(const Trial *trial)
@@ -367,7 +379,7 @@ static bool risen(uint64_t counter)
 }
 
 /* It was no OOM kill, as far as is known. */
-static void kill_from_outside(Trial *trial, const Ended *ended, const char *who, Verdict *ret)
+static void kill_from_outside(Trial *trial, const Ended *ended, const char *who, bool others, Verdict *ret)
 {
     const Evidence *evidence = trial->evidence;
     const char *why = NULL;
@@ -377,7 +389,7 @@ static void kill_from_outside(Trial *trial, const Ended *ended, const char *who,
         confidence = evidence->machine_kills == 0 ? 0.95 : quiet ? 0.9 : 0.7;
         why = quiet ? "the OOM killer killed nobody while the job ran"
                     : "the OOM killer killed somebody on this machine, but nobody in the job's control group";
-    } else if (evidence->kills_error == 0 && evidence->kills.n > 0) {
+    } else if (others) {
         confidence = 0.6;
         why = "the kernel's log tells of OOM kills, but of other processes";
     } else
@@ -399,8 +411,8 @@ static void kill_from_outside(Trial *trial, const Ended *ended, const char *who,
 void kill_judge(Trial *trial, int pid, const Ended *ended, const char *who, Verdict *ret)
 {
     const Evidence *evidence = trial->evidence;
-    const OomKill *logged = kill_logged(evidence, pid);
-    bool others = evidence->kills_error == 0 && evidence->kills.n > 0 && !logged;
+    const OomKill *logged = kill_logged(trial, pid);
+    bool others = log_names_others(trial, pid, ended);
     bool group = risen(evidence->group_kills);
     bool machine = risen(evidence->machine_kills);
     double confidence = 0;
@@ -419,7 +431,7 @@ void kill_judge(Trial *trial, int pid, const Ended *ended, const char *who, Verd
     } else if (group) {
         id = group_kill_cause(trial, &confidence);
         if (others)
-            confidence = MIN(confidence, kill_logged_name(evidence, ended) ? 0.85 : 0.7);
+            confidence = MIN(confidence, 0.7);
         evidence_counter(trial, evidence->group_kills, "in the job's control group", ret);
     } else if (machine && evidence->group_kills == U64_UNKNOWN && !others) {
         id = CAUSE_SYSTEM_OOM;
@@ -427,7 +439,7 @@ void kill_judge(Trial *trial, int pid, const Ended *ended, const char *who, Verd
         evidence_counter(trial, evidence->machine_kills, "on this machine", ret);
     }
     if (id == CAUSE_KILLED) {
-        kill_from_outside(trial, ended, who, ret);
+        kill_from_outside(trial, ended, who, others, ret);
         return;
     }
     evidence_memory(trial, id, ret);
@@ -446,7 +458,7 @@ void kill_judge(Trial *trial, int pid, const Ended *ended, const char *who, Verd
 static void segfault_judge(Trial *trial, const Ended *ended, const char *who, Verdict *ret)
 {
     const Fault *fault = ended_fault(ended);
-    bool null = fault_is_kernels(fault) && fault->address < NULL_PAGE_BYTES;
+    bool null = fault_is_kernels(fault) && fault->code != SI_KERNEL && fault->address < NULL_PAGE_BYTES;
     verdict_set(ret, CAUSE_SEGFAULT, fault_is_kernels(fault) ? 0.97 : 0.9,
                 trial_printf(trial,
                              "%s crashed in native code (SIGSEGV%s): a bug in a library or extension, not a "

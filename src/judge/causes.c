@@ -322,7 +322,8 @@ static void judge_text_maps(Trial *trial, Verdict *ret)
     if (maps_are_near(evidence))
         *confidence = *confidence >= 0.8 ? 0.99 : 0.9;
     else if (limit_is_far(evidence->maps_most, evidence->max_map_count)) {
-        *confidence = MIN(*confidence, 0.45);
+        /* A weak witness: mappings are counted in turns, and taken in a blink. */
+        *confidence = *confidence >= 0.8 ? 0.6 : 0.45;
         ret->cause.summary =
             "A segment could not be mapped: the limit of mappings (vm.max_map_count), a limit on address "
             "space (ulimit -v), or too little memory. Far fewer mappings were seen than are allowed.";
@@ -337,9 +338,9 @@ static void judge_text_hang(Trial *trial, Verdict *ret)
     }
     if (ret->detail)
         return;
-    verdict_evidence(trial, ret, "no process of the job had died before");
+    verdict_evidence(trial, ret, "no process of the job had crashed before");
     verdict_set(ret, CAUSE_WORKER_HANG, 0.9,
-                "No worker delivered a batch within the DataLoader's timeout, and none had died: a worker "
+                "No worker delivered a batch within the DataLoader's timeout, and none had crashed: a worker "
                 "hangs or is slower than that.");
 }
 
@@ -360,15 +361,13 @@ static bool evidence_trains(const Evidence *evidence)
     return false;
 }
 
-/* Of a process that is gone, and nobody saw how. */
-static const OomKill *kill_of_vanished(const Evidence *evidence, const Ended **ret_ended)
+/* Of those that are gone, and nobody saw how, the one whom the kernel's log names. */
+static const Ended *vanished_victim(const Trial *trial)
 {
+    const Evidence *evidence = trial->evidence;
     for (size_t i = 0; i < evidence->n_ended; i++)
-        for (size_t k = 0; k < evidence->kills.n; k++)
-            if (!evidence->ended[i].has_status && evidence->kills.items[k].pid == evidence->ended[i].pid) {
-                *ret_ended = &evidence->ended[i];
-                return &evidence->kills.items[k];
-            }
+        if (!evidence->ended[i].has_status && kill_logged(trial, evidence->ended[i].pid))
+            return &evidence->ended[i];
     return NULL;
 }
 
@@ -376,10 +375,10 @@ static const OomKill *kill_of_vanished(const Evidence *evidence, const Ended **r
 static void judge_want(Trial *trial, Verdict *ret)
 {
     const Evidence *evidence = trial->evidence;
-    const Ended *vanished = NULL;
+    const Ended *vanished = vanished_victim(trial);
     bool symptom = trial->text.cause.confidence > 0;
     bool killed = evidence->group_kills != U64_UNKNOWN && evidence->group_kills > 0;
-    if (kill_of_vanished(evidence, &vanished)) {
+    if (vanished) {
         ret->ended = vanished;
         ret->cause.pid = vanished->pid;
         kill_judge(trial, vanished->pid, vanished, ended_who(trial, vanished), ret);
@@ -669,7 +668,7 @@ static void judge(Trial *trial, Verdict *ret)
     if (evidence->passed_on != 0 && vague) {
         *ret = (Verdict){0};
         judge_request(trial, ret);
-    } else if (weak && id == CAUSE_UNKNOWN) {
+    } else if (weak && (id == CAUSE_UNKNOWN || detail_is(ret->detail, "sigterm"))) {
         *ret = (Verdict){0};
         judge_death(trial, weak, ret);
     } else if (id == CAUSE_UNKNOWN)

@@ -67,21 +67,26 @@ static void show_guard(const Terminal *terminal, const GuardFigures *guard)
     show_line(terminal, &counts);
 }
 
-/* "cause" for people: who died of what, in a line or two behind our name. */
-static void show_cause(const Terminal *terminal, const Judged *judged)
+/* Who died of what, in a line or two behind our name. */
+static void show_summary(const Terminal *terminal, const Cause *cause)
 {
     static const char prefix[] = "shmguard: ";
-    const Cause *cause = &judged->cause;
-    _cleanup_buffer_ Buffer head = {0};
-    bool known = cause->id != CAUSE_UNKNOWN && cause->id != CAUSE_OK;
-    int r =
-        known ? buffer_printf(&head, "%s (%s). ", cause_name(cause->id), confidence_words(cause->confidence))
-              : 0;
-    if (r >= 0)
-        r = buffer_append_text(&head, cause->summary);
     terminal_print(terminal, STYLE_BAD, "shmguard:");
     fputc(' ', terminal->out);
-    terminal_wrap(terminal, sizeof prefix - 1, INDENT, r < 0 ? cause->summary : buffer_text(&head));
+    terminal_wrap(terminal, sizeof prefix - 1, INDENT, cause->summary);
+}
+
+/* The last line, where the eye is: the name to look for in the manual, and where the rest is. */
+static void show_name(const Terminal *terminal, const Cause *cause, const char *path)
+{
+    _cleanup_buffer_ Buffer rest = {0};
+    fprintf(terminal->out, "%*scause: ", INDENT, "");
+    terminal_print(terminal, STYLE_BOLD, "%s", cause_name(cause->id));
+    if (cause->id != CAUSE_UNKNOWN)
+        fprintf(terminal->out, " (%s)", confidence_words(cause->confidence));
+    if (path && text_escape(text_of(path), &rest) >= 0)
+        fprintf(terminal->out, "; more in %s", buffer_text(&rest));
+    fputc('\n', terminal->out);
 }
 
 static void show_reasons(const Terminal *terminal, const Judged *judged)
@@ -102,8 +107,7 @@ static void show_reasons(const Terminal *terminal, const Judged *judged)
 static void show_end(const Terminal *terminal, const RunReport *report, const RunAttempt *last)
 {
     const Judged *judged = &last->judged;
-    _cleanup_buffer_ Buffer line = {0};
-    show_cause(terminal, judged);
+    show_summary(terminal, &judged->cause);
     if (last->result.passed_on != 0)
         return;
     show_reasons(terminal, judged);
@@ -115,8 +119,7 @@ static void show_end(const Terminal *terminal, const RunReport *report, const Ru
         fputc('\n', terminal->out);
         show_fixes(terminal, INDENT, &best);
     }
-    if (report->path && buffer_printf(&line, "All that is known: %s", report->path) >= 0)
-        terminal_verbatim(terminal, INDENT, buffer_text(&line));
+    show_name(terminal, &judged->cause, report->path);
 }
 
 void show_run(const Terminal *terminal, const RunReport *report)
