@@ -635,7 +635,8 @@ static void judge_unknown(Trial *trial, Verdict *ret)
     verdict_evidence(trial, ret, trial_printf(trial, "exit code %d", evidence->code));
     ret->cause.pid = ret->cause.pid > 0 ? ret->cause.pid : evidence->pid;
     if (trial->text.cause.confidence == 0)
-        ret->cause.summary = "The command failed, and nothing that was seen says why. What it wrote may.";
+        ret->cause.summary = trial_printf(
+            trial, "The command ended with exit code %d; nothing that was seen says why.", evidence->code);
 }
 
 static void judge(Trial *trial, Verdict *ret)

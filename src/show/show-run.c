@@ -103,12 +103,19 @@ static void show_reasons(const Terminal *terminal, const Judged *judged)
     }
 }
 
-/* Of a run that somebody ended on purpose he needs to hear no more than that. */
+/* The summary says it all: somebody ended the run on purpose, or nothing is known but that it failed. */
+static bool end_is_plain(const RunAttempt *last)
+{
+    const Judged *judged = &last->judged;
+    return last->result.passed_on != 0 ||
+           (judged->cause.id == CAUSE_UNKNOWN && judged->cause.n_evidence <= 1 && judged->fixes.n == 0);
+}
+
 static void show_end(const Terminal *terminal, const RunReport *report, const RunAttempt *last)
 {
     const Judged *judged = &last->judged;
     show_summary(terminal, &judged->cause);
-    if (last->result.passed_on != 0)
+    if (end_is_plain(last))
         return;
     show_reasons(terminal, judged);
     Fixes best = judged->fixes;

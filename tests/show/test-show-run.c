@@ -135,6 +135,17 @@ static void test_end_short(void **state)
     attempt.judged.cause.summary = "The command was interrupted.";
     _cleanup_free_ char *text = text_shown(&attempt, "report.json", false);
     assert_string_equal(text, "shmguard: The command was interrupted.\n");
+
+    attempt.result.passed_on = 0;
+    attempt.judged =
+        (Judged){.cause = {.id = CAUSE_UNKNOWN,
+                           .summary = "The command ended with exit code 3; nothing that was seen says "
+                                      "why.",
+                           .evidence = evidence,
+                           .n_evidence = 1}};
+    _cleanup_free_ char *bare = text_shown(&attempt, "report.json", false);
+    assert_string_equal(bare,
+                        "shmguard: The command ended with exit code 3; nothing that was seen says why.\n");
 }
 
 static json_t *json_of(const RunReport *report, bool indented)
