@@ -131,6 +131,13 @@ static int attempt_judge(const RunResult *result, const char *command, int start
     evidence.command = command;
     evidence.seconds = result->seconds;
     evidence.guarded = result->guarded;
+    if (result->guarded) {
+        evidence.budget_bytes = result->guard.budget_bytes;
+        evidence.refused = result->guard.refused;
+        evidence.refused_bytes = result->guard.refused_bytes;
+        evidence.refused_pid = result->guard.refused_pid;
+        evidence.refused_for_want = result->guard.refused_for_want;
+    }
     evidence.ended = &ended;
     evidence.n_ended = start_error == 0;
 
@@ -199,6 +206,8 @@ static int run_run(const Command *command, int argc, char **argv)
         Terminal terminal = terminal_of(stderr, COLOR_AUTO);
         show_run(&terminal, &report);
     }
+    if (attempt.result.typed)
+        run_die();
     return attempt.result.code;
 }
 
