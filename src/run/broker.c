@@ -144,7 +144,7 @@ static void connection_drop(Connection *connection)
         return;
     Broker *broker = connection->broker;
     count_again(broker);
-    fd_close(connection->source.fd);
+    source_close(&connection->source, broker->epoll);
     connection->gone = true;
     if (connection->waiting)
         broker->n_waiting--;
@@ -620,7 +620,7 @@ void broker_free(Broker *broker)
     for (Connection *connection = broker->connections, *next = NULL; connection; connection = next) {
         next = connection->next;
         if (!connection->gone)
-            fd_close(connection->source.fd);
+            source_close(&connection->source, broker->epoll);
         free(connection);
     }
     names_free(&broker->names);
@@ -629,7 +629,7 @@ void broker_free(Broker *broker)
     if (broker->counters)
         munmap(broker->counters, sizeof(Counters));
     fd_close(broker->counters_fd);
-    fd_close(broker->listener.fd);
+    source_close(&broker->listener, broker->epoll);
     fd_close(broker->spare);
     fd_close(broker->shm);
     free(broker);
