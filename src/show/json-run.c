@@ -38,18 +38,37 @@ static json_t *json_peaks(const RunResult *result)
                      "processes");
 }
 
+static json_t *json_values(const RunAttempt *attempt)
+{
+    json_t *object = json_object();
+    for (size_t i = 0; i < attempt->n_values; i++)
+        if (json_object_set_new(object, attempt->values[i].name,
+                                json_raw(text_of(attempt->values[i].value))) < 0) {
+            json_decref(object);
+            return NULL;
+        }
+    return object;
+}
+
+static json_t *json_attempt(const RunAttempt *attempt)
+{
+    return json_pack("{s:o, s:o, s:o, s:o, s:f}", "command", json_command(attempt->command), "values",
+                     json_values(attempt), "exit", json_exit(&attempt->result), "cause",
+                     json_cause(&attempt->cause), "seconds", attempt->result.seconds);
+}
+
 int json_run(FILE *out, bool indented, const RunReport *report)
 {
-    const RunResult *result = &report->result;
+    const RunAttempt *last = report_last(report);
+    const RunResult *result = &last->result;
     JsonWriter writer;
     json_writer_open(&writer, out, indented);
     json_writer_field(&writer, "schema", json_string("shmguard.run/1"));
     json_writer_field(&writer, "exit", json_exit(result));
-    json_writer_field(&writer, "cause", json_cause(&report->cause));
+    json_writer_field(&writer, "cause", json_cause(&last->cause));
     json_writer_list(&writer, "attempts");
-    json_writer_item(&writer, json_pack("{s:o, s:{}, s:o, s:o, s:f}", "command",
-                                        json_command(report->command), "values", "exit", json_exit(result),
-                                        "cause", json_cause(&report->cause), "seconds", result->seconds));
+    for (size_t i = 0; i < report->n_attempts; i++)
+        json_writer_item(&writer, json_attempt(&report->attempts[i]));
     json_writer_list_end(&writer);
     json_writer_field(&writer, "peaks", json_peaks(result));
     json_writer_field(&writer, "guard", json_guard(result));

@@ -60,7 +60,7 @@ static void show_guard(const Terminal *terminal, const GuardFigures *guard)
 
 void show_run(const Terminal *terminal, const RunReport *report)
 {
-    const RunResult *result = &report->result;
+    const RunResult *result = &report_last(report)->result;
     _cleanup_buffer_ Buffer line = {0};
     if (result->guarded)
         show_guard(terminal, &result->guard);

@@ -59,7 +59,8 @@ static void test_text(void **state)
         {{.guarded = true, .guard = {.small_backed = 1}}, "shmguard: 1 small tensor\n"},
     };
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        RunReport report = {.command = words, .result = cases[i].result};
+        RunAttempt attempt = {.command = words, .result = cases[i].result};
+        RunReport report = {.attempts = &attempt, .n_attempts = 1};
         _cleanup_free_ char *text = text_shown(&report);
         assert_string_equal(text, cases[i].text);
     }
@@ -69,8 +70,11 @@ static void test_json(void **state)
 {
     (void)state;
     const char *evidence[] = {"ended by SIGSEGV"};
-    RunReport report = {
+    const RunValue values[] = {{"batch", "32"}, {"accum", "\xff"}};
+    RunAttempt attempts[2] = {{
         .command = words,
+        .values = values,
+        .n_values = 2,
         .result = {.pid = 77,
                    .code = 139,
                    .signal = 11,
@@ -79,22 +83,29 @@ static void test_json(void **state)
                    .guard = {.segments_created = 5, .names_served = 6, .bytes_peak = 7, .fallbacks = 8}},
         .cause =
             {.id = CAUSE_SEGFAULT, .confidence = 0.9, .summary = "s", .evidence = evidence, .n_evidence = 1},
-    };
+    }};
+    attempts[1] = attempts[0];
+    attempts[0].result.code = 1;
+    RunReport report = {.attempts = attempts, .n_attempts = 2};
     for (int guarded = 0; guarded < 2; guarded++) {
         char *text = NULL;
         size_t size = 0;
         FILE *out = open_memstream(&text, &size);
-        report.result.guarded = guarded;
+        attempts[1].result.guarded = guarded;
         assert_int_equal(json_run(out, guarded, &report), 0);
         fclose(out);
         json_t *json = json_loads(text, 0, NULL);
         assert_non_null(json);
         assert_string_equal(json_string_value(json_object_get(json, "schema")), "shmguard.run/1");
-        json_t *attempt = json_array_get(json_object_get(json, "attempts"), 0);
+        json_t *first = json_array_get(json_object_get(json, "attempts"), 0);
+        json_t *attempt = json_array_get(json_object_get(json, "attempts"), 1);
+        assert_int_equal(json_integer_value(json_object_get(json_object_get(first, "exit"), "code")), 1);
         assert_int_equal(json_integer_value(json_object_get(json_object_get(json, "exit"), "code")), 139);
         assert_true(json_equal(json_object_get(json, "exit"), json_object_get(attempt, "exit")));
         assert_true(json_equal(json_object_get(json, "cause"), json_object_get(attempt, "cause")));
-        assert_true(json_is_object(json_object_get(attempt, "values")));
+        json_t *put = json_object_get(attempt, "values");
+        assert_string_equal(json_string_value(json_object_get(put, "batch")), "32");
+        assert_string_equal(json_string_value(json_object_get(put, "accum")), "\\xff");
         json_t *command = json_object_get(attempt, "command");
         assert_int_equal(json_array_size(command), 3);
         assert_string_equal(json_string_value(json_array_get(command, 1)), "tr\\x1bain.py");

@@ -1,0 +1,71 @@
+#include <signal.h>
+
+#include "retry.h"
+
+static bool cause_helped_by_less(CauseId id)
+{
+    switch (id) {
+    case CAUSE_SHM_EXHAUSTED:
+    case CAUSE_BUDGET_EXCEEDED:
+    case CAUSE_CGROUP_OOM:
+    case CAUSE_SYSTEM_OOM:
+    case CAUSE_FD_EXHAUSTED:
+    case CAUSE_MAPS_EXHAUSTED:
+        return true;
+    case CAUSE_OK:
+    case CAUSE_KILLED:
+    case CAUSE_SEGFAULT:
+    case CAUSE_BUS_ERROR_FILE:
+    case CAUSE_SEGMENTS_DELETED:
+    case CAUSE_PYTHON_ERROR:
+    case CAUSE_WORKER_HANG:
+    case CAUSE_UNKNOWN:
+    case CAUSE_IDS:
+        break;
+    }
+    return false;
+}
+
+/*
+ * A terminal sends Ctrl-C to the command's group and not to us: only the command's end tells of it. SIGTERM
+ * is a request too, whoever sent it. SIGKILL is not: the kernel sends it for want of memory, and a scheduler
+ * at the end of its patience, after a SIGTERM that we have seen.
+ */
+static bool is_request(int signo)
+{
+    return signo == SIGINT || signo == SIGTERM || signo == SIGQUIT || signo == SIGHUP;
+}
+
+Retry retry_judge(const RetryCase *ended)
+{
+    if (ended->cause == CAUSE_OK || (ended->started && ended->code == 0))
+        return RETRY_DONE;
+    if (ended->told_to_end || is_request(ended->signal) || is_request(ended->code - 128))
+        return RETRY_ASKED;
+    if (!ended->started)
+        return RETRY_NO_START;
+    if (ended->cause == CAUSE_PYTHON_ERROR)
+        return RETRY_ERROR;
+    if (cause_helped_by_less(ended->cause) && ended->can_degrade)
+        return RETRY_LESS;
+    return ended->can_resume || !ended->can_degrade ? RETRY_SAME : RETRY_NOT_LESS;
+}
+
+const char *retry_words(Retry retry)
+{
+    switch (retry) {
+    case RETRY_ASKED:
+        return "it was asked to end";
+    case RETRY_NO_START:
+        return "it could not be started";
+    case RETRY_ERROR:
+        return "an exception comes back, whatever the values";
+    case RETRY_NOT_LESS:
+        return "smaller values do not help against that; --resume would let it continue with the same ones";
+    case RETRY_LESS:
+    case RETRY_SAME:
+    case RETRY_DONE:
+        break;
+    }
+    return NULL;
+}
