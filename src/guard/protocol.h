@@ -65,8 +65,7 @@ typedef struct Testimony {
     int32_t pid;    /* of a CHILD */
     int32_t status; /* as waitpid has it */
     char thread_name[16];
-    uint32_t torch; /* 1: the sender is a DataLoader worker, as its signal handlers tell */
-    uint32_t n;     /* bytes of text; the packet ends after them */
+    uint32_t n; /* bytes of text; the packet ends after them */
     char text[TESTIMONY_TEXT_MAX];
 } Testimony;
 
