@@ -57,7 +57,7 @@ int size_parse(Text a, uint64_t *ret_bytes)
 
 int size_wish_parse(Text a, SizeWish *ret)
 {
-    SizeWish wish = {.kind = WISH_BYTES};
+    SizeWish wish = {.kind = WISH_SIZE};
     if (text_equal(a, "auto"))
         wish.kind = WISH_AUTO;
     else if (text_equal(a, "off"))
@@ -66,8 +66,8 @@ int size_wish_parse(Text a, SizeWish *ret)
         int r = size_parse(a, &wish.bytes);
         if (r < 0)
             return r;
-        if (wish.bytes == 0)
-            return -EINVAL;
+        if (wish.bytes < WISH_LEAST_BYTES || wish.bytes > INT64_MAX)
+            return -ERANGE;
     }
     *ret = wish;
     return 0;

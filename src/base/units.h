@@ -25,15 +25,17 @@ char *size_format_flag(uint64_t bytes, char buf[static SIZE_TEXT_MAX]);
 typedef enum SizeWishKind {
     WISH_AUTO,
     WISH_OFF,
-    WISH_BYTES,
+    WISH_SIZE,
 } SizeWishKind;
 
 typedef struct SizeWish {
     SizeWishKind kind;
-    uint64_t bytes; /* of WISH_BYTES; not 0 */
+    uint64_t bytes; /* of WISH_SIZE */
 } SizeWish;
 
-/* "auto", "off", or a size above nothing as size_parse takes it. 0, -EINVAL or -ERANGE. */
+/* "auto", "off", or a size as size_parse takes it. 0, -EINVAL, or -ERANGE when it is below WISH_LEAST_BYTES
+ * (most likely a unit was forgotten) or beyond what a file can have. */
+#define WISH_LEAST_BYTES (UINT64_C(1) << 20)
 int size_wish_parse(Text a, SizeWish *ret);
 
 /* "30", "1.5s", "500ms", "2m" or "2min", "1h": seconds unless a unit says otherwise. 0 or -EINVAL. */

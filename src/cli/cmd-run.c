@@ -30,27 +30,27 @@ typedef struct RunOptions {
 } RunOptions;
 
 static const Option run_options[] = {
-    {OPTION_FLAG, 'q', "quiet", offsetof(RunOptions, quiet), .help = "no summary at the end"},
+    {OPTION_FLAG, 'q', "quiet", offsetof(RunOptions, quiet),
+     .help = "no summary at the end, no word between attempts"},
     {OPTION_FLAG, 0, "no-guard", offsetof(RunOptions, no_guard),
-     .help = "only watch over the command: its tensors stay in /dev/shm"},
+     .help = "only watch over the command: its tensors\nstay in /dev/shm"},
     {OPTION_TEXT, 0, "report", offsetof(RunOptions, report), "FILE",
-     .help = "write what happened to FILE as JSON, also after a crash"},
+     .help = "write what happened to FILE as JSON,\nalso after a crash"},
     {OPTION_FLAG, 0, "check", offsetof(RunOptions, check),
-     .help = "only say what threatens a job here; exit code as doctor's"},
+     .help = "only say what threatens a job here;\nexit code as doctor's"},
     {OPTION_WISH, 0, "shm", offsetof(RunOptions, wish.shm), "SIZE|auto|off",
-     .help = "a /dev/shm of the job's own, where the rights allow it"},
+     .help = "a /dev/shm of the job's own, where the rights\nallow it"},
     {OPTION_WISH, 0, "budget", offsetof(RunOptions, wish.budget), "SIZE|auto|off",
-     .help = "a ceiling for shared memory: workers wait for room"},
+     .help = "a ceiling for shared memory: workers wait\nfor room"},
     {OPTION_SECONDS, 0, "wait", offsetof(RunOptions, wish.wait_seconds), "SECONDS",
      .help = "how long a worker may wait for room"},
     {OPTION_COUNT, 0, "retry", offsetof(RunOptions, retry), "N",
      .help = "try again up to N times when it has failed"},
     {OPTION_LIST, 0, "degrade", offsetof(RunOptions, degrade), "NAME=V1,V2,...",
-     .help = "replace {NAME} in COMMAND by the first value,\n"
-             "by the next when too little memory was there"},
+     .help = "put V1 in the place of {NAME} in COMMAND,\nV2 after less could have helped, and so on;\n"
+             "may be given for several names"},
     {OPTION_TEXT, 0, "resume", offsetof(RunOptions, resume), "ARGS",
-     .help = "further arguments from the second attempt on;\n"
-             "{latest:GLOB} is the newest whole checkpoint"},
+     .help = "further arguments from the second attempt on;\n{latest:GLOB} is the newest whole checkpoint"},
     {OPTION_END},
 };
 
@@ -378,10 +378,11 @@ const Command command_run = {
     .summary = "run a training so that a small /dev/shm cannot kill it, and faster",
     .operands = "-- COMMAND [ARGUMENT]...",
     .operands_most = INT_MAX,
-    .about = "Runs COMMAND with its shared tensors in recycled memory outside of /dev/shm, which\n"
-             "may then be as small as it likes. Nothing in the training changes. Signals reach\n"
-             "the command, the exit code is its own (128 + signal when a signal ended it), and\n"
-             "no process, file or memory is left behind. A short summary goes to standard error.",
+    .about = "Runs COMMAND with its shared tensors in recycled memory outside of /dev/shm,\n"
+             "which may then be as small as it likes. Nothing in the training changes. Signals\n"
+             "reach the command, the exit code is its own (128 + signal when a signal ended\n"
+             "it), and no process, file or memory is left behind. A short summary goes to\n"
+             "standard error.",
     .options = run_options,
     .run = run_run,
 };

@@ -108,7 +108,7 @@ static const char *value_words(OptionType type)
     case OPTION_SECONDS:
         return "seconds (30, 1.5s, 2min)";
     case OPTION_WISH:
-        return "a size (64M, 1.5GiB), auto or off";
+        return "a size of 1 MiB or more (64M, 1.5GiB), auto or off";
     case OPTION_LIST:
     case OPTION_FLAG:
     case OPTION_TEXT:

@@ -61,7 +61,7 @@ const char *retry_words(Retry retry)
     case RETRY_ERROR:
         return "an exception comes back, whatever the values";
     case RETRY_NOT_LESS:
-        return "smaller values do not help against that; --resume would let it continue with the same ones";
+        return "that is no known matter of size; with --resume it would continue with the same values";
     case RETRY_LESS:
     case RETRY_SAME:
     case RETRY_DONE:

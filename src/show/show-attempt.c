@@ -1,4 +1,5 @@
 #include <inttypes.h>
+#include <string.h>
 
 #include "show-attempt.h"
 #include "units.h"
@@ -44,7 +45,7 @@ static void values_add(const Terminal *terminal, const NextAttempt *next, Buffer
         const Knob *knob = &next->knobs->items[i];
         const char *before = knob_value(knob, next->level_before);
         const char *now = knob_value(knob, next->level);
-        if (before == now)
+        if (strcmp(before, now) == 0)
             continue;
         (void)buffer_printf(line, "%s%s=", any ? ", " : "; ", knob->name);
         quote(line, before);
@@ -54,10 +55,10 @@ static void values_add(const Terminal *terminal, const NextAttempt *next, Buffer
     }
     if (any)
         effective_add(terminal, next, line);
+    else if (next->level > next->level_before && !knobs_have_less(next->knobs, next->level_before))
+        (void)buffer_append_text(line, "; nothing smaller is left to try");
     else if (next->knobs->n > 0)
-        (void)buffer_append_text(line, next->level == next->level_before
-                                           ? "; with the same values"
-                                           : "; nothing smaller is left to try");
+        (void)buffer_append_text(line, "; with the same values");
 }
 
 /* What was passed over tells why an older one is taken: the first of them in words, the rest in number. */
@@ -69,7 +70,7 @@ static void skipped_add(const Checkpoints *found, size_t n, Buffer *line)
     quote(line, found->items[0].path);
     (void)buffer_printf(line, " %s", checkpoint_state_words(found->items[0].state));
     if (n > 1)
-        (void)buffer_printf(line, ", %zu more are not whole", n - 1);
+        (void)buffer_printf(line, ", %zu more %s not whole", n - 1, n == 2 ? "is" : "are");
     (void)buffer_append_text(line, ")");
 }
 
