@@ -156,6 +156,17 @@ void broker_greet(void);        /* so that what follows is counted */
 void broker_forget(void);       /* in a forked child */
 Counters *guard_counters(void); /* never NULL */
 
+/* --- supervisor.c: where it is; signal handlers may call it --- */
+
+void supervisor_find(void); /* by the constructor, once */
+bool supervisor_is(void);
+int supervisor_connect(void); /* a connection of its own, close-on-exec, or -1 */
+
+/* --- room.c: whether there is memory for a segment; without the lock --- */
+
+/* Waits until `bytes` of the handed-out segment behind fd may be touched. -ENOSPC: never. */
+int room_ask(int fd, uint64_t bytes);
+
 /* --- witness.c: how this process ends, for the supervisor; signal handlers may call all of it --- */
 
 /* By the constructor, once. `find` looks a symbol up among all that is loaded. */

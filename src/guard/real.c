@@ -70,6 +70,7 @@ __attribute__((constructor)) static void start(void)
     LOOK_UP(wait4);
     LOOK_UP(waitid);
     LOOK_UP(_exit);
+    supervisor_find();
     witness_start(find_anywhere);
 }
 

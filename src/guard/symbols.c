@@ -86,6 +86,7 @@ EXPORT void *mremap(void *address, size_t size, size_t new_size, int flags, ...)
 {
     va_list list;
     va_start(list, flags);
+    /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): it does not know that va_start has been here */
     void *place = flags & MREMAP_FIXED ? va_arg(list, void *) : NULL;
     va_end(list);
     if ((view_near(address, size) || (place && view_near(place, new_size))) && guard_enter()) {

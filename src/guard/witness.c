@@ -7,11 +7,9 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -52,8 +50,7 @@ typedef struct Next {
     atomic_bool plain;        /* it was installed without SA_SIGINFO */
 } Next;
 
-static struct sockaddr_un supervisor;
-static socklen_t supervisor_size; /* 0: there is none */
+static bool listened_to; /* there is a supervisor, and our handlers are in place */
 static Next nexts[N_WATCHED];
 static atomic_int records;
 static _Atomic pid_t home;                     /* the process that `said` speaks of */
@@ -63,19 +60,6 @@ static __thread bool handling __attribute__((tls_model("initial-exec")));
 static __thread sigjmp_buf *escape __attribute__((tls_model("initial-exec")));
 
 /* --- Telling ------------------------------------------------------------------------------------------ */
-
-static int witness_connect(void)
-{
-    int fd = supervisor_size == 0 ? -1 : socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return -1;
-    struct timeval patience = {.tv_sec = PATIENCE_MSEC / 1000};
-    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-    if (connect(fd, (const struct sockaddr *)&supervisor, supervisor_size) == 0)
-        return fd;
-    real_close(fd);
-    return -1;
-}
 
 /* Until the supervisor answers, or has gone, or takes too long. Its welcome comes first. */
 static void await_answer(int fd)
@@ -89,9 +73,11 @@ static void await_answer(int fd)
 
 static void testify(Testimony *testimony, const char *text, size_t n)
 {
-    int fd = witness_connect();
+    int fd = supervisor_connect();
     if (fd < 0)
         return;
+    struct timeval patience = {.tv_sec = PATIENCE_MSEC / 1000};
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
     testimony->magic = PROTOCOL_MAGIC;
     testimony->n = (uint32_t)n;
     struct iovec parts[] = {{testimony, offsetof(Testimony, text)}, {(char *)text, n}};
@@ -149,7 +135,7 @@ static int watched_index(int signo)
 {
     for (int i = 0; i < N_WATCHED; i++)
         if (watched[i] == signo)
-            return supervisor_size > 0 ? i : -1;
+            return listened_to ? i : -1;
     return -1;
 }
 
@@ -248,7 +234,7 @@ static atomic_size_t said_bytes;
 
 void witness_hear(const char *text, size_t n)
 {
-    if (supervisor_size == 0 || n == 0)
+    if (!listened_to || n == 0)
         return;
     if (n > SAID_BYTES) {
         text += n - SAID_BYTES;
@@ -264,7 +250,7 @@ void witness_leave(int code)
 {
     size_t n = atomic_load(&said_bytes);
     /* A child of vfork shares these words, and they are its parent's. */
-    if (code == 0 || n == 0 || supervisor_size == 0 || atomic_load(&home) != getpid() ||
+    if (code == 0 || n == 0 || !listened_to || atomic_load(&home) != getpid() ||
         atomic_flag_test_and_set(&dumping))
         return;
     size_t kept = n < SAID_BYTES ? n : SAID_BYTES;
@@ -297,7 +283,7 @@ void witness_child(pid_t pid, int status)
 {
     static _Atomic pid_t last;
     bool bad = WIFSIGNALED(status) || (WIFEXITED(status) && WEXITSTATUS(status) != 0);
-    if (!bad || supervisor_size == 0 || atomic_exchange(&last, pid) == pid)
+    if (!bad || !listened_to || atomic_exchange(&last, pid) == pid)
         return;
     int saved = errno;
     testify(&(Testimony){.type = MESSAGE_CHILD, .pid = pid, .status = status}, "", 0);
@@ -308,18 +294,14 @@ void witness_child(pid_t pid, int status)
 
 void witness_start(void *(*find)(const char *name))
 {
-    const char *name = getenv(PROTOCOL_ENVIRONMENT);
-    size_t n = name ? strlen(name) : 0;
-    if (n == 0 || n >= sizeof supervisor.sun_path || getauxval(AT_SECURE) != 0)
+    if (!supervisor_is())
         return;
-    supervisor.sun_family = AF_UNIX;
-    memcpy(supervisor.sun_path + 1, name, n); /* abstract: the name begins with a NUL and has no file */
     python_dump = (void (*)(int, void *))find("_Py_DumpTraceback");
     python_thread = (void *(*)(void))find("PyGILState_GetThisThreadState");
     atomic_store(&home, getpid());
     if (pthread_atfork(NULL, NULL, fork_child) != 0 || on_exit(on_exit_code, NULL) != 0)
         return;
-    supervisor_size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n);
+    listened_to = true;
     for (int i = 0; i < N_WATCHED; i++) {
         struct sigaction now;
         struct sigaction standard = {.sa_handler = SIG_DFL};

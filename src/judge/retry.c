@@ -1,4 +1,5 @@
 #include <signal.h>
+#include <string.h>
 
 #include "retry.h"
 
@@ -11,6 +12,7 @@ static bool cause_helped_by_less(CauseId id)
     case CAUSE_SYSTEM_OOM:
     case CAUSE_FD_EXHAUSTED:
     case CAUSE_MAPS_EXHAUSTED:
+    case CAUSE_WORKER_HANG: /* smaller batches come sooner */
         return true;
     case CAUSE_OK:
     case CAUSE_KILLED:
@@ -18,12 +20,16 @@ static bool cause_helped_by_less(CauseId id)
     case CAUSE_BUS_ERROR_FILE:
     case CAUSE_SEGMENTS_DELETED:
     case CAUSE_PYTHON_ERROR:
-    case CAUSE_WORKER_HANG:
     case CAUSE_UNKNOWN:
     case CAUSE_IDS:
         break;
     }
     return false;
+}
+
+static bool exception_helped_by_less(const char *detail)
+{
+    return detail && (strcmp(detail, "gpu-out-of-memory") == 0 || strcmp(detail, "memory-error") == 0);
 }
 
 /*
@@ -44,10 +50,12 @@ Retry retry_judge(const RetryCase *ended)
         return RETRY_ASKED;
     if (!ended->started)
         return RETRY_NO_START;
-    if (ended->cause == CAUSE_PYTHON_ERROR)
-        return RETRY_ERROR;
-    if (cause_helped_by_less(ended->cause) && ended->can_degrade)
+    bool exception = ended->cause == CAUSE_PYTHON_ERROR;
+    bool helped = exception ? exception_helped_by_less(ended->detail) : cause_helped_by_less(ended->cause);
+    if (helped && ended->can_degrade)
         return RETRY_LESS;
+    if (exception)
+        return RETRY_ERROR;
     return ended->can_resume || !ended->can_degrade ? RETRY_SAME : RETRY_NOT_LESS;
 }
 
@@ -59,7 +67,7 @@ const char *retry_words(Retry retry)
     case RETRY_NO_START:
         return "it could not be started";
     case RETRY_ERROR:
-        return "an exception comes back, whatever the values";
+        return "an exception like that comes back";
     case RETRY_NOT_LESS:
         return "that is no known matter of size; with --resume it would continue with the same values";
     case RETRY_LESS:

@@ -8,12 +8,13 @@
 /* What the user has given us to come back with, and how it ended. */
 typedef struct RetryCase {
     CauseId cause;
-    int code;         /* 128 + signal when a signal ended it */
-    int signal;       /* 0: none */
-    bool told_to_end; /* we were sent a signal to end */
-    bool started;     /* the command could be run */
-    bool can_degrade; /* there are values to make smaller */
-    bool can_resume;  /* there are arguments that continue from a checkpoint */
+    const char *detail; /* the finer name of the cause, or NULL */
+    int code;           /* 128 + signal when a signal ended it */
+    int signal;         /* 0: none */
+    bool told_to_end;   /* we were sent a signal to end */
+    bool started;       /* the command could be run */
+    bool can_degrade;   /* there are values to make smaller */
+    bool can_resume;    /* there are arguments that continue from a checkpoint */
 } RetryCase;
 
 typedef enum Retry {
@@ -27,11 +28,11 @@ typedef enum Retry {
 } Retry;
 
 /*
- * Less is tried against what less can help: memory, descriptors and mappings that ran out. A process that was
- * killed or crashed, segments that vanished, a worker that hung and what nobody could explain are no matter
- * of size: they are tried again as they were, where --resume says how to continue or nothing but --retry was
- * asked for. With values to make smaller and no checkpoint to continue from, an attempt that changes nothing
- * would only begin again.
+ * Less is tried against what less can help: memory, descriptors and mappings that ran out, also when that is
+ * an exception (of the GPU, which no other cause stands for, and MemoryError). A process that was killed or
+ * crashed, segments that vanished and what nobody could explain are no matter of size: they are tried again
+ * as they were, where --resume says how to continue or nothing but --retry was asked for. With values to make
+ * smaller and no checkpoint to continue from, an attempt that changes nothing would only begin again.
  */
 Retry retry_judge(const RetryCase *ended);
 

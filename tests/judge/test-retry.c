@@ -30,7 +30,7 @@ static void test_retry(void **state)
         {CAUSE_SHM_EXHAUSTED, LESS},    {CAUSE_BUDGET_EXCEEDED, LESS}, {CAUSE_CGROUP_OOM, LESS},
         {CAUSE_SYSTEM_OOM, LESS},       {CAUSE_FD_EXHAUSTED, LESS},    {CAUSE_MAPS_EXHAUSTED, LESS},
         {CAUSE_KILLED, SAME},           {CAUSE_SEGFAULT, SAME},        {CAUSE_BUS_ERROR_FILE, SAME},
-        {CAUSE_SEGMENTS_DELETED, SAME}, {CAUSE_WORKER_HANG, SAME},     {CAUSE_UNKNOWN, SAME},
+        {CAUSE_SEGMENTS_DELETED, SAME}, {CAUSE_WORKER_HANG, LESS},     {CAUSE_UNKNOWN, SAME},
         {CAUSE_PYTHON_ERROR, ERROR},
     };
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
@@ -56,6 +56,12 @@ static void test_ends(void **state)
         {{.cause = CAUSE_OK, .started = true}, RETRY_DONE},
         {{.cause = CAUSE_OK, .started = true, .told_to_end = true}, RETRY_DONE},
         {{.cause = CAUSE_UNKNOWN, .code = 127}, RETRY_NO_START},
+        {{CAUSE_PYTHON_ERROR, "gpu-out-of-memory", .code = 1, .started = true, .can_degrade = true},
+         RETRY_LESS},
+        {{CAUSE_PYTHON_ERROR, "memory-error", .code = 1, .started = true, .can_degrade = true}, RETRY_LESS},
+        {{CAUSE_PYTHON_ERROR, "gpu-out-of-memory", .code = 1, .started = true, .can_resume = true},
+         RETRY_ERROR},
+        {{CAUSE_PYTHON_ERROR, "disk-full", .code = 1, .started = true, .can_degrade = true}, RETRY_ERROR},
         {{.cause = CAUSE_UNKNOWN, .code = 130, .signal = SIGINT, .started = true}, RETRY_ASKED},
         {{.cause = CAUSE_UNKNOWN, .code = 130, .started = true}, RETRY_ASKED},
         {{.cause = CAUSE_PYTHON_ERROR, .code = 130, .signal = SIGINT, .started = true}, RETRY_ASKED},
