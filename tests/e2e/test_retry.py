@@ -2,7 +2,6 @@
 
 import json
 import os
-import pathlib
 import re
 import signal
 import subprocess
@@ -11,7 +10,7 @@ import time
 import pytest
 
 from conftest import PROGRAM, needs_root
-from test_run import PYTHON, QUIET_PYTHON, end_marked, mark, on_terminal, run_job, script, wait_until  # noqa: F401
+from test_run import PYTHON, QUIET_PYTHON, end_marked, mark, on_terminal, run_job, script  # noqa: F401
 
 # Trains on samples 0…511 in order. The images of the second half are large: with a batch of 64 they do not fit into a
 # /dev/shm of 64 MiB. Writes what each step of the optimizer has learned from, and a checkpoint after it.
