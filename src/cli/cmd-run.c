@@ -65,6 +65,7 @@ typedef struct Job {
     struct timespec began;
     Arena arena;
     RunReport report;
+    bool typed; /* a Ctrl-C between two attempts */
 } Job;
 
 static void job_free(Job *job)
@@ -332,7 +333,7 @@ static int attempts_make(Job *job)
             return r;
         resumes = job->resume.n_words > 0 && found;
         say(job, &next, NULL);
-        if (!run_pause(job->run, next.pause_seconds)) {
+        if (!run_pause(job->run, next.pause_seconds, &job->typed)) {
             say(job, NULL, retry_words(RETRY_ASKED));
             return 0;
         }
@@ -370,6 +371,8 @@ static int run_run(const Command *command, int argc, char **argv)
         Terminal terminal = terminal_of(stderr, COLOR_AUTO);
         show_run(&terminal, &job.report);
     }
+    if (job.typed || result->typed)
+        run_die();
     return result->code;
 }
 

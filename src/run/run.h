@@ -29,7 +29,9 @@ typedef struct RunResult {
     int passed_on;   /* the last signal that we were sent to end the command; 0: none */
     int told_to_end; /* the last signal that we were sent to end all this, also when the command had ended by
                         itself and we saw to what it had left; 0: none */
+    bool typed;      /* it died of a Ctrl-C: finish by run_die */
     unsigned strays; /* processes that it left running and that we ended */
+    unsigned left;   /* processes that it left running and that could not be ended */
     double seconds;
     bool guarded;
     GuardFigures guard;
@@ -59,5 +61,12 @@ int run_start(Run *run, char *const *command, char *const *settings, bool *ret_r
  * started anew for another attempt. */
 int run_finish(Run *run, RunResult *ret);
 
-/* Between two attempts. False: we were sent a signal to end, at once or while nobody was in here. */
-bool run_pause(Run *run, unsigned seconds);
+/* Between two attempts. False: we were sent a signal to end, now or while nobody was in here; *ret_typed: it
+ * was a Ctrl-C, finish by run_die. */
+bool run_pause(Run *run, unsigned seconds, bool *ret_typed);
+
+/*
+ * Ends this process by SIGINT. A shell sees 130 either way, but leaves a loop, or a script, only when the
+ * command itself has died of the Ctrl-C: one that handled it, and exited, is taken to mean that all is well.
+ */
+_Noreturn void run_die(void);
