@@ -2,33 +2,75 @@
 #include <signal.h>
 #include <string.h>
 
+#include "attempts.h"
+#include "checkpoint.h"
 #include "command.h"
 #include "guard.h"
 #include "report-file.h"
+#include "retry.h"
 #include "run.h"
+#include "show-attempt.h"
 #include "show-run.h"
 
 /* As shells have it. */
 enum { EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127 };
 
+enum { RETRY_NOT_SAID = -1 };
+
 typedef struct RunOptions {
     bool quiet;
     bool no_guard;
+    bool check;
     const char *report;
+    RunWish wish;
+    int retry;
+    OptionList degrade;
+    const char *resume;
 } RunOptions;
 
 static const Option run_options[] = {
-    {OPTION_FLAG, 'q', "quiet", offsetof(RunOptions, quiet), .help = "no summary at the end"},
+    {OPTION_FLAG, 'q', "quiet", offsetof(RunOptions, quiet),
+     .help = "no summary at the end, no word between attempts"},
     {OPTION_FLAG, 0, "no-guard", offsetof(RunOptions, no_guard),
-     .help = "only watch over the command: its tensors stay in /dev/shm"},
+     .help = "only watch over the command: its tensors\nstay in /dev/shm"},
     {OPTION_TEXT, 0, "report", offsetof(RunOptions, report), "FILE",
-     .help = "write what happened to FILE as JSON, also after a crash"},
+     .help = "write what happened to FILE as JSON,\nalso after a crash"},
+    {OPTION_FLAG, 0, "check", offsetof(RunOptions, check),
+     .help = "only say what threatens a job here;\nexit code as doctor's"},
+    {OPTION_WISH, 0, "shm", offsetof(RunOptions, wish.shm), "SIZE|auto|off",
+     .help = "a /dev/shm of the job's own, where the rights\nallow it"},
+    {OPTION_WISH, 0, "budget", offsetof(RunOptions, wish.budget), "SIZE|auto|off",
+     .help = "a ceiling for shared memory: workers wait\nfor room"},
+    {OPTION_SECONDS, 0, "wait", offsetof(RunOptions, wish.wait_seconds), "SECONDS",
+     .help = "how long a worker may wait for room"},
+    {OPTION_COUNT, 0, "retry", offsetof(RunOptions, retry), "N",
+     .help = "try again up to N times when it has failed"},
+    {OPTION_LIST, 0, "degrade", offsetof(RunOptions, degrade), "NAME=V1,V2,...",
+     .help = "put V1 in the place of {NAME} in COMMAND,\nV2 after less could have helped, and so on;\n"
+             "may be given for several names"},
+    {OPTION_TEXT, 0, "resume", offsetof(RunOptions, resume), "ARGS",
+     .help = "further arguments from the second attempt on;\n{latest:GLOB} is the newest whole checkpoint"},
     {OPTION_END},
 };
 
-static void run_free_pointer(Run **run)
+/* One `run`, from its options to its report. */
+typedef struct Job {
+    RunOptions options;
+    char **command;
+    Knobs knobs;
+    Resume resume; /* without words: none */
+    Run *run;
+    char library[PATH_MAX];
+    struct timespec began;
+    Arena arena;
+    RunReport report;
+    bool typed; /* a Ctrl-C between two attempts */
+} Job;
+
+static void job_free(Job *job)
 {
-    run_free(*run);
+    run_free(job->run);
+    arena_free(&job->arena);
 }
 
 /* The "--" before the command, or the end of argv. */
@@ -40,15 +82,44 @@ static int command_place(int argc, char **argv)
     return i;
 }
 
+static bool degrade_parse(Job *job, int *ret_code)
+{
+    _cleanup_buffer_ Buffer error = {0};
+    for (size_t i = 0; i < job->options.degrade.n; i++)
+        if (knobs_add(&job->knobs, job->options.degrade.items[i], &job->arena, &error) < 0) {
+            *ret_code = complain(EX_USAGE, "run: --degrade: %s", buffer_text(&error));
+            return false;
+        }
+    return true;
+}
+
+static bool resume_take(Job *job, int *ret_code)
+{
+    _cleanup_buffer_ Buffer error = {0};
+    if (job->options.resume && resume_parse(job->options.resume, &job->arena, &job->resume, &error) < 0) {
+        *ret_code = complain(EX_USAGE, "run: --resume: %s", buffer_text(&error));
+        return false;
+    }
+    return true;
+}
+
+static bool retry_is_said(const RunOptions *options, int *ret_code)
+{
+    const char *idle = options->degrade.n > 0 ? "degrade" : options->resume ? "resume" : NULL;
+    if (!idle || options->retry != RETRY_NOT_SAID)
+        return true;
+    *ret_code = complain(EX_USAGE, "run: --%s is for further attempts; say how many with --retry N", idle);
+    return false;
+}
+
 /* Our options stand before the "--"; the command's own are none of our business. */
-static bool run_parse(const Command *command, int argc, char **argv, RunOptions *ret, char ***ret_command,
-                      int *ret_code)
+static bool job_parse(const Command *command, int argc, char **argv, Job *job, int *ret_code)
 {
     Operands operands;
     int place = command_place(argc, argv);
     char **words = place < argc ? argv + place + 1 : argv + argc;
     argv[place] = NULL;
-    if (!command_parse(command, place, argv, ret, &operands, ret_code))
+    if (!command_parse(command, place, argv, &job->options, &operands, ret_code))
         return false;
     if (operands.n > 0) {
         _cleanup_buffer_ Buffer safe = {0};
@@ -61,8 +132,9 @@ static bool run_parse(const Command *command, int argc, char **argv, RunOptions 
         *ret_code = complain(EX_USAGE, "run: no command; put it after --: shmguard run -- python train.py");
         return false;
     }
-    *ret_command = words;
-    return true;
+    job->command = words;
+    return retry_is_said(&job->options, ret_code) && degrade_parse(job, ret_code) &&
+           resume_take(job, ret_code);
 }
 
 static int report_open(const char *path, ReportFile *ret)
@@ -76,10 +148,12 @@ static int report_open(const char *path, ReportFile *ret)
                     "run: --report %s: %s; the command was not started", buffer_text(&safe), strerror(-r));
 }
 
-/* Without the guard a training still trains: say so, and go on. */
-static void guard_start(Run *run, char library[static PATH_MAX])
+/* Without the guard a training still trains: say so, once, and go on. */
+static void guard_start(Run *run, char library[static PATH_MAX], bool first)
 {
     int r = guard_library(library) ? run_guard(run, library) : -ENOENT;
+    if (!first)
+        return;
     if (r == -ENOENT)
         complain(0, "this build has no preload library; running without the guard");
     else if (r == -ENAMETOOLONG)
@@ -111,6 +185,21 @@ static int start_complain(const char *command, bool ran, int error)
     if (error == ENOENT)
         return complain(EXIT_NOT_FOUND, "run: %s: command not found", buffer_text(&safe));
     return complain(EXIT_NOT_EXECUTABLE, "run: %s: %s", buffer_text(&safe), strerror(error));
+}
+
+/* --- Attempts ----------------------------------------------------------------------------------------- */
+
+static int attempt_values(Job *job, unsigned level, RunAttempt *attempt)
+{
+    size_t n = job->knobs.n;
+    AttemptValue *values = arena_alloc(&job->arena, MAX(n, (size_t)1) * sizeof *values);
+    if (!values)
+        return -ENOMEM;
+    for (size_t i = 0; i < n; i++)
+        values[i] = (AttemptValue){job->knobs.items[i].name, knob_value(&job->knobs.items[i], level)};
+    attempt->values = values;
+    attempt->n_values = n;
+    return 0;
 }
 
 /* What is known of the end, but for what the command's own status does not tell. */
@@ -151,64 +240,176 @@ static int attempt_judge(const RunResult *result, const char *command, int start
     return r;
 }
 
-static int attempt_make(Run *run, Arena *arena, RunAttempt *attempt)
+static int attempt_run(Job *job, char *const *settings, RunAttempt *attempt)
 {
     bool ran = false;
-    int error = -run_start(run, attempt->command, &ran);
+    int error = -run_start(job->run, attempt->command, settings, &ran);
     if (error > 0)
         attempt->result.code = start_complain(attempt->command[0], ran, error);
     else {
-        int r = run_finish(run, &attempt->result);
+        int r = run_finish(job->run, &attempt->result);
         if (r < 0)
             return r;
     }
-    return attempt_judge(&attempt->result, attempt->command[0], MAX(error, 0), arena, &attempt->judged);
+    return attempt_judge(&attempt->result, attempt->command[0], MAX(error, 0), &job->arena, &attempt->judged);
+}
+
+/* found: one for each {latest:GLOB}; NULL: without the arguments of --resume. */
+static int attempt_make(Job *job, unsigned level, bool resumes, const char *const *found)
+{
+    RunReport *report = &job->report;
+    RunAttempt *attempt =
+        ARENA_PUSH(&job->arena, report->attempts, report->n_attempts, report->attempts_capacity);
+    char **command = NULL;
+    char **settings = NULL;
+    if (!attempt)
+        return -ENOMEM;
+    int r = attempt_command(job->command, &job->knobs, level, resumes ? &job->resume : NULL, found,
+                            &job->arena, &command);
+    if (r >= 0)
+        r = attempt_settings(&job->knobs, level, (unsigned)report->n_attempts, &job->arena, &settings);
+    if (r >= 0)
+        r = attempt_values(job, level, attempt);
+    if (r < 0)
+        return r;
+    attempt->command = command;
+    if (!job->options.no_guard)
+        guard_start(job->run, job->library, report->n_attempts == 1);
+    return attempt_run(job, settings, attempt);
+}
+
+/* Looks for the checkpoints of --resume. *ret_paths has one for each {latest:GLOB}, and is NULL when one has
+ * none: then it goes from the beginning. */
+static int checkpoints_look(Job *job, NextAttempt *next, const char *const **ret_paths)
+{
+    size_t n = job->resume.n_globs;
+    Checkpoints *found = arena_alloc(&job->arena, (n + 1) * sizeof *found);
+    const char **paths = arena_alloc(&job->arena, (n + 1) * sizeof *paths);
+    if (!found || !paths)
+        return -ENOMEM;
+    next->found = found;
+    next->globs = job->resume.globs;
+    next->n_found = n;
+    bool all = true;
+    for (size_t i = 0; i < n; i++) {
+        int r = checkpoints_find(job->resume.globs[i], &job->arena, &found[i]);
+        if (r < 0)
+            return r;
+        const Checkpoint *whole = checkpoints_whole(&found[i]);
+        all = all && whole;
+        paths[i] = whole ? whole->path : NULL;
+    }
+    *ret_paths = all ? paths : NULL;
+    return 0;
+}
+
+/* Whoever read our messages may have gone, and the next attempt must come all the same. The command starts
+ * with the disposition that we were started with. */
+static void say(const Job *job, const NextAttempt *next, const char *why_not)
+{
+    if (job->options.quiet)
+        return;
+    Terminal terminal = terminal_of(stderr, COLOR_AUTO);
+    void (*before)(int) = signal(SIGPIPE, SIG_IGN);
+    if (next)
+        show_attempt(&terminal, next);
+    else
+        show_no_attempt(&terminal, why_not);
+    signal(SIGPIPE, before);
+}
+
+/* Whether there is another attempt after the last one. When the user had asked for some, it is said why not.
+ */
+static bool attempt_follows(const Job *job, Retry *ret)
+{
+    const RunAttempt *last = report_last(&job->report);
+    Retry retry = retry_judge(&(RetryCase){
+        .cause = last->judged.cause.id,
+        .detail = last->judged.detail,
+        .code = last->result.code,
+        .signal = last->result.signal,
+        .told_to_end = last->result.told_to_end != 0,
+        .started = last->result.pid > 0,
+        .can_degrade = job->knobs.n > 0,
+        .can_resume = job->resume.n_words > 0,
+    });
+    if (retry == RETRY_DONE || job->options.retry <= 0)
+        return false;
+    const char *why_not = retry_words(retry);
+    if (!why_not && job->report.n_attempts > (size_t)job->options.retry)
+        why_not = "that was the last attempt";
+    if (why_not)
+        say(job, NULL, why_not);
+    *ret = retry;
+    return !why_not;
+}
+
+static int attempts_make(Job *job)
+{
+    unsigned level = 0;
+    bool resumes = false;
+    const char *const *found = NULL;
+    for (;;) {
+        Retry retry = RETRY_DONE;
+        int r = attempt_make(job, level, resumes, found);
+        if (r < 0 || !attempt_follows(job, &retry))
+            return r;
+        unsigned failed = (unsigned)job->report.n_attempts;
+        NextAttempt next = {.attempt = failed + 1,
+                            .of = (unsigned)job->options.retry + 1,
+                            .pause_seconds = attempt_pause_seconds(failed),
+                            .cause = report_last(&job->report)->judged.cause.id,
+                            .knobs = &job->knobs,
+                            .level_before = level,
+                            .run_began = job->began};
+        level += retry == RETRY_LESS;
+        next.level = level;
+        r = checkpoints_look(job, &next, &found);
+        if (r < 0)
+            return r;
+        resumes = job->resume.n_words > 0 && found;
+        say(job, &next, NULL);
+        if (!run_pause(job->run, next.pause_seconds, &job->typed)) {
+            say(job, NULL, retry_words(RETRY_ASKED));
+            return 0;
+        }
+    }
 }
 
 static int run_run(const Command *command, int argc, char **argv)
 {
-    RunOptions options = {0};
-    char **words = NULL;
+    _cleanup_(job_free) Job job = {.options = {.retry = RETRY_NOT_SAID, .wish.wait_seconds = -1}};
     int code = EX_OK;
-    if (!run_parse(command, argc, argv, &options, &words, &code))
+    if (!job_parse(command, argc, argv, &job, &code))
         return code;
+    if (job.options.check)
+        return complain(EX_UNAVAILABLE,
+                        "run: --check is not in this build; shmguard doctor looks at the machine");
     _cleanup_report_file_ ReportFile file = REPORT_FILE_NONE;
-    if (options.report && (code = report_open(options.report, &file)) != EX_OK)
+    if (job.options.report && (code = report_open(job.options.report, &file)) != EX_OK)
         return code;
 
-    char library[PATH_MAX];
-    _cleanup_(run_free_pointer) Run *run = NULL;
-    int r = run_open(&run);
+    clock_gettime(CLOCK_REALTIME, &job.began);
+    int r = run_open(&job.run);
     if (r < 0)
         return complain(EX_SOFTWARE, "run: cannot watch over a command here: %s", strerror(-r));
-    if (!options.no_guard)
-        guard_start(run, library);
-
-    _cleanup_arena_ Arena arena = {0};
-    RunAttempt attempt = {.command = words};
-    r = attempt_make(run, &arena, &attempt);
+    r = attempts_make(&job);
     if (r < 0)
         return complain(EX_SOFTWARE, "run: %s", strerror(-r));
 
-    RunReport report = {
-        .attempts = &attempt,
-        .n_attempts = 1,
-        .peaks = {attempt.result.guarded ? attempt.result.guard.bytes_peak : U64_UNKNOWN, U64_UNKNOWN,
-                  U64_UNKNOWN, U64_UNKNOWN},
-        .path = options.report,
-    };
     signal(
         SIGPIPE,
         SIG_IGN); /* whoever read our messages may have gone; the exit code is the command's all the same */
-    if (options.report)
-        report_write(&file, &report);
-    if (!options.quiet) {
+    if (job.options.report)
+        report_write(&file, &job.report);
+    const RunResult *result = &report_last(&job.report)->result;
+    if (!job.options.quiet) {
         Terminal terminal = terminal_of(stderr, COLOR_AUTO);
-        show_run(&terminal, &report);
+        show_run(&terminal, &job.report);
     }
-    if (attempt.result.typed)
+    if (job.typed || result->typed)
         run_die();
-    return attempt.result.code;
+    return result->code;
 }
 
 const Command command_run = {
@@ -216,10 +417,11 @@ const Command command_run = {
     .summary = "run a training so that a small /dev/shm cannot kill it, and faster",
     .operands = "-- COMMAND [ARGUMENT]...",
     .operands_most = INT_MAX,
-    .about = "Runs COMMAND with its shared tensors in recycled memory outside of /dev/shm, which\n"
-             "may then be as small as it likes. Nothing in the training changes. Signals reach\n"
-             "the command, the exit code is its own (128 + signal when a signal ended it), and\n"
-             "no process, file or memory is left behind. A short summary goes to standard error.",
+    .about = "Runs COMMAND with its shared tensors in recycled memory outside of /dev/shm,\n"
+             "which may then be as small as it likes. Nothing in the training changes. Signals\n"
+             "reach the command, the exit code is its own (128 + signal when a signal ended\n"
+             "it), and no process, file or memory is left behind. A short summary goes to\n"
+             "standard error.",
     .options = run_options,
     .run = run_run,
 };

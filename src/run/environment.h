@@ -6,6 +6,10 @@
 
 #include "arena.h"
 
+/* `old` with the settings ("NAME=value", NULL-terminated) in place of those of the same names. -ENOMEM.
+ * Strings stay where they are. */
+int environment_set(char *const *old, char *const *settings, Arena *arena, char ***ret);
+
 /* The dynamic linker splits LD_PRELOAD at colons and blanks: a path with one of those cannot be preloaded. */
 bool library_can_be_preloaded(const char *library);
 

@@ -1,3 +1,5 @@
+#include <math.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -30,6 +32,7 @@ struct Run {
     Strays strays;
     bool alone; /* no child is left */
     int passed_on;
+    int told_to_end;
     bool typed; /* passed_on came from the terminal */
     double began;
     double ended;
@@ -77,12 +80,20 @@ static void reap(Run *run)
     run->alone = pid < 0 || !strays_any(&run->strays, &run->shortage.root);
 }
 
+static bool signal_ends(int signo)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(ending); i++)
+        if (ending[i] == signo)
+            return true;
+    return false;
+}
+
 static void pass_on(Run *run, const struct signalfd_siginfo *signal)
 {
     int signo = (int)signal->ssi_signo;
-    bool ends = false;
-    for (size_t i = 0; i < ARRAY_SIZE(ending); i++)
-        ends |= ending[i] == signo;
+    bool ends = signal_ends(signo);
+    if (ends)
+        run->told_to_end = signo;
     if (run->strays.stage != STRAYS_NONE) {
         if (ends)
             strays_hurry(&run->strays, &run->shortage.root);
@@ -146,6 +157,7 @@ int run_finish(Run *run, RunResult *ret)
         .code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status),
         .signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0,
         .passed_on = run->passed_on,
+        .told_to_end = run->told_to_end,
         .typed = typed && WIFSIGNALED(status) && WTERMSIG(status) == SIGINT,
         .strays = run->strays.asked - MIN(run->strays.asked, run->strays.left),
         .left = run->strays.left,
@@ -153,7 +165,37 @@ int run_finish(Run *run, RunResult *ret)
         .guarded = run->broker != NULL,
         .guard = run->broker ? broker_figures(run->broker) : (GuardFigures){0},
     };
+    broker_free(TAKE_PTR(run->broker));
     return 0;
+}
+
+/* What the signals that have come in mean when there is no command. True: to end. */
+static bool signals_take(Run *run, bool *ret_typed)
+{
+    struct signalfd_siginfo signal;
+    while (read(run->signals.fd, &signal, sizeof signal) == sizeof signal)
+        if (signal_ends((int)signal.ssi_signo)) {
+            *ret_typed = signal.ssi_signo == SIGINT && signal.ssi_code == SI_KERNEL;
+            return true;
+        } else if (signal.ssi_signo == SIGTSTP)
+            child_stopped(&run->child, SIGTSTP);
+        else if (signal.ssi_signo == SIGCHLD)
+            reap(run);
+    return false;
+}
+
+bool run_pause(Run *run, unsigned seconds, bool *ret_typed)
+{
+    double until = now_seconds() + seconds;
+    for (;;) {
+        if (signals_take(run, ret_typed))
+            return false;
+        double left = until - now_seconds();
+        if (left <= 0)
+            return true;
+        struct pollfd ready = {.fd = run->signals.fd, .events = POLLIN};
+        (void)poll(&ready, 1, (int)ceil(left * 1000));
+    }
 }
 
 /* --- Beginning and end -------------------------------------------------------------------------------- */
@@ -280,19 +322,24 @@ int run_guard(Run *run, const char *library)
     return broker_open(run->epoll, "/dev/shm", &owner, &run->broker);
 }
 
-int run_start(Run *run, char *const *command, bool *ret_ran)
+int run_start(Run *run, char *const *command, char *const *settings, bool *ret_ran)
 {
-    char **environment = environ;
+    char **environment = NULL;
     *ret_ran = false;
-    if (run->broker) {
-        int r =
-            environment_make(environ, run->library, broker_socket(run->broker), &run->arena, &environment);
-        if (r < 0)
-            return r;
-    }
+    arena_free(&run->arena);
+    int r = environment_set(environ, settings, &run->arena, &environment);
+    if (r >= 0 && run->broker)
+        r = environment_make(environment, run->library, broker_socket(run->broker), &run->arena,
+                             &environment);
+    if (r < 0)
+        return r;
+    run->child = (Child){.terminal = -EBADF};
+    run->alone = false;
+    run->passed_on = run->told_to_end = 0;
+    run->typed = false;
     strays_open(&run->shortage.root, &run->strays);
     run->began = now_seconds();
-    int r = child_start(command, environment, &run->inherited, &run->child, ret_ran);
+    r = child_start(command, environment, &run->inherited, &run->child, ret_ran);
     if (r < 0)
         return r;
     run->pid = run->child.pid;

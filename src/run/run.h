@@ -1,6 +1,7 @@
 /*
  * The supervisor: one loop that runs a command, serves the guard in its processes, passes signals on, and
- * leaves nothing behind. The order is run_open, run_guard or not, run_start, run_finish, run_free.
+ * leaves nothing behind. The order is run_open, then for each attempt run_guard or not, run_start, run_finish
+ * and perhaps run_pause, and run_free.
  *
  * A supervisor that is killed takes nobody with it: the guard in the job then goes the plain way.
  */
@@ -10,14 +11,24 @@
 #include <sys/types.h>
 
 #include "figures.h"
+#include "units.h"
 
 typedef struct Run Run;
+
+/* What the user wants of a run beside the command. */
+typedef struct RunWish {
+    SizeWish shm;        /* a private /dev/shm */
+    SizeWish budget;     /* a ceiling for shared memory */
+    double wait_seconds; /* how long a worker may wait for room; negative: not said */
+} RunWish;
 
 typedef struct RunResult {
     pid_t pid;
     int code;        /* the command's, or 128 + signal */
     int signal;      /* that ended it; 0: none */
     int passed_on;   /* the last signal that we were sent to end the command; 0: none */
+    int told_to_end; /* the last signal that we were sent to end all this, also when the command had ended by
+                        itself and we saw to what it had left; 0: none */
     bool typed;      /* it died of a Ctrl-C: finish by run_die */
     unsigned strays; /* processes that it left running and that we ended */
     unsigned left;   /* processes that it left running and that could not be ended */
@@ -40,11 +51,19 @@ void run_free(Run *run);
  */
 int run_guard(Run *run, const char *library);
 
-/* *ret_ran: the errno is that of running the command itself. */
-int run_start(Run *run, char *const *command, bool *ret_ran);
+/*
+ * `settings` are "NAME=value" for the command's environment, NULL-terminated. *ret_ran: the errno is that of
+ * running the command itself.
+ */
+int run_start(Run *run, char *const *command, char *const *settings, bool *ret_ran);
 
-/* Until the command and all that it left behind have ended. */
+/* Until the command and all that it left behind have ended. The guard has then no memory left, and is to be
+ * started anew for another attempt. */
 int run_finish(Run *run, RunResult *ret);
+
+/* Between two attempts. False: we were sent a signal to end, now or while nobody was in here; *ret_typed: it
+ * was a Ctrl-C, finish by run_die. */
+bool run_pause(Run *run, unsigned seconds, bool *ret_typed);
 
 /*
  * Ends this process by SIGINT. A shell sees 130 either way, but leaves a loop, or a script, only when the

@@ -89,7 +89,7 @@ static json_t *json_peaks(const Peaks *peaks)
 
 int json_run(FILE *out, bool indented, const RunReport *report)
 {
-    const RunAttempt *last = &report->attempts[report->n_attempts - 1];
+    const RunAttempt *last = report_last(report);
     JsonWriter writer;
     json_writer_open(&writer, out, indented);
     json_writer_field(&writer, "schema", json_string("shmguard.run/1"));

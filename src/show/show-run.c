@@ -131,7 +131,7 @@ static void show_end(const Terminal *terminal, const RunReport *report, const Ru
 
 void show_run(const Terminal *terminal, const RunReport *report)
 {
-    const RunAttempt *last = &report->attempts[report->n_attempts - 1];
+    const RunAttempt *last = report_last(report);
     const RunResult *result = &last->result;
     _cleanup_buffer_ Buffer line = {0};
     if (result->pid == 0)

@@ -21,11 +21,17 @@ typedef struct RunAttempt {
 } RunAttempt;
 
 typedef struct RunReport {
-    const RunAttempt *attempts; /* in their order; the last one is what the run came to */
-    size_t n_attempts;          /* at least one */
-    Peaks peaks;                /* of all attempts */
-    const char *path;           /* where the JSON goes, NULL: nowhere */
+    RunAttempt *attempts; /* in their order; the last one is what the run came to */
+    size_t n_attempts;    /* at least one */
+    size_t attempts_capacity;
+    Peaks peaks;      /* of all attempts */
+    const char *path; /* where the JSON goes, NULL: nowhere */
 } RunReport;
+
+static inline const RunAttempt *report_last(const RunReport *report)
+{
+    return &report->attempts[report->n_attempts - 1];
+}
 
 /* The end of a run: what the guard did, and after a bad end what died, why we think so and what to do.
  * Nothing of the latter when the command could not be started: that was said before. */

@@ -58,6 +58,28 @@ static void test_environment(void **state)
     }
 }
 
+static void test_set(void **state)
+{
+    (void)state;
+    _cleanup_arena_ Arena arena = {0};
+    char path[] = "PATH=/bin";
+    char outer[] = "SHMGUARD_ATTEMPT=7";
+    char longer[] = "SHMGUARD_ATTEMPTS=8";
+    char odd[] = "nothing";
+    char *old[] = {path, outer, longer, odd, NULL};
+    char attempt[] = "SHMGUARD_ATTEMPT=1";
+    char value[] = "SHMGUARD_VALUE_A=b=c";
+    char *settings[] = {attempt, value, NULL};
+    char **made = NULL;
+    assert_int_equal(environment_set(old, settings, &arena, &made), 0);
+    assert_string_equal(value_of(made, "SHMGUARD_ATTEMPT"), "1");
+    assert_string_equal(value_of(made, "SHMGUARD_ATTEMPTS"), "8");
+    assert_string_equal(value_of(made, "SHMGUARD_VALUE_A"), "b=c");
+    assert_ptr_equal(made[0], path);
+    assert_ptr_equal(made[2], odd);
+    assert_null(made[5]);
+}
+
 static void test_path(void **state)
 {
     (void)state;
@@ -70,6 +92,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_environment),
+        cmocka_unit_test(test_set),
         cmocka_unit_test(test_path),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,7 +18,8 @@ static char *text_shown(const RunAttempt *attempt, const char *path, bool color)
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
     Terminal terminal = {.out = out, .columns = 80, .color = color};
-    RunReport report = {.attempts = attempt, .n_attempts = 1, .path = path};
+    RunAttempt only = *attempt;
+    RunReport report = {.attempts = &only, .n_attempts = 1, .path = path};
     show_run(&terminal, &report);
     fclose(out);
     return text;
