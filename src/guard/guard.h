@@ -49,10 +49,13 @@
  */
 #pragma once
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/resource.h>
 #include <sys/types.h>
+#include <sys/wait.h>
 
 #include "protocol.h"
 
@@ -73,13 +76,22 @@ int real_ftruncate(int fd, off_t size);
 int real_posix_fallocate(int fd, off_t offset, off_t size);
 void *real_mmap(void *address, size_t size, int protection, int flags, int fd, off_t offset);
 int real_munmap(void *address, size_t size);
+void *real_mremap(void *address, size_t size, size_t new_size, int flags, void *place);
 int real_close(int fd);
+ssize_t real_write(int fd, const void *data, size_t size);
+int real_sigaction(int signo, const struct sigaction *action, struct sigaction *ret_old);
+sighandler_t real_signal(int signo, sighandler_t handler);
+pid_t real_waitpid(pid_t pid, int *status, int options);
+pid_t real_wait4(pid_t pid, int *status, int options, struct rusage *usage);
+int real_waitid(idtype_t type, id_t id, siginfo_t *info, int options);
+_Noreturn void real__exit(int code);
 
 /* --- life.c: on or off, the lock, fork --- */
 
 /* Takes the lock. False, and the plain way: in set-user-ID programs, in a process that is not the one the
  * tables speak of, and when this thread is inside already. */
 bool guard_enter(void);
+bool guard_is_inside(void);    /* this thread is inside: a signal handler asks */
 void guard_leave(bool failed); /* errno is put back unless the call failed */
 uint64_t now_msec(void);
 
@@ -96,8 +108,9 @@ int file_id(int fd, FileId *ret); /* fstat by system call: the symbol's version 
 /* The same descriptor at a higher number, out of the way of programs that count on low ones. */
 int fd_move_up(int fd);
 
-/* A new description of the same file, close-on-exec. -1 with errno. */
-int description_reopen(int fd);
+/* A new description of the file behind fd, close-on-exec. -1 with errno; ESTALE when that is another file
+ * than the caller thinks: somebody closed the number, and somebody else was given it. */
+int description_reopen(int fd, uint64_t device, uint64_t inode);
 
 /* Whether fd is a memfd of this library's making. */
 bool segment_is(int fd, const FileId *id);
@@ -142,6 +155,27 @@ int broker_ask(MessageType type, const char *name, int fd, int *ret_fd);
 void broker_greet(void);        /* so that what follows is counted */
 void broker_forget(void);       /* in a forked child */
 Counters *guard_counters(void); /* never NULL */
+
+/* --- supervisor.c: where it is; signal handlers may call it --- */
+
+void supervisor_find(void); /* by the constructor, once */
+bool supervisor_is(void);
+int supervisor_connect(void); /* a connection of its own, close-on-exec, or -1 */
+
+/* --- room.c: whether there is memory for a segment; without the lock --- */
+
+/* Waits until `bytes` of the handed-out segment behind fd may be touched. -ENOSPC: never. */
+int room_ask(int fd, uint64_t bytes);
+
+/* --- witness.c: how this process ends, for the supervisor; signal handlers may call all of it --- */
+
+/* By the constructor, once. `find` looks a symbol up among all that is loaded. */
+void witness_start(void *(*find)(const char *name));
+bool witness_watches(int signo);
+int witness_sigaction(int signo, const struct sigaction *action, struct sigaction *ret_old);
+void witness_hear(const char *text, size_t n); /* written to standard error */
+void witness_child(pid_t pid, int status);     /* that this process has waited for */
+void witness_leave(int code);                  /* before _exit */
 
 /* --- names.c: between shm_open and the moment that tells which way a segment is shared --- */
 

@@ -24,11 +24,12 @@ typedef enum MessageType {
     MESSAGE_WELCOME = 1, /* supervisor → guard, first of all, with the descriptor of the counters' page */
     MESSAGE_SEGMENT, /* guard → supervisor, with the pool's description of a new segment; not answered */
     MESSAGE_PUT, /* guard → supervisor, with the handed-out description: name now means it; not answered */
-    MESSAGE_CREATE, /* the same, answered: 0 or EEXIST */
-    MESSAGE_GET,    /* answered: 0 with the descriptor, or ENOENT */
-    MESSAGE_UNLINK, /* answered: 0 or ENOENT */
-    MESSAGE_ANSWER, /* supervisor → guard */
-    MESSAGE_ROOM, /* may this many bytes more be touched in that segment? Answered when they may, or ENOSPC */
+    MESSAGE_CREATE,   /* the same, answered: 0 or EEXIST */
+    MESSAGE_GET,      /* answered: 0 with the descriptor, or ENOENT */
+    MESSAGE_UNLINK,   /* answered: 0 or ENOENT */
+    MESSAGE_ANSWER,   /* supervisor → guard */
+    MESSAGE_ROOM,     /* guard → supervisor, with a description of a segment: may this many bytes of it be
+                         touched?     Answered when they may, or ENOSPC. Over a connection of its own */
     MESSAGE_RELEASED, /* somebody waits for room, and some may have come free; not answered */
     MESSAGE_FAULT,    /* a Testimony; answered when the supervisor has looked at the process */
     MESSAGE_STACK,    /* a Testimony: the Python stack of the fault before it; not answered */
@@ -39,11 +40,9 @@ typedef enum MessageType {
 typedef struct Message {
     uint32_t magic;
     uint32_t type;
-    int32_t error; /* of an answer: 0 or a positive errno */
-    uint32_t unused;
-    uint64_t bytes;  /* of ROOM */
-    uint64_t device; /* of ROOM: which segment */
-    uint64_t inode;
+    int32_t error;                /* of an answer: 0 or a positive errno */
+    uint32_t feeder;              /* of ROOM: 1 when it is not the process's first thread that asks */
+    uint64_t bytes;               /* of ROOM */
     char name[PROTOCOL_NAME_MAX]; /* with its leading slash, NUL-terminated */
 } Message;
 
@@ -65,8 +64,7 @@ typedef struct Testimony {
     int32_t pid;    /* of a CHILD */
     int32_t status; /* as waitpid has it */
     char thread_name[16];
-    uint32_t torch; /* 1: the sender is a DataLoader worker, as its signal handlers tell */
-    uint32_t n;     /* bytes of text; the packet ends after them */
+    uint32_t n; /* bytes of text; the packet ends after them */
     char text[TESTIMONY_TEXT_MAX];
 } Testimony;
 

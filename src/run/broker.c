@@ -219,7 +219,7 @@ static bool handle(Connection *connection, const Message *message, int *fd)
     case MESSAGE_SEGMENT:
         count_again(broker);
         /* One that cannot be watched is only not watched: its producer gives it back, later. */
-        return *fd >= 0 && janitor_add(&broker->janitor, *fd, connection->serial) != -EINVAL;
+        return *fd >= 0 && janitor_add(&broker->janitor, *fd, connection->serial, 0) != -EINVAL;
     case MESSAGE_PUT:
         return *fd >= 0 && message->name[0] && name_put(broker, message->name, fd);
     case MESSAGE_CREATE:

@@ -471,6 +471,42 @@ static void test_mapped_over(void **state)
     assert_int_equal(munmap(over, 11 * MIB), 0);
 }
 
+/* More tensors alive than the pool has places: each is whole, and those that live long make room again. */
+static void test_many_alive(void **state)
+{
+    (void)state;
+    enum { MANY = 400 };
+    static Tensor tensors[MANY];
+    for (int i = 0; i < MANY; i++)
+        tensors[i] = tensor_make(MIB / 2, i);
+    for (int i = 0; i < MANY; i++) {
+        assert_true(tensor_is(&tensors[i], i));
+        for (int j = 0; j < i; j++)
+            assert_int_not_equal(tensors[i].inode, tensors[j].inode);
+    }
+    for (int i = 0; i < MANY; i++)
+        tensor_drop(&tensors[i]);
+}
+
+/* Whoever moves a tensor has it: its memory is never somebody else's. */
+static void test_moved(void **state)
+{
+    (void)state;
+    Tensor tensor = tensor_make(11 * MIB, 5);
+    ino_t inode = tensor.inode;
+    char *moved = mremap(tensor.data, tensor.size, 12 * MIB, MREMAP_MAYMOVE);
+    assert_ptr_not_equal(moved, MAP_FAILED);
+    assert_int_equal(close(tensor.fd), 0);
+    for (int i = 0; i < 3; i++) {
+        Tensor other = tensor_make(11 * MIB, 6);
+        assert_int_not_equal(other.inode, inode);
+        tensor_drop(&other);
+    }
+    tensor.data = moved;
+    assert_true(tensor_is(&tensor, 5));
+    assert_int_equal(munmap(moved, 12 * MIB), 0);
+}
+
 static bool refuse_memfd(void)
 {
     struct sock_filter program[] = {
@@ -529,6 +565,8 @@ int main(void)
         cmocka_unit_test(test_a_signal_handler_passes_by),
         cmocka_unit_test(test_forks_among_threads_and_handlers),
         cmocka_unit_test(test_mapped_over),
+        cmocka_unit_test(test_many_alive),
+        cmocka_unit_test(test_moved),
         cmocka_unit_test(test_without_memfd_the_plain_way),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,69 @@
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "guard.h"
+
+/*
+ * Before pages of a segment are touched that were not there, the supervisor is asked whether the job may have
+ * them. The thread that asks sleeps until it may; the others go on, and above all those that let go of what
+ * is being waited for: so no lock is held here, and the question has a connection of its own.
+ *
+ * The segment is handed out already, and its lock says so to the supervisor. When this process dies while it
+ * waits, the kernel drops the lock and closes the connection: there is nothing to put right. When the
+ * supervisor dies there is no ceiling any more. The supervisor alone decides how long a wait may be.
+ */
+static bool room_send(int connection, int fd, uint64_t bytes)
+{
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    Message message = {
+        .magic = PROTOCOL_MAGIC,
+        .type = MESSAGE_ROOM,
+        .bytes = bytes,
+        .feeder = syscall(SYS_gettid) != getpid(),
+    };
+    struct iovec part = {&message, sizeof message};
+    struct msghdr packet = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    control.header =
+        (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof fd)};
+    memcpy(CMSG_DATA(&control.header), &fd, sizeof fd);
+    return sendmsg(connection, &packet, MSG_NOSIGNAL) == sizeof message;
+}
+
+/* The welcome comes first, and is not for us. */
+static int room_await(int connection)
+{
+    for (;;) {
+        Message answer;
+        struct pollfd ready = {.fd = connection, .events = POLLIN};
+        if (poll(&ready, 1, -1) < 0 && errno == EINTR)
+            continue;
+        ssize_t n = recv(connection, &answer, sizeof answer, MSG_DONTWAIT);
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+            continue;
+        if (n != sizeof answer)
+            return 0;
+        if (answer.type == MESSAGE_ANSWER)
+            return -answer.error;
+    }
+}
+
+int room_ask(int fd, uint64_t bytes)
+{
+    int cancel = 0;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    int connection = supervisor_connect();
+    int r = connection >= 0 && room_send(connection, fd, bytes) ? room_await(connection) : 0;
+    if (connection >= 0)
+        real_close(connection);
+    pthread_setcancelstate(cancel, NULL);
+    return r;
+}
