@@ -75,12 +75,7 @@ int machine_read(const Root *root, int pid, Arena *arena, Machine *ret)
 
 uint64_t memory_room_bytes(const Machine *machine)
 {
-    const Cgroup *cgroup = &machine->cgroup;
-    uint64_t room = machine->memory.available_bytes;
-    if (cgroup->memory_limit_bytes == U64_UNKNOWN)
-        return room;
-    uint64_t used = cgroup->memory_used_bytes == U64_UNKNOWN ? 0 : cgroup->memory_used_bytes;
-    if (cgroup->memory_reclaimable_bytes != U64_UNKNOWN)
-        used -= MIN(cgroup->memory_reclaimable_bytes, used);
-    return MIN(room, cgroup->memory_limit_bytes - MIN(used, cgroup->memory_limit_bytes));
+    /* A limit whose use cannot be seen is a bound all the same; unknown is the largest. */
+    uint64_t group = MIN(machine->cgroup.memory_room_bytes, machine->cgroup.memory_limit_bytes);
+    return MIN(machine->memory.available_bytes, group);
 }

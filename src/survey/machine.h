@@ -38,6 +38,6 @@ typedef struct Machine {
  * ret. */
 int machine_read(const Root *root, int pid, Arena *arena, Machine *ret);
 
-/* What a job that starts now may take: what the machine has available, or what the control group has left
- * with the file pages that the kernel can drop, whichever is less. U64_UNKNOWN. */
+/* What a job that starts now may take: what the machine has available or what a control group above us has
+ * left, whichever is less. U64_UNKNOWN. */
 uint64_t memory_room_bytes(const Machine *machine);

@@ -142,7 +142,9 @@ static void nothing_known(Machine *machine)
     *machine = (Machine){
         .memory = {U64_UNKNOWN, U64_UNKNOWN, U64_UNKNOWN, U64_UNKNOWN, U64_UNKNOWN, U64_UNKNOWN, U64_UNKNOWN},
         .shm = {.state = SHM_UNKNOWN},
-        .cgroup = {.memory_limit_bytes = U64_UNKNOWN, .memory_used_bytes = U64_UNKNOWN},
+        .cgroup = {.memory_limit_bytes = U64_UNKNOWN,
+                   .memory_used_bytes = U64_UNKNOWN,
+                   .memory_room_bytes = U64_UNKNOWN},
         .limits = {U64_UNKNOWN, U64_UNKNOWN, U64_UNKNOWN, U64_UNKNOWN},
         .max_map_count = U64_UNKNOWN,
         .oom_kills = U64_UNKNOWN,

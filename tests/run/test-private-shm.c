@@ -62,7 +62,7 @@ static Machine container(void)
     return (Machine){
         .memory = {.total_bytes = 64 * GIB, .available_bytes = 48 * GIB},
         .shm = {.state = SHM_OK, .size_bytes = 64 * MIB, .available_bytes = 64 * MIB, .mounted = true},
-        .cgroup = {.memory_limit_bytes = U64_UNKNOWN, .memory_used_bytes = U64_UNKNOWN},
+        .cgroup = {.memory_limit_bytes = U64_UNKNOWN, .memory_room_bytes = U64_UNKNOWN},
         .sandbox = {.sys_admin = true, .root = true},
     };
 }
@@ -135,8 +135,7 @@ static void spoil_group(Machine *machine, ShmHints *hints)
 {
     (void)hints;
     machine->cgroup.memory_limit_bytes = 8 * GIB;
-    machine->cgroup.memory_used_bytes = 3 * GIB;
-    machine->cgroup.memory_reclaimable_bytes = 1 * GIB;
+    machine->cgroup.memory_room_bytes = 6 * GIB;
 }
 
 static void spoil_group_unknown(Machine *machine, ShmHints *hints)
@@ -150,7 +149,7 @@ static void spoil_group_beyond(Machine *machine, ShmHints *hints)
     (void)hints;
     machine->shm.available_bytes = 0;
     machine->cgroup.memory_limit_bytes = 8 * GIB;
-    machine->cgroup.memory_used_bytes = 9 * GIB;
+    machine->cgroup.memory_room_bytes = 0;
 }
 
 static void spoil_no_figures(Machine *machine, ShmHints *hints)

@@ -38,12 +38,12 @@ static void test_fine(void **state)
     Machine machine = {
         .memory = {.available_bytes = UINT64_C(48) << 30},
         .shm = {.state = SHM_OK, .size_bytes = 64 << 20, .available_bytes = 63 << 20},
-        .cgroup = {.memory_limit_bytes = U64_UNKNOWN},
+        .cgroup = {.memory_limit_bytes = U64_UNKNOWN, .memory_room_bytes = U64_UNKNOWN},
         .has_disk = true,
         .disk = {.available_bytes = UINT64_C(280) << 30},
     };
     Machine unknown = {.memory = {.available_bytes = U64_UNKNOWN},
-                       .cgroup = {.memory_limit_bytes = U64_UNKNOWN}};
+                       .cgroup = {.memory_limit_bytes = U64_UNKNOWN, .memory_room_bytes = U64_UNKNOWN}};
     PreflightPlan guarded = {.guarded = true};
     PreflightPlan own = {.private_shm_bytes = UINT64_C(8) << 30};
     char *text = NULL;
