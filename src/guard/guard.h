@@ -45,7 +45,7 @@
  *
  * Tables are fixed in size and in .bss: a process that shares nothing never touches their pages. One mutex
  * guards them; `inside` lets a signal handler that interrupts its owner pass by. fork takes the mutex
- * (life.c). A question to a supervisor that does not answer is given up after ten seconds (broker.c).
+ * (life.c). A question to the supervisor waits for as long as that lives, stopped or not (broker.c).
  */
 #pragma once
 
@@ -152,7 +152,8 @@ bool broker_tell(MessageType type, const char *name, int fd); /* false: there is
 /* 0, a negative errno of the supervisor's answer, or -ENOTCONN. ret_fd may be NULL; it is -1 when no
  * descriptor came. */
 int broker_ask(MessageType type, const char *name, int fd, int *ret_fd);
-void broker_greet(void);        /* so that what follows is counted */
+bool broker_reach(void);        /* connects, so that what follows is counted; false: there is none */
+bool broker_lost(void);         /* there was one, and it has gone with all that it kept */
 void broker_forget(void);       /* in a forked child */
 Counters *guard_counters(void); /* never NULL */
 
@@ -160,12 +161,14 @@ Counters *guard_counters(void); /* never NULL */
 
 void supervisor_find(void); /* by the constructor, once */
 bool supervisor_is(void);
-int supervisor_connect(void); /* a connection of its own, close-on-exec, or -1 */
+int supervisor_connect(void); /* a connection of its own, close-on-exec; -1 with errno */
 
 /* --- room.c: whether there is memory for a segment; without the lock --- */
 
 /* Waits until `bytes` of the handed-out segment behind fd may be touched. -ENOSPC: never. */
 int room_ask(int fd, uint64_t bytes);
+bool room_is_wanted(void); /* somebody in the job waits; lock-free */
+void room_released(void);  /* something was let go: says so when somebody waits. With the lock */
 
 /* --- witness.c: how this process ends, for the supervisor; signal handlers may call all of it --- */
 
@@ -184,7 +187,20 @@ void pending_clear(void);
 
 int names_open(const char *name, int flags, mode_t mode); /* shm_open; with the lock */
 int names_unlink(const char *name);
-int names_resize(int fd, off_t size);                 /* ftruncate */
-int names_allocate(int fd, off_t offset, off_t size); /* posix_fallocate */
-void *names_map(int fd, size_t size);                 /* MAP_FAILED: the plain way */
-void names_close(int fd);                             /* before the descriptor is closed */
+
+/* ftruncate, in two steps: the first finds a segment, the second puts it in the place of fd. Between them
+ * room may have to be asked for, without the lock. */
+typedef enum NamesResize {
+    RESIZE_DONE,
+    RESIZE_PLAIN, /* the real ftruncate */
+    RESIZE_TAKE,
+    RESIZE_ASK, /* for room, and then take it */
+} NamesResize;
+NamesResize names_resize(int fd, off_t size, int *ret_segment);
+int names_take(int fd, int segment, off_t size); /* takes the segment */
+
+/* posix_fallocate. True: the pages are there; false: have the real one make them, without the lock, for that
+ * takes as long as it takes. */
+bool names_allocate(int fd, off_t offset, off_t size);
+void *names_map(int fd, size_t size); /* MAP_FAILED: the plain way */
+void names_close(int fd);             /* before the descriptor is closed */

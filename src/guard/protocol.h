@@ -24,7 +24,7 @@ typedef enum MessageType {
     MESSAGE_WELCOME = 1, /* supervisor → guard, first of all, with the descriptor of the counters' page */
     MESSAGE_SEGMENT, /* guard → supervisor, with the pool's description of a new segment; not answered */
     MESSAGE_PUT, /* guard → supervisor, with the handed-out description: name now means it; not answered */
-    MESSAGE_CREATE,   /* the same, answered: 0 or EEXIST */
+    MESSAGE_CREATE,   /* the same, answered: 0, EEXIST, or EMFILE: make a file of it */
     MESSAGE_GET,      /* answered: 0 with the descriptor, or ENOENT */
     MESSAGE_UNLINK,   /* answered: 0 or ENOENT */
     MESSAGE_ANSWER,   /* supervisor → guard */
@@ -72,6 +72,10 @@ typedef struct Testimony {
  * One page that every process of the job maps. Each figure only rises and is added to with relaxed atomics:
  * they are read for people, and nothing is decided by them. A process that is killed leaves what it has
  * added.
+ *
+ * `crowded` is the supervisor's: half of its descriptors are in use. While it is set, names are not PUT but
+ * CREATEd, so that each process has one in flight at most, and the supervisor can refuse before a descriptor
+ * is lost on its way. Relaxed too: one who sees it late has put a name more, and there is room for those.
  */
 typedef struct Counters {
     uint32_t magic;
@@ -81,4 +85,7 @@ typedef struct Counters {
     _Atomic uint64_t bytes_backed; /* asked for by PyTorch and served from segments, new and recycled */
     _Atomic uint64_t small_backed; /* tensors in memfds of their own: too small to be worth recycling */
     _Atomic uint64_t fallbacks;    /* tensors of PyTorch that took the plain way */
+    _Atomic uint32_t crowded;      /* 0 or 1 */
+    _Atomic uint32_t budgeted;     /* 1: room must be asked for. The supervisor's, as the next */
+    _Atomic uint32_t waiting;      /* requests for room that wait: whoever lets go says so */
 } Counters;

@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -66,4 +67,15 @@ int room_ask(int fd, uint64_t bytes)
         real_close(connection);
     pthread_setcancelstate(cancel, NULL);
     return r;
+}
+
+bool room_is_wanted(void)
+{
+    return atomic_load_explicit(&guard_counters()->waiting, memory_order_relaxed) > 0;
+}
+
+void room_released(void)
+{
+    if (room_is_wanted())
+        (void)broker_tell(MESSAGE_RELEASED, "", -1);
 }

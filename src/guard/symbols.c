@@ -30,20 +30,40 @@ EXPORT int shm_unlink(const char *name)
 
 EXPORT int ftruncate(int fd, off_t size)
 {
+    int segment = -1;
     if (!pending_any() || !guard_enter())
         return real_ftruncate(fd, size);
-    int r = names_resize(fd, size);
+    NamesResize next = names_resize(fd, size, &segment);
+    int r = next == RESIZE_TAKE ? names_take(fd, segment, size) : 0;
+    guard_leave(r < 0);
+    if (next == RESIZE_PLAIN)
+        return real_ftruncate(fd, size);
+    if (next != RESIZE_ASK)
+        return r;
+
+    r = room_ask(segment, (uint64_t)size);
+    if (r < 0) { /* PyTorch says so, in words: "No space left on device" */
+        real_close(segment);
+        errno = -r;
+        return -1;
+    }
+    if (!guard_enter()) {
+        real_close(segment);
+        return real_ftruncate(fd, size);
+    }
+    r = names_take(fd, segment, size);
     guard_leave(r < 0);
     return r;
 }
 
 EXPORT int posix_fallocate(int fd, off_t offset, off_t size)
 {
-    if (!pending_any() || !guard_enter())
-        return real_posix_fallocate(fd, offset, size);
-    int r = names_allocate(fd, offset, size);
-    guard_leave(false);
-    return r;
+    bool there = false;
+    if (pending_any() && guard_enter()) {
+        there = names_allocate(fd, offset, size);
+        guard_leave(false);
+    }
+    return there ? 0 : real_posix_fallocate(fd, offset, size);
 }
 
 EXPORT void *mmap(void *address, size_t size, int protection, int flags, int fd, off_t offset)
@@ -78,6 +98,7 @@ EXPORT int munmap(void *address, size_t size)
         return guard_is_inside() ? 0 : real_munmap(address, size);
     bool kept = view_release(address, size);
     view_sweep(now_msec());
+    room_released();
     guard_leave(false);
     return kept ? 0 : real_munmap(address, size);
 }
@@ -104,7 +125,12 @@ EXPORT int close(int fd)
         names_close(fd);
         guard_leave(false);
     }
-    return real_close(fd);
+    int r = real_close(fd);
+    if (room_is_wanted() && guard_enter()) { /* it may have been the last that held a segment */
+        room_released();
+        guard_leave(r < 0);
+    }
+    return r;
 }
 
 EXPORT ssize_t write(int fd, const void *data, size_t size)

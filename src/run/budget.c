@@ -7,10 +7,12 @@
 /*
  * RESCUE_LEAST: a loader's batches follow each other more closely; less would pass the ceiling for nothing.
  * RESCUE_MOST: a trainer that takes longer for a step does not lose much by waiting as long.
+ * RESCUE_FIRST: while the pace is not known.
  * PACE_STEPS: a rescue is due when so many times the usual time between two releases has passed.
  */
 static const double RESCUE_LEAST_SECONDS = 0.1;
 static const double RESCUE_MOST_SECONDS = 5;
+static const double RESCUE_FIRST_SECONDS = 0.5;
 static const double PACE_STEPS = 2;
 static const double AGED_SECONDS = 2;
 
@@ -61,7 +63,9 @@ void budget_released(Budget *budget, double now)
 
 static double rescue_seconds(const Budget *budget)
 {
-    double seconds = MIN(MAX(budget->pace * PACE_STEPS, RESCUE_LEAST_SECONDS), RESCUE_MOST_SECONDS);
+    double seconds = budget->pace > 0
+                         ? MIN(MAX(budget->pace * PACE_STEPS, RESCUE_LEAST_SECONDS), RESCUE_MOST_SECONDS)
+                         : RESCUE_FIRST_SECONDS;
     for (unsigned i = 0; i < budget->rescues && seconds < budget->wait_seconds; i++)
         seconds *= 2;
     return seconds;

@@ -25,6 +25,8 @@
 typedef struct Request {
     uint64_t id; /* the caller's, not 0 */
     int pid;
+    uint64_t device; /* of the segment */
+    uint64_t inode;
     uint64_t bytes;
     double asked; /* seconds, as all times here */
     bool feeder;  /* asked by another thread than the process's first */

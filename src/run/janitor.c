@@ -66,10 +66,10 @@ static int watched_room(Janitor *janitor)
     return 0;
 }
 
-static ssize_t watched_find(const Janitor *janitor, const struct stat *st)
+static ssize_t watched_find(const Janitor *janitor, uint64_t device, uint64_t inode)
 {
     for (size_t i = 0; i < janitor->n; i++)
-        if (janitor->items[i].inode == st->st_ino && janitor->items[i].device == st->st_dev)
+        if (janitor->items[i].inode == inode && janitor->items[i].device == device)
             return (ssize_t)i;
     return -ENOENT;
 }
@@ -81,10 +81,12 @@ ssize_t janitor_add(Janitor *janitor, int fd, uint64_t producer, int pid)
     struct stat st;
     if (fcntl(fd, F_GET_SEALS) < 0 || fstat(fd, &st) < 0 || st.st_nlink != 0)
         return -EINVAL;
-    ssize_t known = watched_find(janitor, &st);
+    ssize_t known = watched_find(janitor, st.st_dev, st.st_ino);
     if (known >= 0) {
         if (producer)
             janitor->items[known].producer = producer;
+        if (pid)
+            janitor->items[known].pid = pid;
         return known;
     }
     int r = watched_room(janitor);
@@ -106,7 +108,7 @@ ssize_t janitor_add(Janitor *janitor, int fd, uint64_t producer, int pid)
 bool janitor_knows(const Janitor *janitor, int fd)
 {
     struct stat st;
-    return fstat(fd, &st) == 0 && watched_find(janitor, &st) >= 0;
+    return fstat(fd, &st) == 0 && watched_find(janitor, st.st_dev, st.st_ino) >= 0;
 }
 
 static void make_due(Janitor *janitor, Watched *watched)
@@ -208,6 +210,31 @@ uint64_t janitor_used(Janitor *janitor)
         bytes += MAX(watched->held_bytes, watched->promised_bytes);
     }
     return bytes;
+}
+
+uint64_t janitor_in_use(const Janitor *janitor)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < janitor->n; i++)
+        if (janitor->items[i].in_use)
+            bytes += MAX(janitor->items[i].held_bytes, janitor->items[i].promised_bytes);
+    return bytes;
+}
+
+uint64_t janitor_promised(const Janitor *janitor)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < janitor->n; i++)
+        if (janitor->items[i].promised_bytes > janitor->items[i].held_bytes)
+            bytes += janitor->items[i].promised_bytes - janitor->items[i].held_bytes;
+    return bytes;
+}
+
+void janitor_promise(Janitor *janitor, uint64_t device, uint64_t inode, uint64_t bytes)
+{
+    ssize_t i = watched_find(janitor, device, inode);
+    if (i >= 0)
+        janitor->items[i].promised_bytes = bytes;
 }
 
 uint64_t janitor_used_of(const Janitor *janitor, int pid)

@@ -75,8 +75,15 @@ void janitor_work(Janitor *janitor);
 /* Bytes that are in memory, or promised to somebody who has the segment still. */
 uint64_t janitor_used(Janitor *janitor);
 
-/* Of these, what this process has made and somebody uses. Of the last janitor_used. */
+/* Of these, what somebody uses; and of what was promised, what was not touched yet. Of the last janitor_used,
+ * as the next. */
+uint64_t janitor_in_use(const Janitor *janitor);
+uint64_t janitor_promised(const Janitor *janitor);
+
+/* What this process has made and somebody uses. */
 uint64_t janitor_used_of(const Janitor *janitor, int pid);
+
+void janitor_promise(Janitor *janitor, uint64_t device, uint64_t inode, uint64_t bytes);
 
 /* Gives back what is free at once, until `bytes` are. Whether anything was. */
 bool janitor_reclaim(Janitor *janitor, uint64_t bytes);
