@@ -1,6 +1,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -81,12 +82,15 @@ int progress_format(const ProgressFigures *now, const ProgressFigures *last, uns
  * the one that we were given. Where it cannot be had, the terminal being another user's, there is no
  * progress.
  */
-Progress progress_open(const Terminal *terminal, bool quiet)
+Progress progress_open(const Terminal *terminal, int output, bool quiet)
 {
     Progress progress = PROGRESS_NONE;
+    struct stat st;
     char path[64];
     Text kind = text_of(getenv("TERM"));
     if (quiet || !terminal->is_tty || kind.size == 0 || text_equal(kind, "dumb"))
+        return progress;
+    if (fstat(output, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode)))
         return progress;
     snprintf(path, sizeof path, "/proc/self/fd/%d", fileno(terminal->out));
     progress.fd = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);

@@ -37,8 +37,9 @@ typedef struct Progress {
 
 #define PROGRESS_NONE ((Progress){.fd = -EBADF})
 
-/* Shows nothing when `terminal` is none or cannot move its cursor, and always when `quiet`. */
-Progress progress_open(const Terminal *terminal, bool quiet);
+/* Shows nothing when `quiet`, when `terminal` is none or cannot move its cursor, and when `output`, where the
+ * command's output goes, is a pipe: whoever reads it (a pager, tee) has the terminal with us. */
+Progress progress_open(const Terminal *terminal, int output, bool quiet);
 void progress_close(Progress *progress);
 #define _cleanup_progress_ _cleanup_(progress_close)
 

@@ -99,20 +99,20 @@ static void test_never(void **state)
     _cleanup_close_ int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
     FILE *out = fdopen(dup(fd), "w");
     Terminal pipe = {.out = out, .columns = 80};
-    Progress progress = progress_open(&pipe, false);
+    Progress progress = progress_open(&pipe, STDOUT_FILENO, false);
     assert_true(progress.fd < 0);
     progress_draw(&progress, &busy, getpgrp(), false);
     progress_erase(&progress, false);
     progress_close(&progress);
     Terminal tty = {.out = out, .columns = 80, .is_tty = true};
     setenv("TERM", "xterm", 1);
-    progress = progress_open(&tty, true);
+    progress = progress_open(&tty, fd, true);
     assert_true(progress.fd < 0);
     setenv("TERM", "dumb", 1);
-    progress = progress_open(&tty, false);
+    progress = progress_open(&tty, fd, false);
     assert_true(progress.fd < 0);
     unsetenv("TERM");
-    progress = progress_open(&tty, false);
+    progress = progress_open(&tty, fd, false);
     assert_true(progress.fd < 0);
     fclose(out);
 }
@@ -164,7 +164,11 @@ static int terminal_body(int master)
     setenv("NO_COLOR", "1", 1);
     FILE *out = fdopen(slave, "w");
     Terminal terminal = terminal_of(out, COLOR_AUTO);
-    Progress progress = progress_open(&terminal, false);
+    int pipes[2];
+    CHECK(pipe(pipes) == 0);
+    Progress progress = progress_open(&terminal, pipes[1], false);
+    CHECK(progress.fd < 0);
+    progress = progress_open(&terminal, slave, false);
     CHECK(progress.fd >= 0);
     CHECK(!(fcntl(slave, F_GETFL) & O_NONBLOCK)); /* the command's side is as it was */
 
