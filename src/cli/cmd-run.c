@@ -7,6 +7,7 @@
 #include "guard.h"
 #include "report-file.h"
 #include "run.h"
+#include "show-preflight.h"
 #include "show-run.h"
 
 /* As shells have it. */
@@ -15,6 +16,8 @@ enum { EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127 };
 typedef struct RunOptions {
     bool quiet;
     bool no_guard;
+    bool check;
+    const char *shm;
     const char *report;
 } RunOptions;
 
@@ -22,6 +25,10 @@ static const Option run_options[] = {
     {OPTION_FLAG, 'q', "quiet", offsetof(RunOptions, quiet), .help = "no summary at the end"},
     {OPTION_FLAG, 0, "no-guard", offsetof(RunOptions, no_guard),
      .help = "only watch over the command: its tensors stay in /dev/shm"},
+    {OPTION_FLAG, 0, "check", offsetof(RunOptions, check),
+     .help = "start nothing: only say what threatens the job (exit code as of doctor)"},
+    {OPTION_TEXT, 0, "shm", offsetof(RunOptions, shm), "SIZE",
+     .help = "a /dev/shm of the job's own: its size, auto (when needed) or off"},
     {OPTION_TEXT, 0, "report", offsetof(RunOptions, report), "FILE",
      .help = "write what happened to FILE as JSON, also after a crash"},
     {OPTION_END},
@@ -102,13 +109,71 @@ static void report_write(const ReportFile *file, const RunReport *report)
         complain(0, "the report could not be written: %s", strerror(-r));
 }
 
+static int shm_parse(const char *text, ShmWish *ret)
+{
+    int r = text ? shm_wish_parse(text_of(text), ret) : 0;
+    if (r >= 0)
+        return EX_OK;
+    _cleanup_buffer_ Buffer safe = {0};
+    (void)text_escape(text_of(text), &safe);
+    return complain(EX_USAGE, "run: --shm %s: give a size of at least 1 MiB (64M, 8g), auto or off",
+                    buffer_text(&safe));
+}
+
+/* Decides about the job's /dev/shm and says what threatens the job. False: leave with *ret_code. */
+static bool look_ahead(const RunOptions *options, const ShmWish *wish, PrivateShm *shm, int *ret_code)
+{
+    _cleanup_arena_ Arena arena = {0};
+    Root root;
+    Machine machine;
+    int r = root_open(NULL, &root);
+    if (r < 0)
+        return true; /* without /proc there is nothing to see, and nothing to promise */
+    r = machine_read(&root, 0, &arena, &machine);
+    if (r >= 0) {
+        ShmHints hints;
+        private_shm_look(&root, &hints);
+        private_shm_decide(wish, &machine, &hints, shm);
+        if (shm->answer == SHM_PRIVATE)
+            (void)private_shm_try(shm, &machine, &hints);
+    }
+    root_close(&root);
+    if (r < 0)
+        return true;
+    if (shm->answer == SHM_REFUSED && shm->must) {
+        *ret_code = complain(EX_UNAVAILABLE, "run: --shm: %s; the command was not started", shm->why);
+        return false;
+    }
+    if (shm->answer == SHM_REFUSED)
+        complain(0, "no /dev/shm of the job's own: %s", shm->why);
+
+    Guard guard = guard_find(&machine);
+    PreflightPlan plan = {
+        .guarded = guard.ready && !options->no_guard,
+        .shm_tried = wish->kind != WISH_OFF,
+        .private_shm_bytes = shm->answer == SHM_PRIVATE ? shm->bytes : 0,
+        .budget_bytes = U64_UNKNOWN,
+    };
+    Preflight preflight = {0};
+    (void)preflight_judge(&machine, &guard, &plan, &arena, &preflight);
+    Terminal terminal = terminal_of(options->check ? stdout : stderr, COLOR_AUTO);
+    if (options->check && preflight.n == 0)
+        show_preflight_fine(&terminal, &machine, &plan);
+    else if (options->check || !options->quiet)
+        show_preflight(&terminal, &preflight);
+    *ret_code = (int)preflight_verdict(&preflight);
+    return !options->check;
+}
+
 /* The exit code of a command that could not be started, said. */
-static int start_complain(const char *command, bool ran, int error)
+static int start_complain(const char *command, ChildStage stage, int error)
 {
     _cleanup_buffer_ Buffer safe = {0};
     (void)text_escape(text_of(command), &safe);
-    if (!ran)
+    if (stage == CHILD_NONE)
         return complain(EX_SOFTWARE, "run: no process could be made: %s", strerror(error));
+    if (stage == CHILD_NO_SHM)
+        return complain(EX_UNAVAILABLE, "run: --shm: refused at the second try: %s", strerror(error));
     if (error == ENOENT)
         return complain(EXIT_NOT_FOUND, "run: %s: command not found", buffer_text(&safe));
     return complain(EXIT_NOT_EXECUTABLE, "run: %s: %s", buffer_text(&safe), strerror(error));
@@ -116,10 +181,10 @@ static int start_complain(const char *command, bool ran, int error)
 
 static int attempt_make(Run *run, char **command, Arena *arena, RunReport *report)
 {
-    bool ran = false;
-    int r = run_start(run, command, &ran);
+    ChildStage stage = CHILD_NONE;
+    int r = run_start(run, command, &stage);
     if (r < 0) {
-        report->result.code = start_complain(command[0], ran, -r);
+        report->result.code = start_complain(command[0], stage, -r);
         return cause_of_no_start(command[0], -r, arena, &report->cause);
     }
     r = run_finish(run, &report->result);
@@ -137,6 +202,10 @@ static int run_run(const Command *command, int argc, char **argv)
     int code = EX_OK;
     if (!run_parse(command, argc, argv, &options, &words, &code))
         return code;
+    ShmWish wish = {.kind = WISH_OFF};
+    PrivateShm shm = {.answer = SHM_SHARED};
+    if ((code = shm_parse(options.shm, &wish)) != EX_OK || !look_ahead(&options, &wish, &shm, &code))
+        return code;
     _cleanup_report_file_ ReportFile file = REPORT_FILE_NONE;
     if (options.report && (code = report_open(options.report, &file)) != EX_OK)
         return code;
@@ -148,6 +217,9 @@ static int run_run(const Command *command, int argc, char **argv)
         return complain(EX_SOFTWARE, "run: cannot watch over a command here: %s", strerror(-r));
     if (!options.no_guard)
         guard_start(run, library);
+
+    if (shm.answer == SHM_PRIVATE)
+        run_private_shm(run, &shm);
 
     _cleanup_arena_ Arena arena = {0};
     RunReport report = {.command = words};

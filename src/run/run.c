@@ -1,4 +1,5 @@
 #include <signal.h>
+#include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -280,10 +281,15 @@ int run_guard(Run *run, const char *library)
     return broker_open(run->epoll, "/dev/shm", &owner, &run->broker);
 }
 
-int run_start(Run *run, char *const *command, bool *ret_ran)
+void run_private_shm(Run *run, const PrivateShm *shm)
+{
+    run->inherited.shm = shm;
+}
+
+int run_start(Run *run, char *const *command, ChildStage *ret_stage)
 {
     char **environment = environ;
-    *ret_ran = false;
+    *ret_stage = CHILD_NONE;
     if (run->broker) {
         int r =
             environment_make(environ, run->library, broker_socket(run->broker), &run->arena, &environment);
@@ -292,9 +298,14 @@ int run_start(Run *run, char *const *command, bool *ret_ran)
     }
     strays_open(&run->shortage.root, &run->strays);
     run->began = now_seconds();
-    int r = child_start(command, environment, &run->inherited, &run->child, ret_ran);
+    int r = child_start(command, environment, &run->inherited, &run->child, ret_stage);
     if (r < 0)
         return r;
+    if (run->broker && run->inherited.shm) {
+        char path[64];
+        snprintf(path, sizeof path, "/proc/%d/root/dev/shm", (int)run->child.pid);
+        broker_names_at(run->broker, path);
+    }
     run->pid = run->child.pid;
     return 0;
 }

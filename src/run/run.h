@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "child.h"
 #include "figures.h"
 
 typedef struct Run Run;
@@ -40,8 +41,11 @@ void run_free(Run *run);
  */
 int run_guard(Run *run, const char *library);
 
-/* *ret_ran: the errno is that of running the command itself. */
-int run_start(Run *run, char *const *command, bool *ret_ran);
+/* The command gets this private /dev/shm, which was tried and must stay. */
+void run_private_shm(Run *run, const PrivateShm *shm);
+
+/* *ret_stage: what the errno is about. */
+int run_start(Run *run, char *const *command, ChildStage *ret_stage);
 
 /* Until the command and all that it left behind have ended. */
 int run_finish(Run *run, RunResult *ret);
