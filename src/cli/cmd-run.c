@@ -10,6 +10,7 @@
 #include "retry.h"
 #include "run.h"
 #include "show-attempt.h"
+#include "show-preflight.h"
 #include "show-run.h"
 
 /* As shells have it. */
@@ -59,6 +60,7 @@ typedef struct Job {
     char **command;
     Knobs knobs;
     Resume resume; /* without words: none */
+    PrivateShm shm;
     Run *run;
     char library[PATH_MAX];
     struct timespec began;
@@ -175,13 +177,61 @@ static void report_write(const ReportFile *file, const RunReport *report)
         complain(0, "the report could not be written: %s", strerror(-r));
 }
 
+/* Decides about the job's /dev/shm and says what threatens the job. False: leave with *ret_code. */
+static bool look_ahead(const RunOptions *options, PrivateShm *shm, int *ret_code)
+{
+    const SizeWish *wish = &options->wish.shm;
+    _cleanup_arena_ Arena arena = {0};
+    Root root;
+    Machine machine;
+    int r = root_open(NULL, &root);
+    if (r < 0)
+        return true; /* without /proc there is nothing to see, and nothing to promise */
+    r = machine_read(&root, 0, &arena, &machine);
+    if (r >= 0) {
+        ShmHints hints;
+        private_shm_look(&root, &hints);
+        private_shm_decide(wish, &machine, &hints, shm);
+        if (shm->answer == SHM_PRIVATE)
+            (void)private_shm_try(shm, &machine, &hints);
+    }
+    root_close(&root);
+    if (r < 0)
+        return true;
+    if (shm->answer == SHM_REFUSED && shm->must) {
+        *ret_code = complain(EX_UNAVAILABLE, "run: --shm: %s; the command was not started", shm->why);
+        return false;
+    }
+    if (shm->answer == SHM_REFUSED)
+        complain(0, "no /dev/shm of the job's own: %s", shm->why);
+
+    Guard guard = guard_find(&machine);
+    PreflightPlan plan = {
+        .guarded = guard.ready && !options->no_guard,
+        .shm_tried = wish->kind != WISH_OFF,
+        .private_shm_bytes = shm->answer == SHM_PRIVATE ? shm->bytes : 0,
+        .budget_bytes = U64_UNKNOWN,
+    };
+    Preflight preflight = {0};
+    (void)preflight_judge(&machine, &guard, &plan, &arena, &preflight);
+    Terminal terminal = terminal_of(options->check ? stdout : stderr, COLOR_AUTO);
+    if (options->check && preflight.n == 0)
+        show_preflight_fine(&terminal, &machine, &plan);
+    else if (options->check || !options->quiet)
+        show_preflight(&terminal, &preflight);
+    *ret_code = (int)preflight_verdict(&preflight);
+    return !options->check;
+}
+
 /* The exit code of a command that could not be started, said. */
-static int start_complain(const char *command, bool ran, int error)
+static int start_complain(const char *command, ChildStage stage, int error)
 {
     _cleanup_buffer_ Buffer safe = {0};
     (void)text_escape(text_of(command), &safe);
-    if (!ran)
+    if (stage == CHILD_NONE)
         return complain(EX_SOFTWARE, "run: no process could be made: %s", strerror(error));
+    if (stage == CHILD_NO_SHM)
+        return complain(EX_UNAVAILABLE, "run: --shm: refused at the second try: %s", strerror(error));
     if (error == ENOENT)
         return complain(EXIT_NOT_FOUND, "run: %s: command not found", buffer_text(&safe));
     return complain(EXIT_NOT_EXECUTABLE, "run: %s: %s", buffer_text(&safe), strerror(error));
@@ -242,10 +292,10 @@ static int attempt_judge(const RunResult *result, const char *command, int start
 
 static int attempt_run(Job *job, char *const *settings, RunAttempt *attempt)
 {
-    bool ran = false;
-    int error = -run_start(job->run, attempt->command, settings, &ran);
+    ChildStage stage = CHILD_NONE;
+    int error = -run_start(job->run, attempt->command, settings, &stage);
     if (error > 0)
-        attempt->result.code = start_complain(attempt->command[0], ran, error);
+        attempt->result.code = start_complain(attempt->command[0], stage, error);
     else {
         int r = run_finish(job->run, &attempt->result);
         if (r < 0)
@@ -382,9 +432,8 @@ static int run_run(const Command *command, int argc, char **argv)
     int code = EX_OK;
     if (!job_parse(command, argc, argv, &job, &code))
         return code;
-    if (job.options.check)
-        return complain(EX_UNAVAILABLE,
-                        "run: --check is not in this build; shmguard doctor looks at the machine");
+    if (!look_ahead(&job.options, &job.shm, &code))
+        return code;
     _cleanup_report_file_ ReportFile file = REPORT_FILE_NONE;
     if (job.options.report && (code = report_open(job.options.report, &file)) != EX_OK)
         return code;
@@ -393,6 +442,8 @@ static int run_run(const Command *command, int argc, char **argv)
     int r = run_open(&job.run);
     if (r < 0)
         return complain(EX_SOFTWARE, "run: cannot watch over a command here: %s", strerror(-r));
+    if (job.shm.answer == SHM_PRIVATE)
+        run_private_shm(job.run, &job.shm);
     r = attempts_make(&job);
     if (r < 0)
         return complain(EX_SOFTWARE, "run: %s", strerror(-r));

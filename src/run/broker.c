@@ -613,6 +613,12 @@ int broker_open(int epoll, const char *names_path, const BrokerOwner *owner, Bro
     return 0;
 }
 
+void broker_names_at(Broker *broker, const char *names_path)
+{
+    fd_close(broker->shm);
+    broker->shm = open(names_path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
 void broker_free(Broker *broker)
 {
     if (!broker)

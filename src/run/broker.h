@@ -30,6 +30,9 @@ typedef struct BrokerOwner {
 int broker_open(int epoll, const char *names_path, const BrokerOwner *owner, Broker **ret);
 void broker_free(Broker *broker);
 
+/* From now on shm_open makes its files there: the job has a /dev/shm of its own. */
+void broker_names_at(Broker *broker, const char *names_path);
+
 /* For the job's environment. */
 const char *broker_socket(const Broker *broker);
 

@@ -5,32 +5,42 @@
 #include "child.h"
 #include "macro.h"
 
+/* What the new process says when it cannot become the command. */
+typedef struct Failure {
+    int error; /* negative errno */
+    ChildStage stage;
+} Failure;
+
 /* Before exec, in the new process. Returns when the command cannot be run. */
-static int child_exec(char *const *command, char *const *environment, const Inherited *inherited)
+static Failure child_exec(char *const *command, char *const *environment, const Inherited *inherited)
 {
     setpgid(0, 0); /* both sides do this: whoever comes first */
+    ShmStep step;
+    int r = inherited->shm ? private_shm_enter(inherited->shm, &step) : 0;
+    if (r < 0)
+        return (Failure){r, CHILD_NO_SHM};
     setrlimit(RLIMIT_NOFILE, &inherited->files);
     sigaction(SIGCHLD, &inherited->chld, NULL);
     sigprocmask(SIG_SETMASK, &inherited->mask, NULL);
     execvpe(command[0], command, environment);
-    return -errno;
+    return (Failure){-errno, CHILD_NO_RUN};
 }
 
-static int pipe_read_error(int fd)
+static Failure failure_read(int fd)
 {
-    int error = 0;
+    Failure failure;
     ssize_t n = 0;
     do
-        n = read(fd, &error, sizeof error);
+        n = read(fd, &failure, sizeof failure);
     while (n < 0 && errno == EINTR);
-    return n == sizeof error ? error : 0; /* closed by exec: it runs */
+    return n == sizeof failure ? failure : (Failure){0}; /* closed by exec: it runs */
 }
 
 int child_start(char *const *command, char *const *environment, const Inherited *inherited, Child *ret,
-                bool *ret_ran)
+                ChildStage *ret_stage)
 {
     int pipes[2];
-    *ret_ran = false;
+    *ret_stage = CHILD_NONE;
     if (pipe2(pipes, O_CLOEXEC) < 0)
         return -errno;
     _cleanup_close_ int reading = pipes[0];
@@ -40,21 +50,21 @@ int child_start(char *const *command, char *const *environment, const Inherited 
     if (child.pid < 0)
         return -errno;
     if (child.pid == 0) {
-        int error = child_exec(command, environment, inherited);
-        ssize_t n = write(writing, &error, sizeof error);
-        _exit(n == sizeof error ? 127 : 126);
+        Failure failure = child_exec(command, environment, inherited);
+        ssize_t n = write(writing, &failure, sizeof failure);
+        _exit(n == sizeof failure ? 127 : 126);
     }
     setpgid(child.pid, child.pid);
     child.terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
     fd_close(TAKE_FD(writing));
 
-    int error = pipe_read_error(reading);
-    if (error < 0) {
+    Failure failure = failure_read(reading);
+    if (failure.error < 0) {
         int status = 0;
         waitpid(child.pid, &status, 0);
         child_ended(&child, status);
-        *ret_ran = true;
-        return error;
+        *ret_stage = failure.stage;
+        return failure.error;
     }
     *ret = child;
     return 0;

@@ -14,12 +14,22 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+#include "private-shm.h"
+
 /* What the supervisor changes about itself, and the command gets as it was. */
 typedef struct Inherited {
     sigset_t mask;
     struct sigaction chld;
     struct rlimit files;
+    const PrivateShm *shm; /* what the command gets besides; NULL: the /dev/shm that we have */
 } Inherited;
+
+/* How far the start of a command came. */
+typedef enum ChildStage {
+    CHILD_NONE,   /* no process could be made */
+    CHILD_NO_SHM, /* it did not get its private /dev/shm, although that was granted when it was tried */
+    CHILD_NO_RUN, /* the command could not be run: -ENOENT is then its own */
+} ChildStage;
 
 typedef struct Child {
     pid_t pid;    /* 0: ended, and its number may be somebody else's */
@@ -33,10 +43,10 @@ typedef struct Child {
 
 /*
  * `environment` as execvpe takes it. 0, or the negative errno of what kept the command from starting, with
- * *ret_ran telling whether a process came so far as to try (-ENOENT is then the command's).
+ * how far it came in *ret_stage.
  */
 int child_start(char *const *command, char *const *environment, const Inherited *inherited, Child *ret,
-                bool *ret_ran);
+                ChildStage *ret_stage);
 
 /* Sends a signal to the command alone, or to all of its group. Does nothing when it has ended. */
 void child_signal(const Child *child, int signo, bool group);

@@ -1,6 +1,7 @@
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -322,10 +323,15 @@ int run_guard(Run *run, const char *library)
     return broker_open(run->epoll, "/dev/shm", &owner, &run->broker);
 }
 
-int run_start(Run *run, char *const *command, char *const *settings, bool *ret_ran)
+void run_private_shm(Run *run, const PrivateShm *shm)
+{
+    run->inherited.shm = shm;
+}
+
+int run_start(Run *run, char *const *command, char *const *settings, ChildStage *ret_stage)
 {
     char **environment = NULL;
-    *ret_ran = false;
+    *ret_stage = CHILD_NONE;
     arena_free(&run->arena);
     int r = environment_set(environ, settings, &run->arena, &environment);
     if (r >= 0 && run->broker)
@@ -339,9 +345,14 @@ int run_start(Run *run, char *const *command, char *const *settings, bool *ret_r
     run->typed = false;
     strays_open(&run->shortage.root, &run->strays);
     run->began = now_seconds();
-    r = child_start(command, environment, &run->inherited, &run->child, ret_ran);
+    r = child_start(command, environment, &run->inherited, &run->child, ret_stage);
     if (r < 0)
         return r;
+    if (run->broker && run->inherited.shm) {
+        char path[64];
+        snprintf(path, sizeof path, "/proc/%d/root/dev/shm", (int)run->child.pid);
+        broker_names_at(run->broker, path);
+    }
     run->pid = run->child.pid;
     return 0;
 }

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "child.h"
 #include "figures.h"
 #include "units.h"
 
@@ -51,11 +52,12 @@ void run_free(Run *run);
  */
 int run_guard(Run *run, const char *library);
 
-/*
- * `settings` are "NAME=value" for the command's environment, NULL-terminated. *ret_ran: the errno is that of
- * running the command itself.
- */
-int run_start(Run *run, char *const *command, char *const *settings, bool *ret_ran);
+/* The command gets this private /dev/shm, which was tried and must stay. */
+void run_private_shm(Run *run, const PrivateShm *shm);
+
+/* `settings` are "NAME=value" for the command's environment, NULL-terminated. *ret_stage: what the errno is
+ * about. */
+int run_start(Run *run, char *const *command, char *const *settings, ChildStage *ret_stage);
 
 /* Until the command and all that it left behind have ended. The guard has then no memory left, and is to be
  * started anew for another attempt. */

@@ -274,8 +274,7 @@ int main(void)
         cmocka_unit_test(test_three_looks),    cmocka_unit_test(test_in_use),
         cmocka_unit_test(test_looks_in_a_row), cmocka_unit_test(test_issued_meanwhile),
         cmocka_unit_test(test_abandoned),      cmocka_unit_test(test_forgotten),
-        cmocka_unit_test(test_used),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_used),           cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
