@@ -5,7 +5,6 @@
 #include "attempts.h"
 #include "checkpoint.h"
 #include "command.h"
-#include "exit-status.h"
 #include "guard.h"
 #include "report-file.h"
 #include "retry.h"
@@ -64,9 +63,16 @@ typedef struct Job {
     char library[PATH_MAX];
     struct timespec began;
     Arena arena;
-    RunReport report;
+    RunAttempt *attempts;
+    size_t n_attempts;
+    size_t attempts_capacity;
     bool typed; /* a Ctrl-C between two attempts */
 } Job;
+
+static const RunAttempt *attempt_last(const Job *job)
+{
+    return &job->attempts[job->n_attempts - 1];
+}
 
 static void job_free(Job *job)
 {
@@ -188,16 +194,54 @@ static int start_complain(const char *command, bool ran, int error)
     return complain(EXIT_NOT_EXECUTABLE, "run: %s: %s", buffer_text(&safe), strerror(error));
 }
 
+/* What is known of the end, but for what the command's own status does not tell. */
+static int attempt_judge(const RunResult *result, const char *command, int start_error, Arena *arena,
+                         Judged *ret)
+{
+    Ended ended = {.pid = result->pid,
+                   .seconds = result->seconds,
+                   .has_status = true,
+                   .signal = result->signal,
+                   .code = result->signal ? 0 : result->code};
+    Evidence evidence = EVIDENCE_NONE;
+    evidence.pid = result->pid;
+    evidence.code = result->code;
+    evidence.signal = result->signal;
+    evidence.passed_on = result->passed_on;
+    evidence.start_error = start_error;
+    evidence.command = command;
+    evidence.seconds = result->seconds;
+    evidence.guarded = result->guarded;
+    if (result->guarded) {
+        evidence.budget_bytes = result->guard.budget_bytes;
+        evidence.refused = result->guard.refused;
+        evidence.refused_bytes = result->guard.refused_bytes;
+        evidence.refused_pid = result->guard.refused_pid;
+        evidence.refused_for_want = result->guard.refused_for_want;
+    }
+    evidence.ended = &ended;
+    evidence.n_ended = start_error == 0;
+
+    Root root = ROOT_NONE;
+    Machine machine;
+    bool known =
+        result->code != 0 && root_open(NULL, &root) >= 0 && machine_read(&root, 0, arena, &machine) >= 0;
+    Guard guard = guard_find(known ? &machine : NULL);
+    int r = cause_judge(&evidence, known ? &machine : NULL, &guard, arena, ret);
+    root_close(&root);
+    return r;
+}
+
 /* --- Attempts ----------------------------------------------------------------------------------------- */
 
 static int attempt_values(Job *job, unsigned level, RunAttempt *attempt)
 {
     size_t n = job->knobs.n;
-    RunValue *values = arena_alloc(&job->arena, MAX(n, (size_t)1) * sizeof *values);
+    AttemptValue *values = arena_alloc(&job->arena, MAX(n, (size_t)1) * sizeof *values);
     if (!values)
         return -ENOMEM;
     for (size_t i = 0; i < n; i++)
-        values[i] = (RunValue){job->knobs.items[i].name, knob_value(&job->knobs.items[i], level)};
+        values[i] = (AttemptValue){job->knobs.items[i].name, knob_value(&job->knobs.items[i], level)};
     attempt->values = values;
     attempt->n_values = n;
     return 0;
@@ -206,25 +250,21 @@ static int attempt_values(Job *job, unsigned level, RunAttempt *attempt)
 static int attempt_run(Job *job, char *const *settings, RunAttempt *attempt)
 {
     bool ran = false;
-    int r = run_start(job->run, attempt->command, settings, &ran);
-    if (r < 0) {
-        attempt->result.code = start_complain(attempt->command[0], ran, -r);
-        return cause_of_no_start(attempt->command[0], -r, &job->arena, &attempt->cause);
+    int error = -run_start(job->run, attempt->command, settings, &ran);
+    if (error > 0)
+        attempt->result.code = start_complain(attempt->command[0], ran, error);
+    else {
+        int r = run_finish(job->run, &attempt->result);
+        if (r < 0)
+            return r;
     }
-    r = run_finish(job->run, &attempt->result);
-    if (r < 0)
-        return r;
-    const RunResult *result = &attempt->result;
-    return cause_of_ending(&(Ending){result->pid, result->code, result->signal, result->passed_on},
-                           &job->arena, &attempt->cause);
+    return attempt_judge(&attempt->result, attempt->command[0], MAX(error, 0), &job->arena, &attempt->judged);
 }
 
 /* found: one for each {latest:GLOB}; NULL: without the arguments of --resume. */
 static int attempt_make(Job *job, unsigned level, bool resumes, const char *const *found)
 {
-    RunReport *report = &job->report;
-    RunAttempt *attempt =
-        ARENA_PUSH(&job->arena, report->attempts, report->n_attempts, report->attempts_capacity);
+    RunAttempt *attempt = ARENA_PUSH(&job->arena, job->attempts, job->n_attempts, job->attempts_capacity);
     char **command = NULL;
     char **settings = NULL;
     if (!attempt)
@@ -232,14 +272,14 @@ static int attempt_make(Job *job, unsigned level, bool resumes, const char *cons
     int r = attempt_command(job->command, &job->knobs, level, resumes ? &job->resume : NULL, found,
                             &job->arena, &command);
     if (r >= 0)
-        r = attempt_settings(&job->knobs, level, (unsigned)report->n_attempts, &job->arena, &settings);
+        r = attempt_settings(&job->knobs, level, (unsigned)job->n_attempts, &job->arena, &settings);
     if (r >= 0)
         r = attempt_values(job, level, attempt);
     if (r < 0)
         return r;
     attempt->command = command;
     if (!job->options.no_guard)
-        guard_start(job->run, job->library, report->n_attempts == 1);
+        guard_start(job->run, job->library, job->n_attempts == 1);
     return attempt_run(job, settings, attempt);
 }
 
@@ -287,9 +327,10 @@ static void say(const Job *job, const NextAttempt *next, const char *why_not)
  */
 static bool attempt_follows(const Job *job, Retry *ret)
 {
-    const RunAttempt *last = report_last(&job->report);
+    const RunAttempt *last = attempt_last(job);
     Retry retry = retry_judge(&(RetryCase){
-        .cause = last->cause.id,
+        .cause = last->judged.cause.id,
+        .detail = last->judged.detail,
         .code = last->result.code,
         .signal = last->result.signal,
         .told_to_end = last->result.told_to_end != 0,
@@ -300,7 +341,7 @@ static bool attempt_follows(const Job *job, Retry *ret)
     if (retry == RETRY_DONE || job->options.retry <= 0)
         return false;
     const char *why_not = retry_words(retry);
-    if (!why_not && job->report.n_attempts > (size_t)job->options.retry)
+    if (!why_not && job->n_attempts > (size_t)job->options.retry)
         why_not = "that was the last attempt";
     if (why_not)
         say(job, NULL, why_not);
@@ -318,11 +359,11 @@ static int attempts_make(Job *job)
         int r = attempt_make(job, level, resumes, found);
         if (r < 0 || !attempt_follows(job, &retry))
             return r;
-        unsigned failed = (unsigned)job->report.n_attempts;
+        unsigned failed = (unsigned)job->n_attempts;
         NextAttempt next = {.attempt = failed + 1,
                             .of = (unsigned)job->options.retry + 1,
                             .pause_seconds = attempt_pause_seconds(failed),
-                            .cause = report_last(&job->report)->cause.id,
+                            .cause = attempt_last(job)->judged.cause.id,
                             .knobs = &job->knobs,
                             .level_before = level,
                             .run_began = job->began};
@@ -338,6 +379,17 @@ static int attempts_make(Job *job)
             return 0;
         }
     }
+}
+
+static Peaks attempts_peaks(const Job *job)
+{
+    Peaks peaks = {U64_UNKNOWN, U64_UNKNOWN, U64_UNKNOWN, U64_UNKNOWN};
+    for (size_t i = 0; i < job->n_attempts; i++) {
+        const RunResult *result = &job->attempts[i].result;
+        if (result->guarded && (peaks.shm_bytes == U64_UNKNOWN || result->guard.bytes_peak > peaks.shm_bytes))
+            peaks.shm_bytes = result->guard.bytes_peak;
+    }
+    return peaks;
 }
 
 static int run_run(const Command *command, int argc, char **argv)
@@ -361,15 +413,21 @@ static int run_run(const Command *command, int argc, char **argv)
     if (r < 0)
         return complain(EX_SOFTWARE, "run: %s", strerror(-r));
 
+    const RunResult *result = &attempt_last(&job)->result;
+    RunReport report = {
+        .attempts = job.attempts,
+        .n_attempts = job.n_attempts,
+        .peaks = attempts_peaks(&job),
+        .path = job.options.report,
+    };
     signal(
         SIGPIPE,
         SIG_IGN); /* whoever read our messages may have gone; the exit code is the command's all the same */
     if (job.options.report)
-        report_write(&file, &job.report);
-    const RunResult *result = &report_last(&job.report)->result;
-    if (!job.options.quiet && result->pid > 0) {
+        report_write(&file, &report);
+    if (!job.options.quiet) {
         Terminal terminal = terminal_of(stderr, COLOR_AUTO);
-        show_run(&terminal, &job.report);
+        show_run(&terminal, &report);
     }
     if (job.typed || result->typed)
         run_die();

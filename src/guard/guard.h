@@ -163,6 +163,15 @@ void supervisor_find(void); /* by the constructor, once */
 bool supervisor_is(void);
 int supervisor_connect(void); /* a connection of its own, close-on-exec; -1 with errno */
 
+/* --- python.c: the interpreter, where there is one --- */
+
+/* By the constructor, once. `find` looks a symbol up among all that is loaded. */
+void python_find(void *(*find)(const char *name));
+bool python_has_stack(void); /* signal handlers may call this one and the next */
+void python_write_stack(int fd);
+void *python_let_run(void); /* lets other threads of Python run until python_go_on */
+void python_go_on(void *thread);
+
 /* --- room.c: whether there is memory for a segment; without the lock --- */
 
 /* Waits until `bytes` of the handed-out segment behind fd may be touched. -ENOSPC: never. */
@@ -172,8 +181,7 @@ void room_released(void);  /* something was let go: says so when somebody waits.
 
 /* --- witness.c: how this process ends, for the supervisor; signal handlers may call all of it --- */
 
-/* By the constructor, once. `find` looks a symbol up among all that is loaded. */
-void witness_start(void *(*find)(const char *name));
+void witness_start(void); /* by the constructor, once */
 bool witness_watches(int signo);
 int witness_sigaction(int signo, const struct sigaction *action, struct sigaction *ret_old);
 void witness_hear(const char *text, size_t n); /* written to standard error */

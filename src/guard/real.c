@@ -71,7 +71,8 @@ __attribute__((constructor)) static void start(void)
     LOOK_UP(waitid);
     LOOK_UP(_exit);
     supervisor_find();
-    witness_start(find_anywhere);
+    python_find(find_anywhere);
+    witness_start();
 }
 
 /* As glibc does it. False with errno for what is no name of shared memory. */

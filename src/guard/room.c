@@ -39,13 +39,18 @@ static bool room_send(int connection, int fd, uint64_t bytes)
     return sendmsg(connection, &packet, MSG_NOSIGNAL) == sizeof message;
 }
 
-/* The welcome comes first, and is not for us. */
-static int room_await(int connection)
+enum { SOON_MSEC = 2 };
+
+/* The welcome comes first, and is not for us. -EAGAIN: not so soon. */
+static int room_await(int connection, int msec)
 {
     for (;;) {
         Message answer;
         struct pollfd ready = {.fd = connection, .events = POLLIN};
-        if (poll(&ready, 1, -1) < 0 && errno == EINTR)
+        int r = poll(&ready, 1, msec);
+        if (r == 0)
+            return -EAGAIN;
+        if (r < 0 && errno == EINTR)
             continue;
         ssize_t n = recv(connection, &answer, sizeof answer, MSG_DONTWAIT);
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -62,7 +67,13 @@ int room_ask(int fd, uint64_t bytes)
     int cancel = 0;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     int connection = supervisor_connect();
-    int r = connection >= 0 && room_send(connection, fd, bytes) ? room_await(connection) : 0;
+    bool asked = connection >= 0 && room_send(connection, fd, bytes);
+    int r = asked ? room_await(connection, SOON_MSEC) : 0;
+    if (r == -EAGAIN) {
+        void *thread = python_let_run();
+        r = room_await(connection, -1);
+        python_go_on(thread);
+    }
     if (connection >= 0)
         real_close(connection);
     pthread_setcancelstate(cancel, NULL);

@@ -71,6 +71,14 @@ static void await_answer(int fd)
             return;
 }
 
+static bool is_worker(void)
+{
+    bool is = true;
+    for (int i = 0; i < N_WATCHED; i++)
+        is &= (watched[i] != SIGABRT) == (atomic_load(&nexts[i].handler) != NULL);
+    return is;
+}
+
 static void testify(Testimony *testimony, const char *text, size_t n)
 {
     int fd = supervisor_connect();
@@ -79,6 +87,7 @@ static void testify(Testimony *testimony, const char *text, size_t n)
     struct timeval patience = {.tv_sec = PATIENCE_MSEC / 1000};
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
     testimony->magic = PROTOCOL_MAGIC;
+    testimony->worker = is_worker();
     testimony->n = (uint32_t)n;
     struct iovec parts[] = {{testimony, offsetof(Testimony, text)}, {(char *)text, n}};
     struct msghdr packet = {.msg_iov = parts, .msg_iovlen = 2};
@@ -89,16 +98,11 @@ static void testify(Testimony *testimony, const char *text, size_t n)
 
 /* --- Where in Python ---------------------------------------------------------------------------------- */
 
-/* What faulthandler calls in its handlers: both read the interpreter's structures and take no lock. */
-static void (*python_dump)(int fd, void *thread);
-static void *(*python_thread)(void);
-
 /* The structures may be what is broken: a fault while they are read ends the reading. */
 static size_t stack_read(char *ret, size_t size)
 {
     int ends[2];
-    void *thread = python_dump && python_thread ? python_thread() : NULL;
-    if (!thread || pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
+    if (!python_has_stack() || pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
         return 0;
     sigjmp_buf back;
     sigset_t faults;
@@ -109,7 +113,7 @@ static size_t stack_read(char *ret, size_t size)
     sigprocmask(SIG_UNBLOCK, &faults, &before);
     if (sigsetjmp(back, 0) == 0) {
         escape = &back;
-        python_dump(ends[1], thread);
+        python_write_stack(ends[1]);
     }
     escape = NULL;
     sigprocmask(SIG_SETMASK, &before, NULL);
@@ -292,12 +296,10 @@ void witness_child(pid_t pid, int status)
 
 /* --- Beginning ---------------------------------------------------------------------------------------- */
 
-void witness_start(void *(*find)(const char *name))
+void witness_start(void)
 {
     if (!supervisor_is())
         return;
-    python_dump = (void (*)(int, void *))find("_Py_DumpTraceback");
-    python_thread = (void *(*)(void))find("PyGILState_GetThisThreadState");
     atomic_store(&home, getpid());
     if (pthread_atfork(NULL, NULL, fork_child) != 0 || on_exit(on_exit_code, NULL) != 0)
         return;

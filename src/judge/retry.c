@@ -1,31 +1,8 @@
 #include <signal.h>
 #include <string.h>
 
+#include "causes.h"
 #include "retry.h"
-
-static bool cause_helped_by_less(CauseId id)
-{
-    switch (id) {
-    case CAUSE_SHM_EXHAUSTED:
-    case CAUSE_BUDGET_EXCEEDED:
-    case CAUSE_CGROUP_OOM:
-    case CAUSE_SYSTEM_OOM:
-    case CAUSE_FD_EXHAUSTED:
-    case CAUSE_MAPS_EXHAUSTED:
-    case CAUSE_WORKER_HANG: /* smaller batches come sooner */
-        return true;
-    case CAUSE_OK:
-    case CAUSE_KILLED:
-    case CAUSE_SEGFAULT:
-    case CAUSE_BUS_ERROR_FILE:
-    case CAUSE_SEGMENTS_DELETED:
-    case CAUSE_PYTHON_ERROR:
-    case CAUSE_UNKNOWN:
-    case CAUSE_IDS:
-        break;
-    }
-    return false;
-}
 
 static bool exception_helped_by_less(const char *detail)
 {

@@ -8,17 +8,10 @@
 #pragma once
 
 #include "evidence.h"
+#include "figures.h"
 #include "protocol.h"
 
 typedef struct Journal Journal;
-
-typedef struct Peaks {
-    uint64_t shm_bytes; /* of the job's /dev/shm, all users of the mount together; U64_UNKNOWN */
-    uint64_t
-        rss_bytes; /* of all processes together, pages shared between them counted once each; U64_UNKNOWN */
-    uint64_t fds;  /* of all processes together; U64_UNKNOWN */
-    uint64_t processes;
-} Peaks;
 
 /* `root` must stay. Remembers the counters of the OOM killer as they are now. */
 int journal_open(const Root *root, Journal **ret);

@@ -1,36 +1,34 @@
 /* `run` for people and for scripts. */
 #pragma once
 
-#include "cause.h"
+#include "causes.h"
 #include "json.h"
 #include "run.h"
 #include "terminal.h"
 
-typedef struct RunValue {
+/* What an attempt put in the place of {name}. */
+typedef struct AttemptValue {
     const char *name;
     const char *value;
-} RunValue;
+} AttemptValue;
 
 typedef struct RunAttempt {
-    char *const *command;   /* NULL-terminated, as it was run */
-    const RunValue *values; /* that were put into it */
+    char *const *command; /* NULL-terminated */
+    const AttemptValue *values;
     size_t n_values;
-    RunResult result;
-    Cause cause;
+    RunResult result; /* pid 0: it could not be started */
+    Judged judged;
 } RunAttempt;
 
 typedef struct RunReport {
-    RunAttempt *attempts; /* at least one; the last is how it all ended */
-    size_t n_attempts;
-    size_t attempts_capacity;
+    const RunAttempt *attempts; /* in their order; the last one is what the run came to */
+    size_t n_attempts;          /* at least one */
+    Peaks peaks;                /* of all attempts */
+    const char *path;           /* where the JSON goes, NULL: nowhere */
 } RunReport;
 
-static inline const RunAttempt *report_last(const RunReport *report)
-{
-    return &report->attempts[report->n_attempts - 1];
-}
-
-/* Two or three lines for the end of a run. */
+/* The end of a run: what the guard did, and after a bad end what died, why we think so and what to do.
+ * Nothing of the latter when the command could not be started: that was said before. */
 void show_run(const Terminal *terminal, const RunReport *report);
 
 /* Schema "shmguard.run/1". 0 or -ENOMEM. */
