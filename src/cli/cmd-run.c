@@ -164,6 +164,8 @@ static int run_run(const Command *command, int argc, char **argv)
         Terminal terminal = terminal_of(stderr, COLOR_AUTO);
         show_run(&terminal, &report);
     }
+    if (report.result.typed)
+        run_die();
     return report.result.code;
 }
 

@@ -109,6 +109,11 @@ bool guard_enter(void)
     return false;
 }
 
+bool guard_is_inside(void)
+{
+    return inside;
+}
+
 void guard_leave(bool failed)
 {
     int error = failed ? errno : saved_errno;
@@ -161,11 +166,18 @@ static void fd_path(int fd, char path[static 40])
     snprintf(path, 40, "/proc/self/fd/%d", fd);
 }
 
-int description_reopen(int fd)
+int description_reopen(int fd, uint64_t device, uint64_t inode)
 {
     char path[40];
+    FileId id;
     fd_path(fd, path);
-    return open(path, O_RDWR | O_CLOEXEC | O_NOCTTY);
+    int own = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY);
+    if (own >= 0 && (file_id(own, &id) < 0 || id.inode != inode || id.device != device)) {
+        real_close(own);
+        errno = ESTALE;
+        return -1;
+    }
+    return own;
 }
 
 bool segment_is(int fd, const FileId *id)

@@ -144,7 +144,7 @@ void view_forget_unused(void)
 /* Maps the whole segment through a description of our own. */
 static View *make_view(int fd, const FileId *id)
 {
-    int own = description_reopen(fd);
+    int own = description_reopen(fd, id->device, id->inode);
     if (own < 0)
         return NULL;
     char *address = real_mmap(NULL, id->size, PROT_READ | PROT_WRITE, MAP_SHARED, own, 0);

@@ -8,14 +8,26 @@
 #include <stdbool.h>
 
 #include "figures.h"
+#include "protocol.h"
+#include "root.h"
 
 typedef struct Broker Broker;
+
+/* What the broker needs to know of the rest. */
+typedef struct BrokerOwner {
+    const Root *root;
+    uint64_t budget_bytes; /* U64_UNKNOWN: no ceiling */
+    double wait_seconds;
+    uint64_t (*spare_bytes)(const void *context); /* memory that exists. NULL: nobody has to ask for any */
+    bool (*testify)(void *context, int pid, const Testimony *testimony, size_t size); /* NULL */
+    void *context;
+} BrokerOwner;
 
 /*
  * Listens, watched by epoll. `names_path` is where shm_open makes its files, normally "/dev/shm". A memfd
  * that cannot be made is -ENOSYS, -EPERM or -EACCES.
  */
-int broker_open(int epoll, const char *names_path, Broker **ret);
+int broker_open(int epoll, const char *names_path, const BrokerOwner *owner, Broker **ret);
 void broker_free(Broker *broker);
 
 /* For the job's environment. */
@@ -24,8 +36,8 @@ const char *broker_socket(const Broker *broker);
 /* After each round of events: answers that need all queues to be read, and what is due in the background. */
 void broker_settle(Broker *broker);
 
-/* Whether there is work in the background: then do not wait for events. */
-bool broker_is_busy(const Broker *broker);
+/* Milliseconds until broker_settle has something to do, whatever happens; -1: nothing. */
+int broker_timeout(const Broker *broker);
 
 /* Once a second. */
 void broker_tick(Broker *broker, bool short_of_memory);

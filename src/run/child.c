@@ -6,14 +6,9 @@
 #include "macro.h"
 
 /* Before exec, in the new process. Returns when the command cannot be run. */
-static int child_exec(char *const *command, char *const *environment, const Inherited *inherited,
-                      int terminal)
+static int child_exec(char *const *command, char *const *environment, const Inherited *inherited)
 {
-    setpgid(0, 0);
-    /* Both sides do this: whoever comes first, the command never reads from a terminal that is not its own.
-     * SIGTTOU is blocked here still. */
-    if (terminal >= 0)
-        tcsetpgrp(terminal, getpid());
+    setpgid(0, 0); /* both sides do this: whoever comes first */
     setrlimit(RLIMIT_NOFILE, &inherited->files);
     sigaction(SIGCHLD, &inherited->chld, NULL);
     sigprocmask(SIG_SETMASK, &inherited->mask, NULL);
@@ -40,19 +35,17 @@ int child_start(char *const *command, char *const *environment, const Inherited 
         return -errno;
     _cleanup_close_ int reading = pipes[0];
     _cleanup_close_ int writing = pipes[1];
-    Child child = {.group = getpgrp(), .terminal = isatty(STDIN_FILENO) ? STDIN_FILENO : -1};
-    bool foreground = child.terminal >= 0 && tcgetpgrp(child.terminal) == child.group;
+    Child child = {.group = getpgrp()};
     child.pid = fork();
     if (child.pid < 0)
         return -errno;
     if (child.pid == 0) {
-        int error = child_exec(command, environment, inherited, foreground ? child.terminal : -1);
+        int error = child_exec(command, environment, inherited);
         ssize_t n = write(writing, &error, sizeof error);
         _exit(n == sizeof error ? 127 : 126);
     }
     setpgid(child.pid, child.pid);
-    if (foreground)
-        tcsetpgrp(child.terminal, child.pid);
+    child.terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
     fd_close(TAKE_FD(writing));
 
     int error = pipe_read_error(reading);
@@ -80,13 +73,14 @@ static void terminal_move(const Child *child, pid_t from, pid_t to)
         tcsetpgrp(child->terminal, to);
 }
 
-void child_stopped(const Child *child, int signo)
+void child_stopped(Child *child, int signo)
 {
-    /* A shell that brings a running job to the foreground tells nobody: the command needs the terminal, and
-     * we have it. */
-    if (signo != SIGTSTP && child->terminal >= 0 && tcgetpgrp(child->terminal) == child->group) {
-        child_continue(child);
-        return;
+    if (signo != SIGTSTP) {
+        child->needs_terminal = true;
+        if (child->terminal >= 0 && tcgetpgrp(child->terminal) == child->group) {
+            child_continue(child);
+            return;
+        }
     }
     sigset_t stop;
     sigemptyset(&stop);
@@ -106,14 +100,16 @@ void child_stopped(const Child *child, int signo)
 
 void child_continue(const Child *child)
 {
-    if (child->pid > 0)
+    if (child->pid > 0 && child->needs_terminal)
         terminal_move(child, child->group, child->pid);
     child_signal(child, SIGCONT, true);
 }
 
 void child_ended(Child *child, int status)
 {
+    child->had_terminal = child->terminal >= 0 && tcgetpgrp(child->terminal) == child->pid;
     terminal_move(child, child->pid, child->group);
+    fd_close(TAKE_FD(child->terminal));
     child->pid = 0;
     child->status = status;
     child->status_is = true;

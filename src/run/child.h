@@ -1,6 +1,11 @@
 /*
- * The command: in a process group of its own, with the terminal when we have it. It starts with the signal
- * mask, the dispositions and the limits that we were started with.
+ * The command: in a process group of its own. It starts with the signal mask, the dispositions and the limits
+ * that we were started with.
+ *
+ * It gets the terminal when it first needs it, and not before: others in our group, such as the pager that it
+ * is piped into, have the terminal with us, and would be stopped at their first touch of it. A process
+ * that reads from the terminal, or sets it, from another group is stopped (SIGTTIN, SIGTTOU); that tells us,
+ * and it goes on where it was. Until then the keyboard's signals come to our group, and we pass them on.
  */
 #pragma once
 
@@ -17,11 +22,13 @@ typedef struct Inherited {
 } Inherited;
 
 typedef struct Child {
-    pid_t pid;      /* 0: ended, and its number may be somebody else's */
-    pid_t group;    /* ours */
-    int terminal;   /* standard input, -1 when that is no terminal */
-    int status;     /* as waitpid has it, once it has ended */
-    bool status_is; /* it has ended */
+    pid_t pid;    /* 0: ended, and its number may be somebody else's */
+    pid_t group;  /* ours */
+    int terminal; /* that controls us, -1: none */
+    bool needs_terminal;
+    bool had_terminal; /* at its end */
+    int status;        /* as waitpid has it, once it has ended */
+    bool status_is;    /* it has ended */
 } Child;
 
 /*
@@ -35,11 +42,12 @@ int child_start(char *const *command, char *const *environment, const Inherited 
 void child_signal(const Child *child, int signo, bool group);
 
 /*
- * The command was stopped, by SIGTSTP or because it needs the terminal (SIGTTIN, SIGTTOU). Takes the
- * terminal, stops us and whoever stands with us in our group, and when somebody continues us, goes on as
- * child_continue does. To be called with SIGTSTP and SIGTTOU blocked.
+ * The command was stopped, by SIGTSTP or because it needs the terminal (SIGTTIN, SIGTTOU). When we have the
+ * terminal, it is given to the command, which goes on. Otherwise takes the terminal, stops us and whoever
+ * stands with us in our group, and when somebody continues us, goes on as child_continue does. To be called
+ * with SIGTSTP and SIGTTOU blocked.
  */
-void child_stopped(const Child *child, int signo);
+void child_stopped(Child *child, int signo);
 
 /* Somebody continued us: the shell, which may have put us in the foreground, too. */
 void child_continue(const Child *child);

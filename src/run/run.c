@@ -30,6 +30,7 @@ struct Run {
     Strays strays;
     bool alone; /* no child is left */
     int passed_on;
+    bool typed; /* passed_on came from the terminal */
     double began;
     double ended;
 };
@@ -63,16 +64,17 @@ static void status_changed(Run *run, int status)
 
 static void reap(Run *run)
 {
-    for (;;) {
-        int status = 0;
-        pid_t pid = waitpid(-1, &status, WNOHANG | WUNTRACED);
-        if (pid <= 0) {
-            run->alone = pid < 0 || !strays_any(&run->strays, &run->shortage.root);
-            return;
-        }
+    int status = 0;
+    pid_t pid;
+    bool ended = false;
+    while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
+        ended |= !WIFSTOPPED(status);
         if (pid == run->child.pid)
             status_changed(run, status);
     }
+    if (ended)
+        strays_reaped(&run->strays, &run->shortage.root);
+    run->alone = pid < 0 || !strays_any(&run->strays, &run->shortage.root);
 }
 
 static void pass_on(Run *run, const struct signalfd_siginfo *signal)
@@ -86,12 +88,15 @@ static void pass_on(Run *run, const struct signalfd_siginfo *signal)
             strays_hurry(&run->strays, &run->shortage.root);
         return;
     }
-    if (ends)
+    bool typed = signal->ssi_code == SI_KERNEL;
+    if (ends) {
         run->passed_on = signo;
+        run->typed = typed;
+    }
     /* The terminal signals a whole group, so all of the command's get it too. What a process sent to us alone
      * goes to the command alone, as it would without us: a trainer that saves a checkpoint on SIGTERM or
      * SIGUSR1 needs its workers alive, and dies of theirs. */
-    child_signal(&run->child, signo, signal->ssi_code == SI_KERNEL);
+    child_signal(&run->child, signo, typed);
 }
 
 static void signals_ready(Source *source)
@@ -122,8 +127,8 @@ int run_finish(Run *run, RunResult *ret)
 {
     while (!(run->child.status_is && (run->alone || run->strays.stage == STRAYS_LEFT))) {
         struct epoll_event events[64];
-        bool busy = run->broker && broker_is_busy(run->broker);
-        int n = epoll_wait(run->epoll, events, ARRAY_SIZE(events), busy ? 0 : -1);
+        int timeout = run->broker ? broker_timeout(run->broker) : -1;
+        int n = epoll_wait(run->epoll, events, ARRAY_SIZE(events), timeout);
         if (n < 0 && errno != EINTR)
             return -errno;
         for (int i = 0; i < n; i++) {
@@ -135,12 +140,15 @@ int run_finish(Run *run, RunResult *ret)
     }
 
     int status = run->child.status;
+    bool typed = run->child.had_terminal || (run->passed_on == SIGINT && run->typed);
     *ret = (RunResult){
         .pid = run->pid,
         .code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status),
         .signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0,
         .passed_on = run->passed_on,
-        .strays = run->strays.asked,
+        .typed = typed && WIFSIGNALED(status) && WTERMSIG(status) == SIGINT,
+        .strays = run->strays.asked - MIN(run->strays.asked, run->strays.left),
+        .left = run->strays.left,
         .seconds = run->ended - run->began,
         .guarded = run->broker != NULL,
         .guard = run->broker ? broker_figures(run->broker) : (GuardFigures){0},
@@ -239,12 +247,37 @@ void run_free(Run *run)
     free(run);
 }
 
+void run_die(void)
+{
+    struct sigaction standard = {.sa_handler = SIG_DFL};
+    sigset_t interrupt;
+    sigemptyset(&interrupt);
+    sigaddset(&interrupt, SIGINT);
+    sigaction(SIGINT, &standard, NULL);
+    sigprocmask(SIG_UNBLOCK, &interrupt, NULL);
+    raise(SIGINT);
+    _exit(128 + SIGINT);
+}
+
+static uint64_t spare_bytes(const void *context)
+{
+    const Run *run = context;
+    return shortage_spare_bytes(&run->shortage);
+}
+
 int run_guard(Run *run, const char *library)
 {
     if (!library_can_be_preloaded(library))
         return -ENAMETOOLONG;
     run->library = library;
-    return broker_open(run->epoll, "/dev/shm", &run->broker);
+    BrokerOwner owner = {
+        .root = &run->shortage.root,
+        .budget_bytes = U64_UNKNOWN,
+        .wait_seconds = 60,
+        .spare_bytes = spare_bytes,
+        .context = run,
+    };
+    return broker_open(run->epoll, "/dev/shm", &owner, &run->broker);
 }
 
 int run_start(Run *run, char *const *command, bool *ret_ran)

@@ -18,7 +18,9 @@ typedef struct RunResult {
     int code;        /* the command's, or 128 + signal */
     int signal;      /* that ended it; 0: none */
     int passed_on;   /* the last signal that we were sent to end the command; 0: none */
+    bool typed;      /* it died of a Ctrl-C: finish by run_die */
     unsigned strays; /* processes that it left running and that we ended */
+    unsigned left;   /* processes that it left running and that could not be ended */
     double seconds;
     bool guarded;
     GuardFigures guard;
@@ -43,3 +45,9 @@ int run_start(Run *run, char *const *command, bool *ret_ran);
 
 /* Until the command and all that it left behind have ended. */
 int run_finish(Run *run, RunResult *ret);
+
+/*
+ * Ends this process by SIGINT. A shell sees 130 either way, but leaves a loop, or a script, only when the
+ * command itself has died of the Ctrl-C: one that handled it, and exited, is taken to mean that all is well.
+ */
+_Noreturn void run_die(void);

@@ -69,4 +69,10 @@ void show_run(const Terminal *terminal, const RunReport *report)
                             result->strays == 1 ? "" : "es");
         show_line(terminal, &line);
     }
+    if (result->left > 0) {
+        buffer_clear(&line);
+        (void)buffer_printf(&line, "%u process%s that the command had left running could not be ended",
+                            result->left, result->left == 1 ? "" : "es");
+        show_line(terminal, &line);
+    }
 }
