@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "command.h"
-#include "exit-status.h"
 #include "guard.h"
 #include "report-file.h"
 #include "run.h"
@@ -114,20 +113,56 @@ static int start_complain(const char *command, bool ran, int error)
     return complain(EXIT_NOT_EXECUTABLE, "run: %s: %s", buffer_text(&safe), strerror(error));
 }
 
-static int attempt_make(Run *run, char **command, Arena *arena, RunReport *report)
+/* What is known of the end, but for what the command's own status does not tell. */
+static int attempt_judge(const RunResult *result, const char *command, int start_error, Arena *arena,
+                         Judged *ret)
+{
+    Ended ended = {.pid = result->pid,
+                   .seconds = result->seconds,
+                   .has_status = true,
+                   .signal = result->signal,
+                   .code = result->signal ? 0 : result->code};
+    Evidence evidence = EVIDENCE_NONE;
+    evidence.pid = result->pid;
+    evidence.code = result->code;
+    evidence.signal = result->signal;
+    evidence.passed_on = result->passed_on;
+    evidence.start_error = start_error;
+    evidence.command = command;
+    evidence.seconds = result->seconds;
+    evidence.guarded = result->guarded;
+    if (result->guarded) {
+        evidence.budget_bytes = result->guard.budget_bytes;
+        evidence.refused = result->guard.refused;
+        evidence.refused_bytes = result->guard.refused_bytes;
+        evidence.refused_pid = result->guard.refused_pid;
+        evidence.refused_for_want = result->guard.refused_for_want;
+    }
+    evidence.ended = &ended;
+    evidence.n_ended = start_error == 0;
+
+    Root root = ROOT_NONE;
+    Machine machine;
+    bool known =
+        result->code != 0 && root_open(NULL, &root) >= 0 && machine_read(&root, 0, arena, &machine) >= 0;
+    Guard guard = guard_find(known ? &machine : NULL);
+    int r = cause_judge(&evidence, known ? &machine : NULL, &guard, arena, ret);
+    root_close(&root);
+    return r;
+}
+
+static int attempt_make(Run *run, Arena *arena, RunAttempt *attempt)
 {
     bool ran = false;
-    int r = run_start(run, command, &ran);
-    if (r < 0) {
-        report->result.code = start_complain(command[0], ran, -r);
-        return cause_of_no_start(command[0], -r, arena, &report->cause);
+    int error = -run_start(run, attempt->command, &ran);
+    if (error > 0)
+        attempt->result.code = start_complain(attempt->command[0], ran, error);
+    else {
+        int r = run_finish(run, &attempt->result);
+        if (r < 0)
+            return r;
     }
-    r = run_finish(run, &report->result);
-    if (r < 0)
-        return r;
-    const RunResult *result = &report->result;
-    return cause_of_ending(&(Ending){result->pid, result->code, result->signal, result->passed_on}, arena,
-                           &report->cause);
+    return attempt_judge(&attempt->result, attempt->command[0], MAX(error, 0), arena, &attempt->judged);
 }
 
 static int run_run(const Command *command, int argc, char **argv)
@@ -150,23 +185,30 @@ static int run_run(const Command *command, int argc, char **argv)
         guard_start(run, library);
 
     _cleanup_arena_ Arena arena = {0};
-    RunReport report = {.command = words};
-    r = attempt_make(run, words, &arena, &report);
+    RunAttempt attempt = {.command = words};
+    r = attempt_make(run, &arena, &attempt);
     if (r < 0)
         return complain(EX_SOFTWARE, "run: %s", strerror(-r));
 
+    RunReport report = {
+        .attempts = &attempt,
+        .n_attempts = 1,
+        .peaks = {attempt.result.guarded ? attempt.result.guard.bytes_peak : U64_UNKNOWN, U64_UNKNOWN,
+                  U64_UNKNOWN, U64_UNKNOWN},
+        .path = options.report,
+    };
     signal(
         SIGPIPE,
         SIG_IGN); /* whoever read our messages may have gone; the exit code is the command's all the same */
     if (options.report)
         report_write(&file, &report);
-    if (!options.quiet && report.result.pid > 0) {
+    if (!options.quiet) {
         Terminal terminal = terminal_of(stderr, COLOR_AUTO);
         show_run(&terminal, &report);
     }
-    if (report.result.typed)
+    if (attempt.result.typed)
         run_die();
-    return report.result.code;
+    return attempt.result.code;
 }
 
 const Command command_run = {

@@ -64,7 +64,9 @@ typedef struct Testimony {
     int32_t pid;    /* of a CHILD */
     int32_t status; /* as waitpid has it */
     char thread_name[16];
-    uint32_t n; /* bytes of text; the packet ends after them */
+    uint32_t worker; /* 1: the sender handles SIGBUS, SIGSEGV and SIGFPE, and not SIGABRT, as DataLoader
+                        workers do */
+    uint32_t n;      /* bytes of text; the packet ends after them */
     char text[TESTIMONY_TEXT_MAX];
 } Testimony;
 

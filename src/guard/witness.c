@@ -71,6 +71,14 @@ static void await_answer(int fd)
             return;
 }
 
+static bool is_worker(void)
+{
+    bool is = true;
+    for (int i = 0; i < N_WATCHED; i++)
+        is &= (watched[i] != SIGABRT) == (atomic_load(&nexts[i].handler) != NULL);
+    return is;
+}
+
 static void testify(Testimony *testimony, const char *text, size_t n)
 {
     int fd = supervisor_connect();
@@ -79,6 +87,7 @@ static void testify(Testimony *testimony, const char *text, size_t n)
     struct timeval patience = {.tv_sec = PATIENCE_MSEC / 1000};
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
     testimony->magic = PROTOCOL_MAGIC;
+    testimony->worker = is_worker();
     testimony->n = (uint32_t)n;
     struct iovec parts[] = {{testimony, offsetof(Testimony, text)}, {(char *)text, n}};
     struct msghdr packet = {.msg_iov = parts, .msg_iovlen = 2};

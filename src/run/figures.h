@@ -1,4 +1,4 @@
-/* What the guard did for a job, for people and for scripts. */
+/* What the guard did for a job, and what the job took: for people and for scripts. */
 #pragma once
 
 #include <stdbool.h>
@@ -23,3 +23,10 @@ typedef struct GuardFigures {
     int refused_pid;
     bool refused_for_want; /* memory was not there */
 } GuardFigures;
+
+typedef struct Peaks {
+    uint64_t shm_bytes; /* of the job's /dev/shm, all users of the mount together; U64_UNKNOWN */
+    uint64_t rss_bytes; /* of all processes together, pages that they share counted in each; U64_UNKNOWN */
+    uint64_t fds;       /* of all processes together; U64_UNKNOWN */
+    uint64_t processes;
+} Peaks;

@@ -410,9 +410,13 @@ static void fault_testify(Journal *journal, Seen *seen, const Testimony *testimo
     roles_assign(journal);
 }
 
-static void worker_note(Seen *seen)
+/* It may say so before we had a look at it. A trainer with handlers of its own says so too, but is below
+ * none. */
+static void worker_note(const Journal *journal, Seen *seen)
 {
-    if (seen->role == ROLE_WORKER)
+    const Seen *parent = seen_live(&journal->seen, seen->ppid);
+    bool below_torch = parent && parent->torch;
+    if (seen->role != ROLE_OTHER && !(seen->role == ROLE_TRAINER && below_torch))
         return;
     seen->role = ROLE_WORKER;
     seen->role_ppid = seen->ppid;
@@ -474,15 +478,15 @@ bool journal_testify(Journal *journal, int pid, const Testimony *testimony, size
     switch (testimony->type) {
     case MESSAGE_FAULT:
         fault_testify(journal, seen, testimony);
-        if (testimony->torch == 1)
-            worker_note(seen);
+        if (testimony->worker == 1)
+            worker_note(journal, seen);
         return true;
     case MESSAGE_STACK:
         return seen->has_fault &&
                seen_quote(&journal->seen, seen, &seen->stack, testimony->text, testimony->n);
     case MESSAGE_SAID:
-        if (testimony->torch == 1)
-            worker_note(seen);
+        if (testimony->worker == 1)
+            worker_note(journal, seen);
         if (testimony->n == 0 ||
             !seen_quote(&journal->seen, seen, &seen->said, testimony->text, testimony->n))
             return testimony->n == 0;
@@ -552,7 +556,8 @@ static int ended_order(const void *a, const void *b)
 
 int journal_finish(Journal *journal, Arena *arena, Evidence *ret)
 {
-    Evidence evidence = {.pid = journal->command, .budget_bytes = U64_UNKNOWN};
+    Evidence evidence = EVIDENCE_NONE;
+    evidence.pid = journal->command;
     int r = surroundings_finish(&journal->surroundings, arena, &evidence);
     if (r < 0)
         return r;

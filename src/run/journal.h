@@ -12,16 +12,10 @@
 #pragma once
 
 #include "evidence.h"
+#include "figures.h"
 #include "protocol.h"
 
 typedef struct Journal Journal;
-
-typedef struct Peaks {
-    uint64_t shm_bytes; /* of the job's /dev/shm, all users of the mount together; U64_UNKNOWN */
-    uint64_t rss_bytes; /* of all processes together: shared pages count in each; U64_UNKNOWN */
-    uint64_t fds;       /* of all processes together; U64_UNKNOWN */
-    uint64_t processes;
-} Peaks;
 
 /* Before the command is started. `root` must stay. Remembers the counters of the OOM killer as they are now,
  * and that the children we have are not the command's. -ENOMEM. */

@@ -106,3 +106,19 @@ typedef struct Evidence {
     bool refused_for_want; /* memory was not there; else the request was larger than the whole budget, or no
                               room came in time */
 } Evidence;
+
+/* Nothing is known yet. */
+#define EVIDENCE_NONE                                                                                        \
+    ((Evidence){.group_kills = U64_UNKNOWN,                                                                  \
+                .machine_kills = U64_UNKNOWN,                                                                \
+                .kills_error = -ENODATA,                                                                     \
+                .group_limit_bytes = U64_UNKNOWN,                                                            \
+                .group_used_most_bytes = U64_UNKNOWN,                                                        \
+                .available_least_bytes = U64_UNKNOWN,                                                        \
+                .shm_size_bytes = U64_UNKNOWN,                                                               \
+                .shm_free_least_bytes = U64_UNKNOWN,                                                         \
+                .open_files_soft = U64_UNKNOWN,                                                              \
+                .max_map_count = U64_UNKNOWN,                                                                \
+                .fds_most = U64_UNKNOWN,                                                                     \
+                .maps_most = U64_UNKNOWN,                                                                    \
+                .budget_bytes = U64_UNKNOWN})

@@ -434,7 +434,7 @@ static void test_roles(void **state)
     usleep(20000);
     journal_tick(job.journal);
     assert_true(
-        testify(&job, worker, (Testimony){.type = MESSAGE_FAULT, .signal = SIGBUS, .code = 2, .torch = 1}));
+        testify(&job, worker, (Testimony){.type = MESSAGE_FAULT, .signal = SIGBUS, .code = 2, .worker = 1}));
     int status = 0;
     process_end(manager, SIGKILL, &status);
     process_end(worker, SIGTERM, &status);
