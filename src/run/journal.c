@@ -17,6 +17,7 @@
 
 enum {
     YOUNG_LOOKS = 2,      /* a process is looked at for its role when it is new, and again after its exec */
+    MAPS_EVERY = 2,       /* ticks: to count 1,700 mappings costs as much as a look at all the rest */
     TORCH_PER_TICK = 4,   /* searches for PyTorch through all of a process's libraries */
     COUNTS_PER_TICK = 4,  /* processes whose descriptors are counted one by one, on kernels before 6.2 */
     FAULTS_PER_TICK = 64, /* looked at: some programs live by faults, and have thousands a second */
@@ -35,6 +36,7 @@ struct Journal {
     Peaks peaks;
     uint64_t fds_most;
     uint64_t maps_most;
+    unsigned ticks;
     int maps_turn; /* the pid whose maps were counted last */
     int torch_turn;
     int count_turn;
@@ -281,7 +283,7 @@ static void young_look(Journal *journal)
 static void turns_look(Journal *journal)
 {
     size_t n = journal->seen.n_live;
-    Seen *seen = turn_next(journal, &journal->maps_turn);
+    Seen *seen = journal->ticks++ % MAPS_EVERY == 0 ? turn_next(journal, &journal->maps_turn) : NULL;
     if (seen)
         maps_look(journal, seen);
 

@@ -3,8 +3,8 @@
  * ended, and what the kernel counted meanwhile. At the end it is the Evidence that a cause is judged by.
  *
  * Looking costs little: under 0.5% of one core for 64 processes at one look a second. What is dear is looked
- * at in turns: the mappings of one process a second are counted, and a few are searched for PyTorch, by which
- * roles are known.
+ * at in turns: the mappings of one process every two seconds are counted, and a few are searched for PyTorch,
+ * by which roles are known.
  *
  * It does not grow with time: of each process there is the last sample, of the whole job the peaks, and of
  * the ended and of what they said no more than seen.h keeps.
