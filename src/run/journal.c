@@ -17,6 +17,7 @@
 
 enum {
     YOUNG_LOOKS = 2,      /* a process is looked at for its role when it is new, and again after its exec */
+    MAPS_EVERY = 2,       /* ticks: to count 1,700 mappings costs as much as a look at all the rest */
     TORCH_PER_TICK = 4,   /* searches for PyTorch through all of a process's libraries */
     COUNTS_PER_TICK = 4,  /* processes whose descriptors are counted one by one, on kernels before 6.2 */
     FAULTS_PER_TICK = 64, /* looked at: some programs live by faults, and have thousands a second */
@@ -35,6 +36,7 @@ struct Journal {
     Peaks peaks;
     uint64_t fds_most;
     uint64_t maps_most;
+    unsigned ticks;
     int maps_turn; /* the pid whose maps were counted last */
     int torch_turn;
     int count_turn;
@@ -281,7 +283,7 @@ static void young_look(Journal *journal)
 static void turns_look(Journal *journal)
 {
     size_t n = journal->seen.n_live;
-    Seen *seen = turn_next(journal, &journal->maps_turn);
+    Seen *seen = journal->ticks++ % MAPS_EVERY == 0 ? turn_next(journal, &journal->maps_turn) : NULL;
     if (seen)
         maps_look(journal, seen);
 
@@ -410,9 +412,13 @@ static void fault_testify(Journal *journal, Seen *seen, const Testimony *testimo
     roles_assign(journal);
 }
 
-static void worker_note(Seen *seen)
+/* It may say so before we had a look at it. A trainer with handlers of its own says so too, but is below
+ * none. */
+static void worker_note(const Journal *journal, Seen *seen)
 {
-    if (seen->role == ROLE_WORKER)
+    const Seen *parent = seen_live(&journal->seen, seen->ppid);
+    bool below_torch = parent && parent->torch;
+    if (seen->role != ROLE_OTHER && !(seen->role == ROLE_TRAINER && below_torch))
         return;
     seen->role = ROLE_WORKER;
     seen->role_ppid = seen->ppid;
@@ -475,14 +481,14 @@ bool journal_testify(Journal *journal, int pid, const Testimony *testimony, size
     case MESSAGE_FAULT:
         fault_testify(journal, seen, testimony);
         if (testimony->worker == 1)
-            worker_note(seen);
+            worker_note(journal, seen);
         return true;
     case MESSAGE_STACK:
         return seen->has_fault &&
                seen_quote(&journal->seen, seen, &seen->stack, testimony->text, testimony->n);
     case MESSAGE_SAID:
         if (testimony->worker == 1)
-            worker_note(seen);
+            worker_note(journal, seen);
         if (testimony->n == 0 ||
             !seen_quote(&journal->seen, seen, &seen->said, testimony->text, testimony->n))
             return testimony->n == 0;
@@ -552,7 +558,8 @@ static int ended_order(const void *a, const void *b)
 
 int journal_finish(Journal *journal, Arena *arena, Evidence *ret)
 {
-    Evidence evidence = {.pid = journal->command, .budget_bytes = U64_UNKNOWN};
+    Evidence evidence = EVIDENCE_NONE;
+    evidence.pid = journal->command;
     int r = surroundings_finish(&journal->surroundings, arena, &evidence);
     if (r < 0)
         return r;

@@ -1,9 +1,9 @@
 /*
  * What keeping the journal costs: journal-cost SECONDS COMMAND [ARG…]
  *
- * Runs the command as the supervisor would and looks once a second for that long, after the first processes
- * have come. Prints a line of JSON: how many processes there were, and the CPU time of a look in
- * milliseconds.
+ * Runs the command as the supervisor would, and looks once a second. What is measured begins when the job has
+ * been complete for a while: no process has come for SETTLED looks. Prints a line of JSON: how many processes
+ * there were, and the CPU time of a look in milliseconds.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 
 #include "journal.h"
 
-enum { SECONDS_MAX = 3600 };
+enum { SECONDS_MAX = 3600, SETTLED = 3, UNSETTLED_MAX = 60 };
 
 static double cpu_milliseconds(void)
 {
@@ -50,6 +50,14 @@ int main(int argc, char **argv)
         _exit(127);
     }
     journal_begin(journal, pid);
+    uint64_t before_processes = 1;
+    for (int i = 0, settled = 0; i < UNSETTLED_MAX && settled < SETTLED; i++) {
+        sleep(1);
+        journal_tick(journal);
+        uint64_t processes = journal_peaks(journal).processes;
+        settled = processes > 1 && processes == before_processes ? settled + 1 : 0;
+        before_processes = processes;
+    }
     double sum = 0;
     for (int i = 0; i < seconds; i++) {
         sleep(1);
