@@ -6,6 +6,7 @@
 #include "checkpoint.h"
 #include "command.h"
 #include "guard.h"
+#include "progress.h"
 #include "report-file.h"
 #include "retry.h"
 #include "run.h"
@@ -23,7 +24,9 @@ typedef struct RunOptions {
     bool no_guard;
     bool check;
     const char *report;
-    RunWish wish;
+    SizeWish shm;
+    SizeWish budget;
+    double wait_seconds;
     int retry;
     OptionList degrade;
     const char *resume;
@@ -38,11 +41,11 @@ static const Option run_options[] = {
      .help = "write what happened to FILE as JSON,\nalso after a crash"},
     {OPTION_FLAG, 0, "check", offsetof(RunOptions, check),
      .help = "only say what threatens a job here;\nexit code as doctor's"},
-    {OPTION_WISH, 0, "shm", offsetof(RunOptions, wish.shm), "SIZE|auto|off",
+    {OPTION_WISH, 0, "shm", offsetof(RunOptions, shm), "SIZE|auto|off",
      .help = "a /dev/shm of the job's own, where the rights\nallow it"},
-    {OPTION_WISH, 0, "budget", offsetof(RunOptions, wish.budget), "SIZE|auto|off",
+    {OPTION_WISH, 0, "budget", offsetof(RunOptions, budget), "SIZE|auto|off",
      .help = "a ceiling for shared memory: workers wait\nfor room"},
-    {OPTION_SECONDS, 0, "wait", offsetof(RunOptions, wish.wait_seconds), "SECONDS",
+    {OPTION_SECONDS, 0, "wait", offsetof(RunOptions, wait_seconds), "SECONDS",
      .help = "how long a worker may wait for room"},
     {OPTION_COUNT, 0, "retry", offsetof(RunOptions, retry), "N",
      .help = "try again up to N times when it has failed"},
@@ -66,11 +69,13 @@ typedef struct Job {
     struct timespec began;
     Arena arena;
     RunReport report;
+    Progress progress;
     bool typed; /* a Ctrl-C between two attempts */
 } Job;
 
 static void job_free(Job *job)
 {
+    progress_close(&job->progress);
     run_free(job->run);
     arena_free(&job->arena);
 }
@@ -151,16 +156,18 @@ static int report_open(const char *path, ReportFile *ret)
 }
 
 /* Without the guard a training still trains: say so, once, and go on. */
-static void guard_start(Run *run, char library[static PATH_MAX], bool first)
+static void guard_start(Job *job, bool first)
 {
-    int r = guard_library(library) ? run_guard(run, library) : -ENOENT;
-    if (!first)
+    const RunOptions *options = &job->options;
+    GuardWish wish = {options->no_guard, options->budget, options->wait_seconds};
+    int r = guard_library(job->library) ? run_guard(job->run, job->library, &wish) : -ENOENT;
+    if (!first || options->no_guard)
         return;
     if (r == -ENOENT)
         complain(0, "this build has no preload library; running without the guard");
     else if (r == -ENAMETOOLONG)
         complain(0, "%s: LD_PRELOAD takes no path with a colon or a blank; running without the guard",
-                 library);
+                 job->library);
     else if (r < 0)
         complain(0, "memory for the guard is refused here (%s); running without the guard", strerror(-r));
 }
@@ -180,7 +187,7 @@ static void report_write(const ReportFile *file, const RunReport *report)
 /* Decides about the job's /dev/shm and says what threatens the job. False: leave with *ret_code. */
 static bool look_ahead(const RunOptions *options, PrivateShm *shm, int *ret_code)
 {
-    const SizeWish *wish = &options->wish.shm;
+    const SizeWish *wish = &options->shm;
     _cleanup_arena_ Arena arena = {0};
     Root root;
     Machine machine;
@@ -252,42 +259,42 @@ static int attempt_values(Job *job, unsigned level, RunAttempt *attempt)
     return 0;
 }
 
-/* What is known of the end, but for what the command's own status does not tell. */
-static int attempt_judge(const RunResult *result, const char *command, int start_error, Arena *arena,
-                         Judged *ret)
+static int attempt_judge(Job *job, int start_error, RunAttempt *attempt)
 {
-    Ended ended = {.pid = result->pid,
-                   .seconds = result->seconds,
-                   .has_status = true,
-                   .signal = result->signal,
-                   .code = result->signal ? 0 : result->code};
-    Evidence evidence = EVIDENCE_NONE;
-    evidence.pid = result->pid;
-    evidence.code = result->code;
-    evidence.signal = result->signal;
-    evidence.passed_on = result->passed_on;
+    const RunResult *result = &attempt->result;
+    Evidence evidence;
+    int r = run_evidence(job->run, result, &job->arena, &evidence);
+    if (r < 0)
+        return r;
     evidence.start_error = start_error;
-    evidence.command = command;
-    evidence.seconds = result->seconds;
-    evidence.guarded = result->guarded;
-    if (result->guarded) {
-        evidence.budget_bytes = result->guard.budget_bytes;
-        evidence.refused = result->guard.refused;
-        evidence.refused_bytes = result->guard.refused_bytes;
-        evidence.refused_pid = result->guard.refused_pid;
-        evidence.refused_for_want = result->guard.refused_for_want;
-    }
-    evidence.ended = &ended;
-    evidence.n_ended = start_error == 0;
+    evidence.command = attempt->command[0];
 
     Root root = ROOT_NONE;
     Machine machine;
-    bool known =
-        result->code != 0 && root_open(NULL, &root) >= 0 && machine_read(&root, 0, arena, &machine) >= 0;
+    bool known = result->code != 0 && root_open(NULL, &root) >= 0 &&
+                 machine_read(&root, 0, &job->arena, &machine) >= 0;
     Guard guard = guard_find(known ? &machine : NULL);
-    int r = cause_judge(&evidence, known ? &machine : NULL, &guard, arena, ret);
+    r = cause_judge(&evidence, known ? &machine : NULL, &guard, &job->arena, &attempt->judged);
     root_close(&root);
     return r;
+}
+
+/* A peak that is known beats one that is not. */
+static void peak_raise(uint64_t *most, uint64_t value)
+{
+    if (value != U64_UNKNOWN && (*most == U64_UNKNOWN || value > *most))
+        *most = value;
+}
+
+/* Shared memory is what the guard backs; without it, what lies in /dev/shm. */
+static void peaks_take(Job *job, const RunResult *result)
+{
+    Peaks peaks = run_peaks(job->run);
+    Peaks *most = &job->report.peaks;
+    peak_raise(&most->shm_bytes, result->guarded ? result->guard.bytes_peak : peaks.shm_bytes);
+    peak_raise(&most->rss_bytes, peaks.rss_bytes);
+    peak_raise(&most->fds, peaks.fds);
+    peak_raise(&most->processes, peaks.processes);
 }
 
 static int attempt_run(Job *job, char *const *settings, RunAttempt *attempt)
@@ -300,8 +307,27 @@ static int attempt_run(Job *job, char *const *settings, RunAttempt *attempt)
         int r = run_finish(job->run, &attempt->result);
         if (r < 0)
             return r;
+        peaks_take(job, &attempt->result);
     }
-    return attempt_judge(&attempt->result, attempt->command[0], MAX(error, 0), &job->arena, &attempt->judged);
+    return attempt_judge(job, MAX(error, 0), attempt);
+}
+
+static void progress_tick(void *context, const RunTick *tick)
+{
+    Job *job = context;
+    const GuardFigures *guard = &tick->guard;
+    ProgressFigures figures = {
+        .seconds = tick->seconds,
+        .tensors = guard->segments_created + guard->segments_reused + guard->small_backed,
+        .bytes_backed = guard->bytes_backed,
+        .bytes_now = guard->bytes_now,
+        .budget_bytes = guard->budget_bytes,
+        .waiting = (uint32_t)guard->waiting,
+    };
+    if (tick->over)
+        progress_erase(&job->progress, tick->wrote);
+    else
+        progress_draw(&job->progress, &figures, tick->pid, tick->wrote);
 }
 
 /* found: one for each {latest:GLOB}; NULL: without the arguments of --resume. */
@@ -323,8 +349,7 @@ static int attempt_make(Job *job, unsigned level, bool resumes, const char *cons
     if (r < 0)
         return r;
     attempt->command = command;
-    if (!job->options.no_guard)
-        guard_start(job->run, job->library, report->n_attempts == 1);
+    guard_start(job, report->n_attempts == 1);
     return attempt_run(job, settings, attempt);
 }
 
@@ -428,7 +453,11 @@ static int attempts_make(Job *job)
 
 static int run_run(const Command *command, int argc, char **argv)
 {
-    _cleanup_(job_free) Job job = {.options = {.retry = RETRY_NOT_SAID, .wish.wait_seconds = -1}};
+    _cleanup_(job_free) Job job = {
+        .options = {.retry = RETRY_NOT_SAID, .shm.kind = WISH_OFF, .wait_seconds = -1},
+        .report = {.peaks = {U64_UNKNOWN, U64_UNKNOWN, U64_UNKNOWN, U64_UNKNOWN}},
+        .progress = PROGRESS_NONE,
+    };
     int code = EX_OK;
     if (!job_parse(command, argc, argv, &job, &code))
         return code;
@@ -438,12 +467,16 @@ static int run_run(const Command *command, int argc, char **argv)
     if (job.options.report && (code = report_open(job.options.report, &file)) != EX_OK)
         return code;
 
+    job.report.path = job.options.report;
     clock_gettime(CLOCK_REALTIME, &job.began);
     int r = run_open(&job.run);
     if (r < 0)
         return complain(EX_SOFTWARE, "run: cannot watch over a command here: %s", strerror(-r));
     if (job.shm.answer == SHM_PRIVATE)
         run_private_shm(job.run, &job.shm);
+    Terminal terminal = terminal_of(stderr, COLOR_AUTO);
+    job.progress = progress_open(&terminal, STDOUT_FILENO, job.options.quiet || job.options.no_guard);
+    run_on_tick(job.run, progress_tick, &job);
     r = attempts_make(&job);
     if (r < 0)
         return complain(EX_SOFTWARE, "run: %s", strerror(-r));
@@ -454,10 +487,8 @@ static int run_run(const Command *command, int argc, char **argv)
     if (job.options.report)
         report_write(&file, &job.report);
     const RunResult *result = &report_last(&job.report)->result;
-    if (!job.options.quiet) {
-        Terminal terminal = terminal_of(stderr, COLOR_AUTO);
+    if (!job.options.quiet)
         show_run(&terminal, &job.report);
-    }
     if (job.typed || result->typed)
         run_die();
     return result->code;

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/stat.h>
@@ -86,7 +87,8 @@ static void start(void)
     started = true;
     owner = getpid();
     /* Without the handlers two processes would issue the same segments: then stay out of it. */
-    off = getauxval(AT_SECURE) != 0 || pthread_atfork(fork_prepare, fork_parent, fork_child) != 0;
+    off = getauxval(AT_SECURE) != 0 || getenv(PROTOCOL_ONLY_WITNESS) ||
+          pthread_atfork(fork_prepare, fork_parent, fork_child) != 0;
 }
 
 bool guard_enter(void)

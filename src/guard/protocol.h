@@ -16,7 +16,10 @@
 #include <stdint.h>
 
 #define PROTOCOL_ENVIRONMENT "SHMGUARD_SOCKET"
-#define PROTOCOL_MAGIC       UINT32_C(0x53484d47) /* SHMG */
+/* Set: the library only testifies, and memory goes the plain way. */
+#define PROTOCOL_ONLY_WITNESS "SHMGUARD_ONLY_WITNESS"
+
+#define PROTOCOL_MAGIC UINT32_C(0x53484d47) /* SHMG */
 
 enum { PROTOCOL_NAME_MAX = 256 };
 
@@ -90,4 +93,5 @@ typedef struct Counters {
     _Atomic uint32_t crowded;      /* 0 or 1 */
     _Atomic uint32_t budgeted;     /* 1: room must be asked for. The supervisor's, as the next */
     _Atomic uint32_t waiting;      /* requests for room that wait: whoever lets go says so */
+    _Atomic uint64_t wrote_msec;   /* when the job last wrote to standard output or error; 0: not seen */
 } Counters;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -138,6 +139,8 @@ EXPORT ssize_t write(int fd, const void *data, size_t size)
     ssize_t n = real_write(fd, data, size);
     if (fd == STDERR_FILENO && n > 0)
         witness_hear(data, (size_t)n);
+    if (fd == STDOUT_FILENO || fd == STDERR_FILENO)
+        atomic_store_explicit(&guard_counters()->wrote_msec, now_msec(), memory_order_relaxed);
     return n;
 }
 

@@ -353,7 +353,9 @@ static int connection_read_one(Connection *connection)
     struct msghdr packet = {
         .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
     ssize_t n = recvmsg(connection->source.fd, &packet, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    if (n < 0 && errno == EINTR)
+    /* A client that goes without having read our welcome resets the connection; what it sent before is still
+     * there, behind the error. */
+    if (n < 0 && (errno == EINTR || errno == ECONNRESET))
         return 1;
     if (n < 0 && errno == EAGAIN)
         return 0;
@@ -417,9 +419,10 @@ static void connection_add(Broker *broker, int accepted)
         .serial = ++broker->serials,
         .pid = pid,
     };
+    /* One that has gone already may have left a testimony: it is listened to all the same. */
     Message welcome = {.magic = PROTOCOL_MAGIC, .type = MESSAGE_WELCOME};
-    if (!connection_send(connection, &welcome, broker->counters_fd) ||
-        source_watch(&connection->source, broker->epoll) < 0) {
+    (void)connection_send(connection, &welcome, broker->counters_fd);
+    if (source_watch(&connection->source, broker->epoll) < 0) {
         free(connection);
         return;
     }
@@ -669,6 +672,7 @@ GuardFigures broker_figures(Broker *broker)
         .refused_bytes = broker->rooms.budget.refused_last.bytes,
         .refused_pid = broker->rooms.budget.refused_last.pid,
         .refused_for_want = broker->rooms.budget.refused_for_want,
+        .wrote_msec = READ(wrote_msec),
     };
 #undef READ
 }

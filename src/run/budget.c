@@ -106,10 +106,9 @@ static size_t overdue(const Budget *budget, const Facts *facts)
 static Decision take(Budget *budget, size_t i, Decision decision, double now, Request *ret)
 {
     *ret = budget->requests[i];
-    double waited = now - ret->asked;
-    if (waited > 0) {
+    if (ret->waited) {
         budget->waits++;
-        budget->waited_seconds += waited;
+        budget->waited_seconds += now - ret->asked;
     }
     remove_at(budget, i);
     return decision;
@@ -141,5 +140,7 @@ Decision budget_decide(Budget *budget, const Facts *facts, Request *ret)
         budget->rescues++;
         return take(budget, i, DECISION_GRANTED, facts->now, ret);
     }
+    for (size_t j = 0; j < budget->n; j++)
+        budget->requests[j].waited = true;
     return DECISION_NONE;
 }

@@ -30,6 +30,7 @@ typedef struct Request {
     uint64_t bytes;
     double asked; /* seconds, as all times here */
     bool feeder;  /* asked by another thread than the process's first */
+    bool waited;  /* there was no room for it at first */
 } Request;
 
 typedef struct Budget {

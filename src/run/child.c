@@ -19,7 +19,6 @@ static Failure child_exec(char *const *command, char *const *environment, const 
     int r = inherited->shm ? private_shm_enter(inherited->shm, &step) : 0;
     if (r < 0)
         return (Failure){r, CHILD_NO_SHM};
-    setrlimit(RLIMIT_NOFILE, &inherited->files);
     sigaction(SIGCHLD, &inherited->chld, NULL);
     sigprocmask(SIG_SETMASK, &inherited->mask, NULL);
     execvpe(command[0], command, environment);

@@ -1,6 +1,6 @@
 /*
- * The command: in a process group of its own. It starts with the signal mask, the dispositions and the limits
- * that we were started with.
+ * The command: in a process group of its own. It starts with the signal mask and the dispositions that we
+ * were started with.
  *
  * It gets the terminal when it first needs it, and not before: others in our group, such as the pager that it
  * is piped into, have the terminal with us, and would be stopped at their first touch of it. A process
@@ -11,7 +11,6 @@
 
 #include <signal.h>
 #include <stdbool.h>
-#include <sys/resource.h>
 #include <sys/types.h>
 
 #include "private-shm.h"
@@ -20,7 +19,6 @@
 typedef struct Inherited {
     sigset_t mask;
     struct sigaction chld;
-    struct rlimit files;
     const PrivateShm *shm; /* what the command gets besides; NULL: the /dev/shm that we have */
 } Inherited;
 

@@ -5,6 +5,7 @@
 
 static const char preload[] = "LD_PRELOAD=";
 static const char supervisor[] = PROTOCOL_ENVIRONMENT "=";
+static const char witness[] = PROTOCOL_ONLY_WITNESS "=1";
 
 bool library_can_be_preloaded(const char *library)
 {
@@ -63,9 +64,10 @@ int environment_set(char *const *old, char *const *settings, Arena *arena, char 
     return 0;
 }
 
-int environment_make(char *const *old, const char *library, const char *socket, Arena *arena, char ***ret)
+int environment_make(char *const *old, const char *library, const char *socket, bool only_witness,
+                     Arena *arena, char ***ret)
 {
-    char **made = arena_alloc(arena, (strings_count(old) + 3) * sizeof *made);
+    char **made = arena_alloc(arena, (strings_count(old) + 4) * sizeof *made);
     if (!made)
         return -ENOMEM;
     const char *preloaded = "";
@@ -73,12 +75,15 @@ int environment_make(char *const *old, const char *library, const char *socket, 
     for (; *old; old++)
         if (strncmp(*old, preload, sizeof preload - 1) == 0)
             preloaded = *old + sizeof preload - 1;
-        else if (strncmp(*old, supervisor, sizeof supervisor - 1) != 0)
+        else if (strncmp(*old, supervisor, sizeof supervisor - 1) != 0 &&
+                 strncmp(*old, witness, sizeof witness - 2) != 0)
             made[m++] = *old;
     made[m] = preload_make(preloaded, library, arena);
     made[m + 1] = arena_printf(arena, "%s%s", supervisor, socket);
     if (!made[m] || !made[m + 1])
         return -ENOMEM;
+    if (only_witness)
+        made[m + 2] = (char *)witness;
     *ret = made;
     return 0;
 }

@@ -22,6 +22,7 @@ typedef struct GuardFigures {
     uint64_t refused_bytes; /* of the last one */
     int refused_pid;
     bool refused_for_want; /* memory was not there */
+    uint64_t wrote_msec;   /* CLOCK_MONOTONIC, when the job was last seen to write something; 0: never */
 } GuardFigures;
 
 typedef struct Peaks {

@@ -414,11 +414,10 @@ static void fault_testify(Journal *journal, Seen *seen, const Testimony *testimo
 
 /* It may say so before we had a look at it. A trainer with handlers of its own says so too, but is below
  * none. */
+/* Its handlers say so; only the command itself is nobody's worker. */
 static void worker_note(const Journal *journal, Seen *seen)
 {
-    const Seen *parent = seen_live(&journal->seen, seen->ppid);
-    bool below_torch = parent && parent->torch;
-    if (seen->role != ROLE_OTHER && !(seen->role == ROLE_TRAINER && below_torch))
+    if (seen->pid == journal->command || seen->role == ROLE_WORKER || seen->role == ROLE_MANAGER)
         return;
     seen->role = ROLE_WORKER;
     seen->role_ppid = seen->ppid;

@@ -11,17 +11,27 @@
 #include <sys/types.h>
 
 #include "child.h"
+#include "evidence.h"
 #include "figures.h"
 #include "units.h"
 
 typedef struct Run Run;
 
-/* What the user wants of a run beside the command. */
-typedef struct RunWish {
-    SizeWish shm;        /* a private /dev/shm */
-    SizeWish budget;     /* a ceiling for shared memory */
+/* What the user wants of the guard. */
+typedef struct GuardWish {
+    bool only_witness;   /* watch how processes end, and leave their memory alone */
+    SizeWish budget;     /* off: nobody has to ask for memory */
     double wait_seconds; /* how long a worker may wait for room; negative: not said */
-} RunWish;
+} GuardWish;
+
+/* Once a second while a command runs, and once more, with `over`, after it. */
+typedef struct RunTick {
+    double seconds; /* since the command was started */
+    pid_t pid;
+    GuardFigures guard; /* zeros without the guard */
+    bool wrote;         /* the job wrote to its output within the last second, or we cannot know */
+    bool over;
+} RunTick;
 
 typedef struct RunResult {
     pid_t pid;
@@ -50,7 +60,10 @@ void run_free(Run *run);
  * LD_PRELOAD cannot have. Otherwise negative errno, of memfd_create where that is refused. The run is then
  * one without the guard.
  */
-int run_guard(Run *run, const char *library);
+int run_guard(Run *run, const char *library, const GuardWish *wish);
+
+/* What the budget of a wish comes to here and now; U64_UNKNOWN: none. */
+uint64_t run_budget_bytes(const Run *run, const SizeWish *wish);
 
 /* The command gets this private /dev/shm, which was tried and must stay. */
 void run_private_shm(Run *run, const PrivateShm *shm);
@@ -59,9 +72,15 @@ void run_private_shm(Run *run, const PrivateShm *shm);
  * about. */
 int run_start(Run *run, char *const *command, char *const *settings, ChildStage *ret_stage);
 
+void run_on_tick(Run *run, void (*tick)(void *context, const RunTick *tick), void *context);
+
 /* Until the command and all that it left behind have ended. The guard has then no memory left, and is to be
  * started anew for another attempt. */
 int run_finish(Run *run, RunResult *ret);
+
+/* What was seen of the command that has ended; without one, of nothing. ret lives in arena. -ENOMEM. */
+int run_evidence(Run *run, const RunResult *result, Arena *arena, Evidence *ret);
+Peaks run_peaks(const Run *run);
 
 /* Between two attempts. False: we were sent a signal to end, now or while nobody was in here; *ret_typed: it
  * was a Ctrl-C, finish by run_die. */
