@@ -53,6 +53,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/resource.h>
 #include <sys/types.h>
 #include <sys/wait.h>
@@ -79,6 +80,7 @@ int real_munmap(void *address, size_t size);
 void *real_mremap(void *address, size_t size, size_t new_size, int flags, void *place);
 int real_close(int fd);
 ssize_t real_write(int fd, const void *data, size_t size);
+int real_fputs(const char *text, FILE *stream);
 int real_sigaction(int signo, const struct sigaction *action, struct sigaction *ret_old);
 sighandler_t real_signal(int signo, sighandler_t handler);
 pid_t real_waitpid(pid_t pid, int *status, int options);

@@ -36,6 +36,7 @@ static _Atomic(int (*)(void *, size_t)) next_munmap;
 static _Atomic(void *(*)(void *, size_t, size_t, int, ...)) next_mremap;
 static _Atomic(int (*)(int)) next_close;
 static _Atomic(ssize_t (*)(int, const void *, size_t)) next_write;
+static _Atomic(int (*)(const char *, FILE *)) next_fputs;
 static _Atomic(int (*)(int, const struct sigaction *, struct sigaction *)) next_sigaction;
 static _Atomic(sighandler_t (*)(int, sighandler_t)) next_signal;
 static _Atomic(pid_t (*)(pid_t, int *, int)) next_waitpid;
@@ -64,6 +65,7 @@ __attribute__((constructor)) static void start(void)
     LOOK_UP(mremap);
     LOOK_UP(close);
     LOOK_UP(write);
+    LOOK_UP(fputs);
     LOOK_UP(sigaction);
     LOOK_UP(signal);
     LOOK_UP(waitpid);
@@ -148,6 +150,13 @@ int real_close(int fd)
 ssize_t real_write(int fd, const void *data, size_t size)
 {
     return LOAD(next_write) ? LOAD(next_write)(fd, data, size) : syscall(SYS_write, fd, data, size);
+}
+
+int real_fputs(const char *text, FILE *stream)
+{
+    return LOAD(next_fputs)                                        ? LOAD(next_fputs)(text, stream)
+           : fwrite(text, 1, strlen(text), stream) == strlen(text) ? 1
+                                                                   : EOF;
 }
 
 /* glibc's own, under the name by which nobody interposes it: the system call needs a restorer of glibc's. */

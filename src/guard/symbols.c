@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -142,6 +143,14 @@ EXPORT ssize_t write(int fd, const void *data, size_t size)
     if (fd == STDOUT_FILENO || fd == STDERR_FILENO)
         atomic_store_explicit(&guard_counters()->wrote_msec, now_msec(), memory_order_relaxed);
     return n;
+}
+
+/* The C++ library says by it why it ends the process, and from inside of libc nothing comes by write(). */
+EXPORT int fputs(const char *text, FILE *stream)
+{
+    if (stream == stderr)
+        witness_hear(text, strlen(text));
+    return real_fputs(text, stream);
 }
 
 EXPORT int sigaction(int signo, const struct sigaction *action, struct sigaction *old)

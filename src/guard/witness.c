@@ -159,6 +159,7 @@ static void tell_fault(int signo, const siginfo_t *info)
     prctl(PR_GET_NAME, testimony.thread_name);
     testify(&testimony, "", 0);
     tell_stack();
+    witness_leave(1);
 }
 
 static void default_take(int signo, const siginfo_t *info)

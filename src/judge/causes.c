@@ -344,9 +344,20 @@ static void judge_text_hang(Trial *trial, Verdict *ret)
                 "hangs or is slower than that.");
 }
 
+/* A worker that lost a batch for want of room: its trainer would have waited for it for ever (rooms.h). */
+static bool ended_for_room(const Evidence *evidence)
+{
+    for (size_t i = 0; i < evidence->n_ended; i++)
+        if (evidence->ended[i].by_us && evidence->refused > 0)
+            return true;
+    return false;
+}
+
 static void judge_text_killed(Trial *trial, Verdict *ret)
 {
-    if (detail_is(ret->detail, "sigkill")) {
+    if (detail_is(ret->detail, "sigterm") && ended_for_room(trial->evidence))
+        budget_judge(trial, 0.95, ret);
+    else if (detail_is(ret->detail, "sigkill")) {
         ret->from_text = false;
         kill_judge(trial, ret->cause.pid, NULL, text_who(trial), ret);
     } else if (detail_is(ret->detail, "interrupted")) /* killed stands for SIGKILL and SIGTERM */

@@ -602,6 +602,7 @@ int broker_open(int epoll, const char *names_path, const BrokerOwner *owner, Bro
         .rooms = {.budget = {.limit_bytes = owner->budget_bytes, .wait_seconds = owner->wait_seconds},
                   .root = owner->root,
                   .spare_bytes = owner->spare_bytes,
+                  .ending = owner->ending,
                   .context = owner->context},
         .janitor = {.most = files_most() / 4}, /* names need descriptors more than watching does */
     };

@@ -20,6 +20,7 @@ typedef struct BrokerOwner {
     double wait_seconds;
     uint64_t (*spare_bytes)(const void *context); /* memory that exists. NULL: nobody has to ask for any */
     bool (*testify)(void *context, int pid, const Testimony *testimony, size_t size); /* NULL */
+    void (*ending)(void *context, int pid); /* we are about to end this process; NULL */
     void *context;
 } BrokerOwner;
 

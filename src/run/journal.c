@@ -412,9 +412,7 @@ static void fault_testify(Journal *journal, Seen *seen, const Testimony *testimo
     roles_assign(journal);
 }
 
-/* It may say so before we had a look at it. A trainer with handlers of its own says so too, but is below
- * none. */
-/* Its handlers say so; only the command itself is nobody's worker. */
+/* Its handlers say so, perhaps before we had a look at it; only the command itself is nobody's worker. */
 static void worker_note(const Journal *journal, Seen *seen)
 {
     if (seen->pid == journal->command || seen->role == ROLE_WORKER || seen->role == ROLE_MANAGER)
@@ -496,6 +494,13 @@ bool journal_testify(Journal *journal, int pid, const Testimony *testimony, size
     default:
         return child_testify(journal, pid, testimony);
     }
+}
+
+void journal_ending(Journal *journal, int pid)
+{
+    Seen *seen = speaker_find(journal, pid);
+    if (seen)
+        seen->by_us = true;
 }
 
 void journal_reaped(Journal *journal, int pid, int status, bool by_us)

@@ -32,6 +32,9 @@ void journal_tick(Journal *journal);
  * False: it makes no sense, or comes from a process that is none of the job's. */
 bool journal_testify(Journal *journal, int pid, const Testimony *testimony, size_t size);
 
+/* We are about to end this process. */
+void journal_ending(Journal *journal, int pid);
+
 /* We waited for a process of the job; `by_us`: it was we who ended it. Stops are no ends, and ignored. */
 void journal_reaped(Journal *journal, int pid, int status, bool by_us);
 

@@ -70,7 +70,7 @@ static void doom(Rooms *rooms, const Request *request, double now)
         return;
     int pidfd = (int)syscall(SYS_pidfd_open, request->pid, 0);
     if (pidfd >= 0)
-        rooms->doomed[rooms->n_doomed++] = (Doomed){pidfd, now + GRACE_SECONDS};
+        rooms->doomed[rooms->n_doomed++] = (Doomed){request->pid, pidfd, now + GRACE_SECONDS};
 }
 
 void rooms_tick(Rooms *rooms)
@@ -82,6 +82,8 @@ void rooms_tick(Rooms *rooms)
             i++;
             continue;
         }
+        if (rooms->ending)
+            rooms->ending(rooms->context, doomed->pid);
         (void)syscall(SYS_pidfd_send_signal, doomed->pidfd, SIGTERM, NULL, 0);
         fd_close(doomed->pidfd);
         *doomed = rooms->doomed[--rooms->n_doomed];

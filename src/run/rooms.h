@@ -14,6 +14,7 @@
 enum { DOOMED_MAX = 32 };
 
 typedef struct Doomed {
+    int pid;
     int pidfd;
     double due;
 } Doomed;
@@ -22,7 +23,8 @@ typedef struct Rooms {
     Budget budget;
     const Root *root;
     uint64_t (*spare_bytes)(const void *context); /* memory that exists */
-    const void *context;
+    void (*ending)(void *context, int pid);       /* is told whom we end; NULL */
+    void *context;
     bool look; /* something changed since the last decision */
     double next;
     double spare_read;

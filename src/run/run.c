@@ -362,6 +362,12 @@ static bool testify(void *context, int pid, const Testimony *testimony, size_t s
     return journal_testify(run->journal, pid, testimony, size);
 }
 
+static void ending_note(void *context, int pid)
+{
+    Run *run = context;
+    journal_ending(run->journal, pid);
+}
+
 uint64_t run_budget_bytes(const Run *run, const SizeWish *wish)
 {
     if (wish->kind == WISH_SIZE)
@@ -382,6 +388,7 @@ int run_guard(Run *run, const char *library, const GuardWish *wish)
         .wait_seconds = wish->wait_seconds < 0 ? WAIT_SECONDS : wish->wait_seconds,
         .spare_bytes = wish->budget.kind == WISH_OFF || wish->only_witness ? NULL : spare_bytes,
         .testify = testify,
+        .ending = ending_note,
         .context = run,
     };
     return broker_open(run->epoll, "/dev/shm", &owner, &run->broker);

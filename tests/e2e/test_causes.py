@@ -70,7 +70,7 @@ def memory_group(limit):
 
 
 def test_ok(here, python, tmp_path):
-    report = crash(here, python, tmp_path, "none")
+    report = crash(here, python, tmp_path, "none", "--step", 0.2)
     expect(report, "ok")
     assert report["peaks"]["processes"] >= 3 and report["peaks"]["rss"] > 50 * MIB
 
@@ -153,7 +153,7 @@ def test_descriptors(here, python, tmp_path, guard):
 
 @pytest.mark.parametrize("guard", [[], ["--no-guard"]])
 def test_mappings(here, python, tmp_path, guard):
-    report = crash(here, python, tmp_path, "maps", options=guard)
+    report = crash(here, python, tmp_path, "maps", "--keep", options=guard)
     expect(report, "maps-exhausted")
 
 
