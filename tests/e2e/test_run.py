@@ -626,18 +626,63 @@ def test_killed_supervisor(private_shm, python, mark, tmp_path, strategy):
         assert not [name for name in shm_files(private_shm) if name.startswith("torch_")]
 
 
+BY_NAME = """
+    import os, signal, subprocess, sys, time, torch
+    import torch.multiprocessing as mp
+
+    def produce(queue, go):
+        mp.set_sharing_strategy("file_system")
+        for i in range(4):
+            queue.put([torch.full((size,), i) for size in (100, 1 << 18)])
+            go.acquire()
+
+    if __name__ == "__main__":
+        mp.set_sharing_strategy("file_system")
+        queue, go = mp.Queue(), mp.Semaphore(0)
+        producer = mp.Process(target=produce, args=(queue, go), daemon=True)
+        producer.start()
+        kept = [queue.get()]
+        supervisor = int(os.environ["SUPERVISOR"])
+        if sys.argv[1] == "stop":
+            os.kill(supervisor, signal.SIGSTOP)
+            subprocess.Popen(["sh", "-c", f"sleep 12; kill -CONT {supervisor}"])
+        else:
+            os.kill(supervisor, signal.SIGKILL)
+            time.sleep(0.5)
+        for i in range(3):
+            go.release()
+            kept.append(queue.get())
+        for i, tensors in enumerate(kept):
+            assert all(bool((tensor == i).all()) for tensor in tensors), i
+        del kept, tensors  # unlinks all of their names
+        go.release()
+        producer.join()
+        print("went on", producer.exitcode)
+    """
+
+
+def by_name(machine, mark, tmp_path, python, what):
+    return run_job(machine, mark, "sh", "-c", 'export SUPERVISOR=$PPID; "$@"; echo code $?', "sh", python, *QUIET_PYTHON,
+                   script(tmp_path, BY_NAME), what, options=("-q",))
+
+
 @needs_root
 def test_stopped_supervisor(private_shm, python, mark, tmp_path):
     """However long: whoever needs it waits, and goes on when it does."""
-    with job_under_way(private_shm, mark, tmp_path, python, *QUIET_PYTHON, "-u", TRAIN, *BATCH, "--steps", "60",
-                       "--strategy", "file_system") as (job, end):
-        job.send_signal(signal.SIGSTOP)
-        time.sleep(12)
-        job.send_signal(signal.SIGCONT)
-        code, out, err = end()
-        assert (code, b"finished 60 steps" in out) == (0, True), err
-        assert job.wait() == 0
+    began = time.monotonic()
+    job, out, err = by_name(private_shm, mark, tmp_path, python, "stop")
+    assert (job.returncode, out) == (0, "went on 0\ncode 0\n"), err
+    assert time.monotonic() - began > 12
     nothing_left(private_shm, mark, job.pid)
+
+
+@needs_root
+def test_names_of_a_killed_supervisor(private_shm, python, mark, tmp_path):
+    """To unlink a name that went with the supervisor is no error, and new names are real files."""
+    job, out, err = by_name(private_shm, mark, tmp_path, python, "kill")
+    assert (job.returncode, out) == (-signal.SIGKILL, "went on 0\ncode 0\n"), err
+    assert wait_until(lambda: marked(mark) == [], 20)  # torch_shm_manager takes its time
+    assert shm_files(private_shm) == []
 
 
 @needs_root
