@@ -1,6 +1,10 @@
 #include <errno.h>
 #include <fcntl.h>
+<<<<<<< HEAD
 #include <stdatomic.h>
+=======
+#include <poll.h>
+>>>>>>> mend
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -17,8 +21,12 @@
  *
  * A connection that is lost although the supervisor lives (the program closes all descriptors, the supervisor
  * had none left for us) is made anew. ATTEMPTS_MAX is for a program that closes them all the time.
+ *
+ * One does not wait: torch_shm_manager serves all processes one after another, and they give it up as lost
+ * after a second. It only unlinks, and does not look at the result: what it has sent will be read when the
+ * supervisor goes on.
  */
-enum { ATTEMPTS_MAX = 64, TRIES_MAX = 2 };
+enum { ATTEMPTS_MAX = 64, TRIES_MAX = 2, MANAGER_MSEC = 50 };
 
 static int connection = -1;
 static uint64_t connection_inode;
@@ -30,6 +38,11 @@ static _Atomic(Counters *) counters = &nowhere; /* set once; read without the lo
 Counters *guard_counters(void)
 {
     return atomic_load_explicit(&counters, memory_order_acquire);
+}
+
+static bool is_manager(void)
+{
+    return strcmp(program_invocation_short_name, "torch_shm_manager") == 0;
 }
 
 static bool connection_is_ours(void)
@@ -88,6 +101,9 @@ static bool receive_message(Message *ret, int *ret_fd)
     struct iovec part = {ret, sizeof *ret};
     struct msghdr packet = {
         .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    struct pollfd answer = {.fd = connection, .events = POLLIN};
+    if (is_manager() && poll(&answer, 1, MANAGER_MSEC) <= 0)
+        return false;
     ssize_t n;
     do
         n = recvmsg(connection, &packet, MSG_CMSG_CLOEXEC);
@@ -102,6 +118,18 @@ static bool receive_message(Message *ret, int *ret_fd)
     }
     if (fd >= 0)
         real_close(fd);
+    return false;
+}
+
+/* The manager has not waited for its welcome. */
+static bool receive_answer(Message *ret, int *ret_fd)
+{
+    while (receive_message(ret, ret_fd)) {
+        if (ret->type == MESSAGE_ANSWER)
+            return true;
+        if (*ret_fd >= 0)
+            real_close(*ret_fd);
+    }
     return false;
 }
 
@@ -144,7 +172,7 @@ static bool connect_now(void)
     }
     connection = fd;
     connection_inode = id.inode;
-    if (welcomed())
+    if (is_manager() || welcomed())
         return true;
     disconnect();
     return false;
@@ -174,9 +202,13 @@ static bool exchange(Message *message, int fd, bool answered, int *ret_fd)
         if (send_message(message, fd)) {
             if (!answered)
                 return true;
-            if (receive_message(&answer, ret_fd)) {
+            if (receive_answer(&answer, ret_fd)) {
                 *message = answer;
                 return true;
+            }
+            if (is_manager()) {
+                disconnect();
+                return false;
             }
         } else if (errno == ETOOMANYREFS) /* this user has too many descriptors in flight: not now */
             return false;
