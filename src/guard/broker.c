@@ -1,10 +1,7 @@
 #include <errno.h>
 #include <fcntl.h>
-<<<<<<< HEAD
-#include <stdatomic.h>
-=======
 #include <poll.h>
->>>>>>> mend
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
