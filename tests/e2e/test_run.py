@@ -487,6 +487,7 @@ def test_pager(mark):
         terminal.expect(b"prompt> ")
         terminal.type(f"{PROGRAM} run -q -- sh -c 'printf re; echo ady; sleep 60' | cat\n".encode())
         terminal.expect(b"ready\r\n")
+        time.sleep(0.5)  # until the shell has become sleep's parent: in between it cannot be stopped
         terminal.type(b"\x1a")
         terminal.expect(b"Stopped")
         terminal.expect(b"prompt> ")
