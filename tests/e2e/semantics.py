@@ -106,9 +106,16 @@ def enter(strategy, target, arguments):
     target(*arguments)
 
 
+def wait_for(process):
+    """Not by join with a limit: that waits for the end of torch_shm_manager too, which a spawned process leaves its pipe to."""
+    deadline = time.monotonic() + 20
+    while process.is_alive() and time.monotonic() < deadline:
+        time.sleep(0.005)
+
+
 def ended(*processes):
     for process in processes:
-        process.join(20)
+        wait_for(process)
     codes = [process.exitcode for process in processes]
     assert all(code == 0 for code in codes), f"exit codes {codes}"
 
@@ -339,7 +346,7 @@ def tensors_outlive_their_producer(job):
             ended(process)
         else:
             os.kill(process.pid, signal.SIGKILL)
-            process.join(20)
+            wait_for(process)
     outbox, got = job.context.Queue(), job.context.Event()
     process = job.start(produce, outbox, got, 500, 8)
     fresh = [digest(outbox.get(timeout=30)) for _ in range(8)]

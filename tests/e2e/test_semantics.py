@@ -10,14 +10,15 @@ import textwrap
 
 import pytest
 
-from conftest import PROGRAM, PYTHONS, SANITIZED, needs_root
+from conftest import PROGRAM, PYTHONS, SANITIZED, needs_root, python_of
 
 CASES = pathlib.Path(__file__).with_name("semantics.py")
 LIBRARY = pathlib.Path(PROGRAM).resolve().parent / "libshmguard-preload.so"
 QUIET_PYTHON = ("-W", "ignore")
 BOTH = ("--strategies", "file_descriptor,file_system")
 
-# Spawned and forkserver's processes load PyTorch or start a manager each: these are the cases where the start method matters.
+# Spawned processes load PyTorch each, and forkserver's start a manager each: these are the cases where the start method matters.
+FEWER = ("share_memory_both_ways", "resent_by_the_receiver", "persistent_workers", "python_shared_memory")
 FEW = ("hogwild", "share_memory_both_ways", "resent_by_the_receiver", "tensors_outlive_their_producer", "persistent_workers",
        "python_shared_memory", "train")
 
@@ -64,7 +65,7 @@ def assert_same(guarded, expected):
 
 FORK = ("fork",)
 METHODS = [pytest.param(FORK, id="fork"), pytest.param(("forkserver", *FEW), id="forkserver", marks=pytest.mark.slow),
-           pytest.param(("spawn", *FEW), id="spawn", marks=pytest.mark.slow)]
+           pytest.param(("spawn", *FEWER), id="spawn", marks=pytest.mark.slow)]
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -93,6 +94,9 @@ def test_the_comparison_can_fail(python):
         results(done)
 
 
+newer_is_slow = pytest.mark.parametrize("version", ["1.13", pytest.param("2.13", marks=pytest.mark.slow)])
+
+
 # --- Launchers ----------------------------------------------------------------------------------------------------
 
 
@@ -110,7 +114,9 @@ def trained(python):
     return plain(python, FORK)["fork file_descriptor train"]
 
 
-def test_bash_script(python, tmp_path):
+@newer_is_slow
+def test_bash_script(version, tmp_path):
+    python = python_of(version)
     script = tmp_path / "train.sh"
     script.write_text(textwrap.dedent(f"""\
         #!/bin/bash
@@ -125,7 +131,9 @@ def test_bash_script(python, tmp_path):
     assert launch(script) == [trained(python)] * 2
 
 
-def test_python_m(python):
+@newer_is_slow
+def test_python_m(version):
+    python = python_of(version)
     got = launch(python, *QUIET_PYTHON, "-m", "semantics", *BOTH, "train", PYTHONPATH=str(CASES.parent))
     assert got == [trained(python)] * 2
 
@@ -151,7 +159,8 @@ LAUNCHER = """\
     """
 
 
-@pytest.mark.parametrize("wiped", ["", "LD_PRELOAD", "SHMGUARD_SOCKET", "LD_PRELOAD,SHMGUARD_SOCKET"])
+@pytest.mark.parametrize("wiped", ["", "LD_PRELOAD", pytest.param("SHMGUARD_SOCKET", marks=pytest.mark.slow),
+                                   pytest.param("LD_PRELOAD,SHMGUARD_SOCKET", marks=pytest.mark.slow)])
 def test_accelerate_style_launcher(tmp_path, wiped):
     """Whatever of the environment does not arrive: it trains, guarded as far as can be, or plainly."""
     python = PYTHONS["1.13"]
@@ -190,7 +199,9 @@ def libraries_of(python, directory):
     return directory
 
 
-def test_conda_style_environment(python, tmp_path):
+@newer_is_slow
+def test_conda_style_environment(version, tmp_path):
+    python = python_of(version)
     moved = environment_of(python, tmp_path)
     libraries = libraries_of(python, tmp_path / "lib")
     assert any(libraries.iterdir())
