@@ -4,6 +4,7 @@ the guarded ones in a /dev/shm of 1 MB. semantics.py has the cases; here are the
 import functools
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import textwrap
@@ -101,12 +102,12 @@ newer_is_slow = pytest.mark.parametrize("version", ["1.13", pytest.param("2.13",
 
 
 def launch(*command, size="1m", **more):
-    """The training's result, from whatever of the launcher's output has it."""
+    """The results of the trainings, from whatever of the launcher's output has them."""
     done = subprocess.run(private(size, PROGRAM, "run", "--quiet", "--", *command), stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=environment(**more), text=True, timeout=180,
                           check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    return [line.partition(" train: ")[2] for line in done.stdout.splitlines() if " train: " in line]
+    return re.findall(r"\b[0-9a-f]{16}\b", done.stdout)  # lines of several ranks may be mixed
 
 
 def trained(python):
@@ -140,9 +141,9 @@ def test_python_m(version):
 
 @pytest.mark.slow
 def test_torchrun(python, tmp_path):
-    """Two ranks, each with loaders of its own. 1.13 under Python 3.11 must be told its redirections."""
+    """Two ranks, each with loaders of its own. 1.13 under Python 3.11 must be told its redirections, and knows 1 and 2 only."""
     ranks = launch(python, *QUIET_PYTHON, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2",
-                   "--redirects=0:3,1:3", "--tee=0:3,1:3", f"--log_dir={tmp_path}", CASES, *BOTH, "train")
+                   "--redirects=1", "--tee=1", f"--log_dir={tmp_path}", CASES, *BOTH, "train")
     assert ranks == [trained(python)] * 4
 
 
