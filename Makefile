@@ -48,6 +48,7 @@ soak: build
 bench: build
 	@scripts/need bench
 	$(PYTHON) bench/loader.py $(BUILD)/shmguard
+	$(PYTHON) bench/budget.py $(BUILD)/shmguard
 	$(PYTHON) bench/ps.py $(BUILD)/shmguard
 
 lint: build

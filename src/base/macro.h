@@ -15,6 +15,13 @@
  * "?". */
 #define U64_UNKNOWN UINT64_MAX
 
+/* The most of what is known. The least is MIN: unknown is the largest number of all. */
+static inline void u64_raise(uint64_t *most, uint64_t value)
+{
+    if (value != U64_UNKNOWN && (*most == U64_UNKNOWN || value > *most))
+        *most = value;
+}
+
 static inline void free_pointer(void *p)
 {
     free(*(void **)p);

@@ -112,6 +112,8 @@ bool text_word(Text *rest, Text *ret_word)
 
 bool text_key(Text line, const char *key, Text *ret_value)
 {
+    if (line.size == 0 || line.data[0] != key[0]) /* as nearly all, and files like status are read often */
+        return false;
     size_t n = strlen(key);
     if (!text_starts(line, key) || line.size <= n || line.data[n] != ':')
         return false;

@@ -55,6 +55,42 @@ int size_parse(Text a, uint64_t *ret_bytes)
     return 0;
 }
 
+int size_wish_parse(Text a, SizeWish *ret)
+{
+    SizeWish wish = {.kind = WISH_SIZE};
+    if (text_equal(a, "auto"))
+        wish.kind = WISH_AUTO;
+    else if (text_equal(a, "off"))
+        wish.kind = WISH_OFF;
+    else {
+        int r = size_parse(a, &wish.bytes);
+        if (r < 0)
+            return r;
+        if (wish.bytes < WISH_LEAST_BYTES || wish.bytes > INT64_MAX)
+            return -ERANGE;
+    }
+    *ret = wish;
+    return 0;
+}
+
+int duration_parse(Text a, double *ret_seconds)
+{
+    static const struct {
+        const char *unit;
+        double seconds;
+    } units[] = {{"", 1}, {"s", 1}, {"ms", 1e-3}, {"m", 60}, {"min", 60}, {"h", 3600}};
+    double number = 0;
+    Text unit;
+    if (number_and_unit(a, &number, &unit) < 0)
+        return -EINVAL;
+    for (size_t i = 0; i < ARRAY_SIZE(units); i++)
+        if (text_equal(unit, units[i].unit) && isfinite(number * units[i].seconds)) {
+            *ret_seconds = number * units[i].seconds;
+            return 0;
+        }
+    return -EINVAL;
+}
+
 char *size_format(uint64_t bytes, char buf[static SIZE_TEXT_MAX])
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};

@@ -21,6 +21,26 @@ char *size_format(uint64_t bytes, char buf[static SIZE_TEXT_MAX]);
 char *size_format_flag(uint64_t bytes, char buf[static SIZE_TEXT_MAX]);
 #define SIZE_FLAG(bytes) size_format_flag((bytes), (char[SIZE_TEXT_MAX]){0})
 
+/* A size that people may also leave to us, or switch off. */
+typedef enum SizeWishKind {
+    WISH_AUTO,
+    WISH_OFF,
+    WISH_SIZE,
+} SizeWishKind;
+
+typedef struct SizeWish {
+    SizeWishKind kind;
+    uint64_t bytes; /* of WISH_SIZE */
+} SizeWish;
+
+/* "auto", "off", or a size as size_parse takes it. 0, -EINVAL, or -ERANGE when it is below WISH_LEAST_BYTES
+ * (most likely a unit was forgotten) or beyond what a file can have. */
+#define WISH_LEAST_BYTES (UINT64_C(1) << 20)
+int size_wish_parse(Text a, SizeWish *ret);
+
+/* "30", "1.5s", "500ms", "2m" or "2min", "1h": seconds unless a unit says otherwise. 0 or -EINVAL. */
+int duration_parse(Text a, double *ret_seconds);
+
 /* "4 s", "3 min", "2 h", "5 d": the largest unit, for people. Returns buf. */
 char *duration_format(double seconds, char buf[static SIZE_TEXT_MAX]);
 #define DURATION_TEXT(seconds) duration_format((seconds), (char[SIZE_TEXT_MAX]){0})

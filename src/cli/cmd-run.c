@@ -2,34 +2,82 @@
 #include <signal.h>
 #include <string.h>
 
+#include "attempts.h"
+#include "checkpoint.h"
 #include "command.h"
-#include "exit-status.h"
 #include "guard.h"
+#include "progress.h"
 #include "report-file.h"
+#include "retry.h"
 #include "run.h"
+#include "show-attempt.h"
+#include "show-preflight.h"
 #include "show-run.h"
 
 /* As shells have it. */
 enum { EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127 };
 
+enum { RETRY_NOT_SAID = -1 };
+
 typedef struct RunOptions {
     bool quiet;
     bool no_guard;
+    bool check;
     const char *report;
+    SizeWish shm;
+    SizeWish budget;
+    double wait_seconds;
+    int retry;
+    OptionList degrade;
+    const char *resume;
 } RunOptions;
 
 static const Option run_options[] = {
-    {OPTION_FLAG, 'q', "quiet", offsetof(RunOptions, quiet), .help = "no summary at the end"},
+    {OPTION_FLAG, 'q', "quiet", offsetof(RunOptions, quiet),
+     .help = "no summary at the end, no word between attempts"},
     {OPTION_FLAG, 0, "no-guard", offsetof(RunOptions, no_guard),
-     .help = "only watch over the command: its tensors stay in /dev/shm"},
+     .help = "only watch over the command: its tensors\nstay in /dev/shm"},
     {OPTION_TEXT, 0, "report", offsetof(RunOptions, report), "FILE",
-     .help = "write what happened to FILE as JSON, also after a crash"},
+     .help = "write what happened to FILE as JSON,\nalso after a crash"},
+    {OPTION_FLAG, 0, "check", offsetof(RunOptions, check),
+     .help = "only say what threatens a job here;\nexit code as doctor's"},
+    {OPTION_WISH, 0, "shm", offsetof(RunOptions, shm), "SIZE|auto|off",
+     .help = "a /dev/shm of the job's own, where the rights\nallow it"},
+    {OPTION_WISH, 0, "budget", offsetof(RunOptions, budget), "SIZE|auto|off",
+     .help = "a ceiling for shared memory: workers wait\nfor room"},
+    {OPTION_SECONDS, 0, "wait", offsetof(RunOptions, wait_seconds), "SECONDS",
+     .help = "how long a worker may wait for room"},
+    {OPTION_COUNT, 0, "retry", offsetof(RunOptions, retry), "N",
+     .help = "try again up to N times when it has failed"},
+    {OPTION_LIST, 0, "degrade", offsetof(RunOptions, degrade), "NAME=V1,V2,...",
+     .help = "put V1 in the place of {NAME} in COMMAND,\nV2 after less could have helped, and so on;\n"
+             "may be given for several names"},
+    {OPTION_TEXT, 0, "resume", offsetof(RunOptions, resume), "ARGS",
+     .help = "further arguments from the second attempt on;\n{latest:GLOB} is the newest whole checkpoint"},
     {OPTION_END},
 };
 
-static void run_free_pointer(Run **run)
+/* One `run`, from its options to its report. */
+typedef struct Job {
+    RunOptions options;
+    char **command;
+    Knobs knobs;
+    Resume resume; /* without words: none */
+    PrivateShm shm;
+    Run *run;
+    char library[PATH_MAX];
+    struct timespec began;
+    Arena arena;
+    RunReport report;
+    Progress progress;
+    bool typed; /* a Ctrl-C between two attempts */
+} Job;
+
+static void job_free(Job *job)
 {
-    run_free(*run);
+    progress_close(&job->progress);
+    run_free(job->run);
+    arena_free(&job->arena);
 }
 
 /* The "--" before the command, or the end of argv. */
@@ -41,15 +89,44 @@ static int command_place(int argc, char **argv)
     return i;
 }
 
+static bool degrade_parse(Job *job, int *ret_code)
+{
+    _cleanup_buffer_ Buffer error = {0};
+    for (size_t i = 0; i < job->options.degrade.n; i++)
+        if (knobs_add(&job->knobs, job->options.degrade.items[i], &job->arena, &error) < 0) {
+            *ret_code = complain(EX_USAGE, "run: --degrade: %s", buffer_text(&error));
+            return false;
+        }
+    return true;
+}
+
+static bool resume_take(Job *job, int *ret_code)
+{
+    _cleanup_buffer_ Buffer error = {0};
+    if (job->options.resume && resume_parse(job->options.resume, &job->arena, &job->resume, &error) < 0) {
+        *ret_code = complain(EX_USAGE, "run: --resume: %s", buffer_text(&error));
+        return false;
+    }
+    return true;
+}
+
+static bool retry_is_said(const RunOptions *options, int *ret_code)
+{
+    const char *idle = options->degrade.n > 0 ? "degrade" : options->resume ? "resume" : NULL;
+    if (!idle || options->retry != RETRY_NOT_SAID)
+        return true;
+    *ret_code = complain(EX_USAGE, "run: --%s is for further attempts; say how many with --retry N", idle);
+    return false;
+}
+
 /* Our options stand before the "--"; the command's own are none of our business. */
-static bool run_parse(const Command *command, int argc, char **argv, RunOptions *ret, char ***ret_command,
-                      int *ret_code)
+static bool job_parse(const Command *command, int argc, char **argv, Job *job, int *ret_code)
 {
     Operands operands;
     int place = command_place(argc, argv);
     char **words = place < argc ? argv + place + 1 : argv + argc;
     argv[place] = NULL;
-    if (!command_parse(command, place, argv, ret, &operands, ret_code))
+    if (!command_parse(command, place, argv, &job->options, &operands, ret_code))
         return false;
     if (operands.n > 0) {
         _cleanup_buffer_ Buffer safe = {0};
@@ -62,8 +139,9 @@ static bool run_parse(const Command *command, int argc, char **argv, RunOptions 
         *ret_code = complain(EX_USAGE, "run: no command; put it after --: shmguard run -- python train.py");
         return false;
     }
-    *ret_command = words;
-    return true;
+    job->command = words;
+    return retry_is_said(&job->options, ret_code) && degrade_parse(job, ret_code) &&
+           resume_take(job, ret_code);
 }
 
 static int report_open(const char *path, ReportFile *ret)
@@ -77,15 +155,19 @@ static int report_open(const char *path, ReportFile *ret)
                     "run: --report %s: %s; the command was not started", buffer_text(&safe), strerror(-r));
 }
 
-/* Without the guard a training still trains: say so, and go on. */
-static void guard_start(Run *run, char library[static PATH_MAX])
+/* Without the guard a training still trains: say so, once, and go on. */
+static void guard_start(Job *job, bool first)
 {
-    int r = guard_library(library) ? run_guard(run, library) : -ENOENT;
+    const RunOptions *options = &job->options;
+    GuardWish wish = {options->no_guard, options->budget, options->wait_seconds};
+    int r = guard_library(job->library) ? run_guard(job->run, job->library, &wish) : -ENOENT;
+    if (!first || options->no_guard)
+        return;
     if (r == -ENOENT)
         complain(0, "this build has no preload library; running without the guard");
     else if (r == -ENAMETOOLONG)
         complain(0, "%s: LD_PRELOAD takes no path with a colon or a blank; running without the guard",
-                 library);
+                 job->library);
     else if (r < 0)
         complain(0, "memory for the guard is refused here (%s); running without the guard", strerror(-r));
 }
@@ -102,69 +184,315 @@ static void report_write(const ReportFile *file, const RunReport *report)
         complain(0, "the report could not be written: %s", strerror(-r));
 }
 
+/* Decides about the job's /dev/shm and says what threatens the job. False: leave with *ret_code. */
+static bool look_ahead(const RunOptions *options, PrivateShm *shm, int *ret_code)
+{
+    const SizeWish *wish = &options->shm;
+    _cleanup_arena_ Arena arena = {0};
+    Root root;
+    Machine machine;
+    int r = root_open(NULL, &root);
+    if (r < 0)
+        return true; /* without /proc there is nothing to see, and nothing to promise */
+    r = machine_read(&root, 0, &arena, &machine);
+    if (r >= 0) {
+        ShmHints hints;
+        private_shm_look(&root, &hints);
+        private_shm_decide(wish, &machine, &hints, shm);
+        if (shm->answer == SHM_PRIVATE)
+            (void)private_shm_try(shm, &machine, &hints);
+    }
+    root_close(&root);
+    if (r < 0)
+        return true;
+    if (shm->answer == SHM_REFUSED && shm->must) {
+        *ret_code = complain(EX_UNAVAILABLE, "run: --shm: %s; the command was not started", shm->why);
+        return false;
+    }
+    if (shm->answer == SHM_REFUSED)
+        complain(0, "no /dev/shm of the job's own: %s", shm->why);
+
+    Guard guard = guard_find(&machine);
+    PreflightPlan plan = {
+        .guarded = guard.ready && !options->no_guard,
+        .shm_tried = wish->kind != WISH_OFF,
+        .private_shm_bytes = shm->answer == SHM_PRIVATE ? shm->bytes : 0,
+        .budget_bytes = U64_UNKNOWN,
+    };
+    Preflight preflight = {0};
+    (void)preflight_judge(&machine, &guard, &plan, &arena, &preflight);
+    Terminal terminal = terminal_of(options->check ? stdout : stderr, COLOR_AUTO);
+    if (options->check && preflight.n == 0)
+        show_preflight_fine(&terminal, &machine, &plan);
+    else if (options->check || !options->quiet)
+        show_preflight(&terminal, &preflight);
+    *ret_code = (int)preflight_verdict(&preflight);
+    return !options->check;
+}
+
 /* The exit code of a command that could not be started, said. */
-static int start_complain(const char *command, bool ran, int error)
+static int start_complain(const char *command, ChildStage stage, int error)
 {
     _cleanup_buffer_ Buffer safe = {0};
     (void)text_escape(text_of(command), &safe);
-    if (!ran)
+    if (stage == CHILD_NONE)
         return complain(EX_SOFTWARE, "run: no process could be made: %s", strerror(error));
+    if (stage == CHILD_NO_SHM)
+        return complain(EX_UNAVAILABLE, "run: --shm: refused at the second try: %s", strerror(error));
     if (error == ENOENT)
         return complain(EXIT_NOT_FOUND, "run: %s: command not found", buffer_text(&safe));
     return complain(EXIT_NOT_EXECUTABLE, "run: %s: %s", buffer_text(&safe), strerror(error));
 }
 
-static int attempt_make(Run *run, char **command, Arena *arena, RunReport *report)
+/* --- Attempts ----------------------------------------------------------------------------------------- */
+
+static int attempt_values(Job *job, unsigned level, RunAttempt *attempt)
 {
-    bool ran = false;
-    int r = run_start(run, command, &ran);
-    if (r < 0) {
-        report->result.code = start_complain(command[0], ran, -r);
-        return cause_of_no_start(command[0], -r, arena, &report->cause);
-    }
-    r = run_finish(run, &report->result);
+    size_t n = job->knobs.n;
+    AttemptValue *values = arena_alloc(&job->arena, MAX(n, (size_t)1) * sizeof *values);
+    if (!values)
+        return -ENOMEM;
+    for (size_t i = 0; i < n; i++)
+        values[i] = (AttemptValue){job->knobs.items[i].name, knob_value(&job->knobs.items[i], level)};
+    attempt->values = values;
+    attempt->n_values = n;
+    return 0;
+}
+
+static int attempt_judge(Job *job, int start_error, RunAttempt *attempt)
+{
+    const RunResult *result = &attempt->result;
+    Evidence evidence;
+    int r = run_evidence(job->run, result, &job->arena, &evidence);
     if (r < 0)
         return r;
-    const RunResult *result = &report->result;
-    return cause_of_ending(&(Ending){result->pid, result->code, result->signal, result->passed_on}, arena,
-                           &report->cause);
+    evidence.start_error = start_error;
+    evidence.command = attempt->command[0];
+
+    Root root = ROOT_NONE;
+    Machine machine;
+    bool known = result->code != 0 && root_open(NULL, &root) >= 0 &&
+                 machine_read(&root, 0, &job->arena, &machine) >= 0;
+    Guard guard = guard_find(known ? &machine : NULL);
+    r = cause_judge(&evidence, known ? &machine : NULL, &guard, &job->arena, &attempt->judged);
+    root_close(&root);
+    return r;
+}
+
+/* A peak that is known beats one that is not. */
+static void peak_raise(uint64_t *most, uint64_t value)
+{
+    if (value != U64_UNKNOWN && (*most == U64_UNKNOWN || value > *most))
+        *most = value;
+}
+
+/* Shared memory is what the guard backs; without it, what lies in /dev/shm. */
+static void peaks_take(Job *job, const RunResult *result)
+{
+    Peaks peaks = run_peaks(job->run);
+    Peaks *most = &job->report.peaks;
+    peak_raise(&most->shm_bytes, result->guarded ? result->guard.bytes_peak : peaks.shm_bytes);
+    peak_raise(&most->rss_bytes, peaks.rss_bytes);
+    peak_raise(&most->fds, peaks.fds);
+    peak_raise(&most->processes, peaks.processes);
+}
+
+static int attempt_run(Job *job, char *const *settings, RunAttempt *attempt)
+{
+    ChildStage stage = CHILD_NONE;
+    int error = -run_start(job->run, attempt->command, settings, &stage);
+    if (error > 0)
+        attempt->result.code = start_complain(attempt->command[0], stage, error);
+    else {
+        int r = run_finish(job->run, &attempt->result);
+        if (r < 0)
+            return r;
+        peaks_take(job, &attempt->result);
+    }
+    return attempt_judge(job, MAX(error, 0), attempt);
+}
+
+static bool progress_tick(void *context, const RunTick *tick)
+{
+    Job *job = context;
+    const GuardFigures *guard = &tick->guard;
+    ProgressFigures figures = {
+        .seconds = tick->seconds,
+        .tensors = guard->segments_created + guard->segments_reused + guard->small_backed,
+        .bytes_backed = guard->bytes_backed,
+        .bytes_now = guard->bytes_now,
+        .budget_bytes = guard->budget_bytes,
+        .waiting = (uint32_t)guard->waiting,
+    };
+    if (tick->over)
+        progress_erase(&job->progress, tick->wrote);
+    else
+        progress_draw(&job->progress, &figures, tick->pid, tick->wrote);
+    return job->progress.drawn;
+}
+
+/* found: one for each {latest:GLOB}; NULL: without the arguments of --resume. */
+static int attempt_make(Job *job, unsigned level, bool resumes, const char *const *found)
+{
+    RunReport *report = &job->report;
+    RunAttempt *attempt =
+        ARENA_PUSH(&job->arena, report->attempts, report->n_attempts, report->attempts_capacity);
+    char **command = NULL;
+    char **settings = NULL;
+    if (!attempt)
+        return -ENOMEM;
+    int r = attempt_command(job->command, &job->knobs, level, resumes ? &job->resume : NULL, found,
+                            &job->arena, &command);
+    if (r >= 0)
+        r = attempt_settings(&job->knobs, level, (unsigned)report->n_attempts, &job->arena, &settings);
+    if (r >= 0)
+        r = attempt_values(job, level, attempt);
+    if (r < 0)
+        return r;
+    attempt->command = command;
+    guard_start(job, report->n_attempts == 1);
+    return attempt_run(job, settings, attempt);
+}
+
+/* Looks for the checkpoints of --resume. *ret_paths has one for each {latest:GLOB}, and is NULL when one has
+ * none: then it goes from the beginning. */
+static int checkpoints_look(Job *job, NextAttempt *next, const char *const **ret_paths)
+{
+    size_t n = job->resume.n_globs;
+    Checkpoints *found = arena_alloc(&job->arena, (n + 1) * sizeof *found);
+    const char **paths = arena_alloc(&job->arena, (n + 1) * sizeof *paths);
+    if (!found || !paths)
+        return -ENOMEM;
+    next->found = found;
+    next->globs = job->resume.globs;
+    next->n_found = n;
+    bool all = true;
+    for (size_t i = 0; i < n; i++) {
+        int r = checkpoints_find(job->resume.globs[i], &job->arena, &found[i]);
+        if (r < 0)
+            return r;
+        const Checkpoint *whole = checkpoints_whole(&found[i]);
+        all = all && whole;
+        paths[i] = whole ? whole->path : NULL;
+    }
+    *ret_paths = all ? paths : NULL;
+    return 0;
+}
+
+/* Whoever read our messages may have gone, and the next attempt must come all the same. The command starts
+ * with the disposition that we were started with. */
+static void say(const Job *job, const NextAttempt *next, const char *why_not)
+{
+    if (job->options.quiet)
+        return;
+    Terminal terminal = terminal_of(stderr, COLOR_AUTO);
+    void (*before)(int) = signal(SIGPIPE, SIG_IGN);
+    if (next)
+        show_attempt(&terminal, next);
+    else
+        show_no_attempt(&terminal, why_not);
+    signal(SIGPIPE, before);
+}
+
+/* Whether there is another attempt after the last one. When the user had asked for some, it is said why not.
+ */
+static bool attempt_follows(const Job *job, Retry *ret)
+{
+    const RunAttempt *last = report_last(&job->report);
+    Retry retry = retry_judge(&(RetryCase){
+        .cause = last->judged.cause.id,
+        .detail = last->judged.detail,
+        .code = last->result.code,
+        .signal = last->result.signal,
+        .told_to_end = last->result.told_to_end != 0,
+        .started = last->result.pid > 0,
+        .can_degrade = job->knobs.n > 0,
+        .can_resume = job->resume.n_words > 0,
+    });
+    if (retry == RETRY_DONE || job->options.retry <= 0)
+        return false;
+    const char *why_not = retry_words(retry);
+    if (!why_not && job->report.n_attempts > (size_t)job->options.retry)
+        why_not = "that was the last attempt";
+    if (why_not)
+        say(job, NULL, why_not);
+    *ret = retry;
+    return !why_not;
+}
+
+static int attempts_make(Job *job)
+{
+    unsigned level = 0;
+    bool resumes = false;
+    const char *const *found = NULL;
+    for (;;) {
+        Retry retry = RETRY_DONE;
+        int r = attempt_make(job, level, resumes, found);
+        if (r < 0 || !attempt_follows(job, &retry))
+            return r;
+        unsigned failed = (unsigned)job->report.n_attempts;
+        NextAttempt next = {.attempt = failed + 1,
+                            .of = (unsigned)job->options.retry + 1,
+                            .pause_seconds = attempt_pause_seconds(failed),
+                            .cause = report_last(&job->report)->judged.cause.id,
+                            .knobs = &job->knobs,
+                            .level_before = level,
+                            .run_began = job->began};
+        level += retry == RETRY_LESS;
+        next.level = level;
+        r = checkpoints_look(job, &next, &found);
+        if (r < 0)
+            return r;
+        resumes = job->resume.n_words > 0 && found;
+        say(job, &next, NULL);
+        if (!run_pause(job->run, next.pause_seconds, &job->typed)) {
+            say(job, NULL, retry_words(RETRY_ASKED));
+            return 0;
+        }
+    }
 }
 
 static int run_run(const Command *command, int argc, char **argv)
 {
-    RunOptions options = {0};
-    char **words = NULL;
+    _cleanup_(job_free) Job job = {
+        .options = {.retry = RETRY_NOT_SAID, .shm.kind = WISH_OFF, .wait_seconds = -1},
+        .report = {.peaks = {U64_UNKNOWN, U64_UNKNOWN, U64_UNKNOWN, U64_UNKNOWN}},
+        .progress = PROGRESS_NONE,
+    };
     int code = EX_OK;
-    if (!run_parse(command, argc, argv, &options, &words, &code))
+    if (!job_parse(command, argc, argv, &job, &code))
+        return code;
+    if (!look_ahead(&job.options, &job.shm, &code))
         return code;
     _cleanup_report_file_ ReportFile file = REPORT_FILE_NONE;
-    if (options.report && (code = report_open(options.report, &file)) != EX_OK)
+    if (job.options.report && (code = report_open(job.options.report, &file)) != EX_OK)
         return code;
 
-    char library[PATH_MAX];
-    _cleanup_(run_free_pointer) Run *run = NULL;
-    int r = run_open(&run);
+    job.report.path = job.options.report;
+    clock_gettime(CLOCK_REALTIME, &job.began);
+    int r = run_open(&job.run);
     if (r < 0)
         return complain(EX_SOFTWARE, "run: cannot watch over a command here: %s", strerror(-r));
-    if (!options.no_guard)
-        guard_start(run, library);
-
-    _cleanup_arena_ Arena arena = {0};
-    RunReport report = {.command = words};
-    r = attempt_make(run, words, &arena, &report);
+    if (job.shm.answer == SHM_PRIVATE)
+        run_private_shm(job.run, &job.shm);
+    Terminal terminal = terminal_of(stderr, COLOR_AUTO);
+    job.progress = progress_open(&terminal, STDOUT_FILENO, job.options.quiet || job.options.no_guard);
+    run_on_tick(job.run, progress_tick, &job);
+    r = attempts_make(&job);
     if (r < 0)
         return complain(EX_SOFTWARE, "run: %s", strerror(-r));
 
     signal(
         SIGPIPE,
         SIG_IGN); /* whoever read our messages may have gone; the exit code is the command's all the same */
-    if (options.report)
-        report_write(&file, &report);
-    if (!options.quiet && report.result.pid > 0) {
-        Terminal terminal = terminal_of(stderr, COLOR_AUTO);
-        show_run(&terminal, &report);
-    }
-    return report.result.code;
+    if (job.options.report)
+        report_write(&file, &job.report);
+    const RunResult *result = &report_last(&job.report)->result;
+    if (!job.options.quiet)
+        show_run(&terminal, &job.report);
+    if (job.typed || result->typed)
+        run_die();
+    return result->code;
 }
 
 const Command command_run = {
@@ -172,10 +500,11 @@ const Command command_run = {
     .summary = "run a training so that a small /dev/shm cannot kill it, and faster",
     .operands = "-- COMMAND [ARGUMENT]...",
     .operands_most = INT_MAX,
-    .about = "Runs COMMAND with its shared tensors in recycled memory outside of /dev/shm, which\n"
-             "may then be as small as it likes. Nothing in the training changes. Signals reach\n"
-             "the command, the exit code is its own (128 + signal when a signal ended it), and\n"
-             "no process, file or memory is left behind. A short summary goes to standard error.",
+    .about = "Runs COMMAND with its shared tensors in recycled memory outside of /dev/shm,\n"
+             "which may then be as small as it likes. Nothing in the training changes. Signals\n"
+             "reach the command, the exit code is its own (128 + signal when a signal ended\n"
+             "it), and no process, file or memory is left behind. A short summary goes to\n"
+             "standard error.",
     .options = run_options,
     .run = run_run,
 };

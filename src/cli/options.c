@@ -1,3 +1,4 @@
+#include <limits.h>
 #include <string.h>
 
 #include "options.h"
@@ -96,11 +97,32 @@ static Parsed wrong_name(const Option *options, Text name, Buffer *error)
     return PARSED_WRONG;
 }
 
+/* What an option takes, where it is no choice. */
+static const char *value_words(OptionType type)
+{
+    switch (type) {
+    case OPTION_PID:
+        return "the number of a process";
+    case OPTION_COUNT:
+        return "a whole number";
+    case OPTION_SECONDS:
+        return "seconds (30, 1.5s, 2min)";
+    case OPTION_WISH:
+        return "a size of 1 MiB or more (64M, 1.5GiB), auto or off";
+    case OPTION_LIST:
+    case OPTION_FLAG:
+    case OPTION_TEXT:
+    case OPTION_CHOICE:
+    case OPTION_END:
+        break;
+    }
+    return "";
+}
+
 static Parsed wrong_value(const Option *option, const char *value, Buffer *error)
 {
     (void)buffer_printf(error, "--%s takes ", option->name);
-    if (option->type == OPTION_PID)
-        (void)buffer_append_text(error, "the number of a process");
+    (void)buffer_append_text(error, value_words(option->type));
     for (const char *const *choice = option->choices; choice && *choice; choice++)
         (void)buffer_printf(error, "%s%s",
                             choice == option->choices ? ""
@@ -111,6 +133,28 @@ static Parsed wrong_value(const Option *option, const char *value, Buffer *error
     (void)text_escape(text_of(value), error);
     (void)buffer_append_text(error, "\"");
     return PARSED_WRONG;
+}
+
+static int count_parse(Text text, int *ret)
+{
+    uint32_t count = 0;
+    int r = text_u32(text, 10, &count);
+    if (r < 0)
+        return r;
+    if (count > INT_MAX)
+        return -ERANGE;
+    *ret = (int)count;
+    return 0;
+}
+
+static Parsed list_add(const Option *option, OptionList *list, const char *value, Buffer *error)
+{
+    if (list->n == OPTION_LIST_MAX) {
+        (void)buffer_printf(error, "--%s can be given %d times at most", option->name, OPTION_LIST_MAX);
+        return PARSED_WRONG;
+    }
+    list->items[list->n++] = value;
+    return PARSED_GO;
 }
 
 static Parsed option_set(const Option *option, const char *value, void *values, Buffer *error)
@@ -132,6 +176,14 @@ static Parsed option_set(const Option *option, const char *value, void *values, 
                 return PARSED_GO;
             }
         return wrong_value(option, value, error);
+    case OPTION_COUNT:
+        return count_parse(text_of(value), slot) < 0 ? wrong_value(option, value, error) : PARSED_GO;
+    case OPTION_SECONDS:
+        return duration_parse(text_of(value), slot) < 0 ? wrong_value(option, value, error) : PARSED_GO;
+    case OPTION_WISH:
+        return size_wish_parse(text_of(value), slot) < 0 ? wrong_value(option, value, error) : PARSED_GO;
+    case OPTION_LIST:
+        return list_add(option, slot, value, error);
     case OPTION_END:
         break;
     }

@@ -12,14 +12,25 @@
 #include <stdio.h>
 
 #include "buffer.h"
+#include "units.h"
 
 typedef enum OptionType {
     OPTION_END,
-    OPTION_FLAG,   /* bool */
-    OPTION_TEXT,   /* const char * */
-    OPTION_PID,    /* int */
-    OPTION_CHOICE, /* int: the position in choices */
+    OPTION_FLAG,    /* bool */
+    OPTION_TEXT,    /* const char * */
+    OPTION_PID,     /* int */
+    OPTION_CHOICE,  /* int: the position in choices */
+    OPTION_COUNT,   /* int, from 0 on */
+    OPTION_SECONDS, /* double */
+    OPTION_WISH,    /* SizeWish */
+    OPTION_LIST,    /* OptionList: may be given several times */
 } OptionType;
+
+enum { OPTION_LIST_MAX = 32 };
+typedef struct OptionList {
+    const char *items[OPTION_LIST_MAX];
+    size_t n;
+} OptionList;
 
 typedef struct Option {
     OptionType type;

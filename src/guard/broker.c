@@ -1,31 +1,45 @@
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
+#include <poll.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/time.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "guard.h"
 
 /*
- * The connection to the supervisor. It is made when it is first needed, and given up for good at the first
- * sign of trouble: a supervisor that does not answer within seconds is gone as far as this process is
- * concerned. A forked child makes its own.
+ * The connection to the supervisor. It is made when it is first needed. A forked child makes its own.
+ *
+ * Nobody waits in vain: a supervisor that is stopped answers when it goes on, and when one dies the kernel
+ * closes its end, and whoever waits is woken. So there is no limit of time, and no name is lost to one that
+ * was only slow.
+ *
+ * A connection that is lost although the supervisor lives (the program closes all descriptors, the supervisor
+ * had none left for us) is made anew. ATTEMPTS_MAX is for a program that closes them all the time.
+ *
+ * One does not wait: torch_shm_manager serves all processes one after another, and they give it up as lost
+ * after a second. It only unlinks, and does not look at the result: what it has sent will be read when the
+ * supervisor goes on.
  */
-enum { ANSWER_SECONDS = 10 };
+enum { ATTEMPTS_MAX = 64, TRIES_MAX = 2, MANAGER_MSEC = 50 };
 
 static int connection = -1;
 static uint64_t connection_inode;
-static bool tried;
-static Counters nowhere; /* counted in vain, without a supervisor */
-static Counters *counters = &nowhere;
+static unsigned attempts;
+static bool lost;                               /* there was a supervisor, and nobody listens any more */
+static Counters nowhere;                        /* counted in vain, without a supervisor */
+static _Atomic(Counters *) counters = &nowhere; /* set once; read without the lock too */
 
 Counters *guard_counters(void)
 {
-    return counters;
+    return atomic_load_explicit(&counters, memory_order_acquire);
+}
+
+static bool is_manager(void)
+{
+    return strcmp(program_invocation_short_name, "torch_shm_manager") == 0;
 }
 
 static bool connection_is_ours(void)
@@ -34,7 +48,7 @@ static bool connection_is_ours(void)
     return connection >= 0 && file_id(connection, &id) == 0 && id.inode == connection_inode;
 }
 
-static void give_up(void)
+static void disconnect(void)
 {
     if (connection_is_ours())
         real_close(connection);
@@ -43,8 +57,13 @@ static void give_up(void)
 
 void broker_forget(void)
 {
-    give_up();
-    tried = false;
+    disconnect();
+    attempts = 0;
+}
+
+bool broker_lost(void)
+{
+    return lost;
 }
 
 static bool send_message(const Message *message, int fd)
@@ -79,6 +98,9 @@ static bool receive_message(Message *ret, int *ret_fd)
     struct iovec part = {ret, sizeof *ret};
     struct msghdr packet = {
         .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    struct pollfd answer = {.fd = connection, .events = POLLIN};
+    if (is_manager() && poll(&answer, 1, MANAGER_MSEC) <= 0)
+        return false;
     ssize_t n;
     do
         n = recvmsg(connection, &packet, MSG_CMSG_CLOEXEC);
@@ -96,53 +118,33 @@ static bool receive_message(Message *ret, int *ret_fd)
     return false;
 }
 
+/* The manager has not waited for its welcome. */
+static bool receive_answer(Message *ret, int *ret_fd)
+{
+    while (receive_message(ret, ret_fd)) {
+        if (ret->type == MESSAGE_ANSWER)
+            return true;
+        if (*ret_fd >= 0)
+            real_close(*ret_fd);
+    }
+    return false;
+}
+
 static void map_counters(int fd)
 {
     void *page = real_mmap(NULL, sizeof(Counters), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (page != MAP_FAILED && counters == &nowhere)
-        counters = page;
+    if (page != MAP_FAILED && guard_counters() == &nowhere)
+        atomic_store_explicit(&counters, page, memory_order_release);
     else if (page != MAP_FAILED)
         real_munmap(page, sizeof(Counters));
 }
 
-static bool connect_once(void)
+static bool welcomed(void)
 {
-    if (tried)
-        return connection_is_ours();
-    tried = true;
-    const char *name = getenv(PROTOCOL_ENVIRONMENT);
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    size_t n = name ? strlen(name) : 0;
-    if (n == 0 || n >= sizeof address.sun_path)
-        return false;
-    memcpy(address.sun_path + 1, name, n); /* abstract: the name begins with a NUL and has no file */
-
-    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return false;
-    connection = fd_move_up(fd);
-    FileId id;
-    struct timeval patience = {.tv_sec = ANSWER_SECONDS};
-    struct ucred peer;
-    socklen_t peer_size = sizeof peer;
     Message welcome;
     int page = -1;
-    if (file_id(connection, &id) < 0) {
-        real_close(connection);
-        connection = -1;
+    if (!receive_message(&welcome, &page))
         return false;
-    }
-    connection_inode = id.inode;
-    setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    setsockopt(connection, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-    /* Anybody can make an abstract name: the other side must be this user, or root. */
-    if (connect(connection, (struct sockaddr *)&address,
-                (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n)) < 0 ||
-        getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &peer_size) < 0 ||
-        (peer.uid != geteuid() && peer.uid != 0) || !receive_message(&welcome, &page)) {
-        give_up();
-        return false;
-    }
     if (page >= 0) {
         map_counters(page);
         real_close(page);
@@ -150,9 +152,35 @@ static bool connect_once(void)
     return true;
 }
 
-void broker_greet(void)
+static bool connect_now(void)
 {
-    (void)connect_once();
+    FileId id;
+    errno = 0;
+    int fd = supervisor_connect();
+    if (fd < 0) {
+        lost = errno == ECONNREFUSED;
+        return false;
+    }
+    attempts++;
+    fd = fd_move_up(fd);
+    if (file_id(fd, &id) < 0) {
+        real_close(fd);
+        return false;
+    }
+    connection = fd;
+    connection_inode = id.inode;
+    if (is_manager() || welcomed())
+        return true;
+    disconnect();
+    return false;
+}
+
+bool broker_reach(void)
+{
+    if (connection_is_ours())
+        return true;
+    connection = -1;
+    return supervisor_is() && !lost && attempts < ATTEMPTS_MAX && connect_now();
 }
 
 static Message message_of(MessageType type, const char *name)
@@ -162,27 +190,42 @@ static Message message_of(MessageType type, const char *name)
     return message;
 }
 
+/* Sends and, when there is an answer to come, waits for it. What a lost connection kept from arriving is sent
+ * again: the supervisor answers all that it reads, unless it dies. */
+static bool exchange(Message *message, int fd, bool answered, int *ret_fd)
+{
+    for (int i = 0; i < TRIES_MAX && broker_reach(); i++) {
+        Message answer;
+        if (send_message(message, fd)) {
+            if (!answered)
+                return true;
+            if (receive_answer(&answer, ret_fd)) {
+                *message = answer;
+                return true;
+            }
+            if (is_manager()) {
+                disconnect();
+                return false;
+            }
+        } else if (errno == ETOOMANYREFS) /* this user has too many descriptors in flight: not now */
+            return false;
+        disconnect();
+    }
+    return false;
+}
+
 bool broker_tell(MessageType type, const char *name, int fd)
 {
-    if (!connect_once())
-        return false;
     Message message = message_of(type, name);
-    if (send_message(&message, fd))
-        return true;
-    give_up();
-    return false;
+    return exchange(&message, fd, false, NULL);
 }
 
 int broker_ask(MessageType type, const char *name, int fd, int *ret_fd)
 {
     int received = -1;
     Message message = message_of(type, name);
-    if (!connect_once())
+    if (!exchange(&message, fd, true, &received))
         return -ENOTCONN;
-    if (!send_message(&message, fd) || !receive_message(&message, &received)) {
-        give_up();
-        return -ENOTCONN;
-    }
     if (ret_fd)
         *ret_fd = received;
     else if (received >= 0)

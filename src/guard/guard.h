@@ -45,14 +45,18 @@
  *
  * Tables are fixed in size and in .bss: a process that shares nothing never touches their pages. One mutex
  * guards them; `inside` lets a signal handler that interrupts its owner pass by. fork takes the mutex
- * (life.c). A question to a supervisor that does not answer is given up after ten seconds (broker.c).
+ * (life.c). A question to the supervisor waits for as long as that lives, stopped or not (broker.c).
  */
 #pragma once
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <sys/resource.h>
 #include <sys/types.h>
+#include <sys/wait.h>
 
 #include "protocol.h"
 
@@ -73,13 +77,23 @@ int real_ftruncate(int fd, off_t size);
 int real_posix_fallocate(int fd, off_t offset, off_t size);
 void *real_mmap(void *address, size_t size, int protection, int flags, int fd, off_t offset);
 int real_munmap(void *address, size_t size);
+void *real_mremap(void *address, size_t size, size_t new_size, int flags, void *place);
 int real_close(int fd);
+ssize_t real_write(int fd, const void *data, size_t size);
+int real_fputs(const char *text, FILE *stream);
+int real_sigaction(int signo, const struct sigaction *action, struct sigaction *ret_old);
+sighandler_t real_signal(int signo, sighandler_t handler);
+pid_t real_waitpid(pid_t pid, int *status, int options);
+pid_t real_wait4(pid_t pid, int *status, int options, struct rusage *usage);
+int real_waitid(idtype_t type, id_t id, siginfo_t *info, int options);
+_Noreturn void real__exit(int code);
 
 /* --- life.c: on or off, the lock, fork --- */
 
 /* Takes the lock. False, and the plain way: in set-user-ID programs, in a process that is not the one the
  * tables speak of, and when this thread is inside already. */
 bool guard_enter(void);
+bool guard_is_inside(void);    /* this thread is inside: a signal handler asks */
 void guard_leave(bool failed); /* errno is put back unless the call failed */
 uint64_t now_msec(void);
 
@@ -96,8 +110,9 @@ int file_id(int fd, FileId *ret); /* fstat by system call: the symbol's version 
 /* The same descriptor at a higher number, out of the way of programs that count on low ones. */
 int fd_move_up(int fd);
 
-/* A new description of the same file, close-on-exec. -1 with errno. */
-int description_reopen(int fd);
+/* A new description of the file behind fd, close-on-exec. -1 with errno; ESTALE when that is another file
+ * than the caller thinks: somebody closed the number, and somebody else was given it. */
+int description_reopen(int fd, uint64_t device, uint64_t inode);
 
 /* Whether fd is a memfd of this library's making. */
 bool segment_is(int fd, const FileId *id);
@@ -139,9 +154,41 @@ bool broker_tell(MessageType type, const char *name, int fd); /* false: there is
 /* 0, a negative errno of the supervisor's answer, or -ENOTCONN. ret_fd may be NULL; it is -1 when no
  * descriptor came. */
 int broker_ask(MessageType type, const char *name, int fd, int *ret_fd);
-void broker_greet(void);        /* so that what follows is counted */
+bool broker_reach(void);        /* connects, so that what follows is counted; false: there is none */
+bool broker_lost(void);         /* there was one, and it has gone with all that it kept */
 void broker_forget(void);       /* in a forked child */
 Counters *guard_counters(void); /* never NULL */
+
+/* --- supervisor.c: where it is; signal handlers may call it --- */
+
+void supervisor_find(void); /* by the constructor, once */
+bool supervisor_is(void);
+int supervisor_connect(void); /* a connection of its own, close-on-exec; -1 with errno */
+
+/* --- python.c: the interpreter, where there is one --- */
+
+/* By the constructor, once. `find` looks a symbol up among all that is loaded. */
+void python_find(void *(*find)(const char *name));
+bool python_has_stack(void); /* signal handlers may call this one and the next */
+void python_write_stack(int fd);
+void *python_let_run(void); /* lets other threads of Python run until python_go_on */
+void python_go_on(void *thread);
+
+/* --- room.c: whether there is memory for a segment; without the lock --- */
+
+/* Waits until `bytes` of the handed-out segment behind fd may be touched. -ENOSPC: never. */
+int room_ask(int fd, uint64_t bytes);
+bool room_is_wanted(void); /* somebody in the job waits; lock-free */
+void room_released(void);  /* something was let go: says so when somebody waits. With the lock */
+
+/* --- witness.c: how this process ends, for the supervisor; signal handlers may call all of it --- */
+
+void witness_start(void); /* by the constructor, once */
+bool witness_watches(int signo);
+int witness_sigaction(int signo, const struct sigaction *action, struct sigaction *ret_old);
+void witness_hear(const char *text, size_t n); /* written to standard error */
+void witness_child(pid_t pid, int status);     /* that this process has waited for */
+void witness_leave(int code);                  /* before _exit */
 
 /* --- names.c: between shm_open and the moment that tells which way a segment is shared --- */
 
@@ -150,7 +197,20 @@ void pending_clear(void);
 
 int names_open(const char *name, int flags, mode_t mode); /* shm_open; with the lock */
 int names_unlink(const char *name);
-int names_resize(int fd, off_t size);                 /* ftruncate */
-int names_allocate(int fd, off_t offset, off_t size); /* posix_fallocate */
-void *names_map(int fd, size_t size);                 /* MAP_FAILED: the plain way */
-void names_close(int fd);                             /* before the descriptor is closed */
+
+/* ftruncate, in two steps: the first finds a segment, the second puts it in the place of fd. Between them
+ * room may have to be asked for, without the lock. */
+typedef enum NamesResize {
+    RESIZE_DONE,
+    RESIZE_PLAIN, /* the real ftruncate */
+    RESIZE_TAKE,
+    RESIZE_ASK, /* for room, and then take it */
+} NamesResize;
+NamesResize names_resize(int fd, off_t size, int *ret_segment);
+int names_take(int fd, int segment, off_t size); /* takes the segment */
+
+/* posix_fallocate. True: the pages are there; false: have the real one make them, without the lock, for that
+ * takes as long as it takes. */
+bool names_allocate(int fd, off_t offset, off_t size);
+void *names_map(int fd, size_t size); /* MAP_FAILED: the plain way */
+void names_close(int fd);             /* before the descriptor is closed */

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/stat.h>
@@ -86,7 +87,8 @@ static void start(void)
     started = true;
     owner = getpid();
     /* Without the handlers two processes would issue the same segments: then stay out of it. */
-    off = getauxval(AT_SECURE) != 0 || pthread_atfork(fork_prepare, fork_parent, fork_child) != 0;
+    off = getauxval(AT_SECURE) != 0 || getenv(PROTOCOL_ONLY_WITNESS) ||
+          pthread_atfork(fork_prepare, fork_parent, fork_child) != 0;
 }
 
 bool guard_enter(void)
@@ -107,6 +109,11 @@ bool guard_enter(void)
         return true;
     guard_leave(false);
     return false;
+}
+
+bool guard_is_inside(void)
+{
+    return inside;
 }
 
 void guard_leave(bool failed)
@@ -161,11 +168,18 @@ static void fd_path(int fd, char path[static 40])
     snprintf(path, 40, "/proc/self/fd/%d", fd);
 }
 
-int description_reopen(int fd)
+int description_reopen(int fd, uint64_t device, uint64_t inode)
 {
     char path[40];
+    FileId id;
     fd_path(fd, path);
-    return open(path, O_RDWR | O_CLOEXEC | O_NOCTTY);
+    int own = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY);
+    if (own >= 0 && (file_id(own, &id) < 0 || id.inode != inode || id.device != device)) {
+        real_close(own);
+        errno = ESTALE;
+        return -1;
+    }
+    return own;
 }
 
 bool segment_is(int fd, const FileId *id)

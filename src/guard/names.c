@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -16,13 +17,17 @@
  *
  *   unlinked   the name was never there, and never will be: nothing to do.
  *   closed     the name is needed. With a supervisor, it is told what the name means, and hands it to whoever
- * asks. Without one, the real file is made now and mapped over the same address: the mapping exists but
- * nobody has written to it yet (PyTorch writes its header after its constructor has closed the descriptor).
- * From then on this process is known to share by name, and its tensors go the plain way from the start.
+ * asks. Without one, or when it has no descriptor for another name, the real file is made now and mapped over
+ * the same address: the mapping exists but nobody has written to it yet (PyTorch writes its header after its
+ * constructor has closed the descriptor). A process without a supervisor is from then on known to share by
+ * name, and its tensors go the plain way from the start.
  *
  * Python's shared_memory ("/psm_…") keeps its descriptor and passes the name on, so its name goes to the
  * supervisor at once, and without one it takes the plain way. Names that others make are theirs: programs
  * outside of the job may know them.
+ *
+ * A name is in one place only, the supervisor's table or /dev/shm. Whoever asks for one asks the supervisor
+ * first, and then looks for the file.
  */
 enum { PENDING_MAX = 64 };
 
@@ -33,6 +38,7 @@ typedef struct Pending {
     size_t size;
     char name[64];
     bool allocated; /* posix_fallocate was asked for */
+    bool segment;   /* fd is one of the pool's, which must never become shorter */
 } Pending;
 
 static Pending pending[PENDING_MAX];
@@ -60,7 +66,20 @@ static bool is_torch(const char *name)
 
 static bool is_python(const char *name)
 {
-    return strncmp(name, "/psm_", 5) == 0 && strlen(name) < PROTOCOL_NAME_MAX;
+    return strncmp(name, "/psm_", 5) == 0;
+}
+
+/* The name as the supervisor knows it, with one slash in front: glibc skips them all, and needs none. What is
+ * no name of one file is left to glibc to refuse. */
+static bool canonical(const char *name, char ret[static PROTOCOL_NAME_MAX])
+{
+    name += strspn(name, "/");
+    size_t n = strlen(name);
+    if (n == 0 || n >= NAME_MAX || strchr(name, '/'))
+        return false;
+    ret[0] = '/';
+    memcpy(ret + 1, name, n + 1);
+    return is_torch(ret) || is_python(ret);
 }
 
 static void count(_Atomic uint64_t *counter, uint64_t n)
@@ -82,8 +101,9 @@ static Pending *find_pending(int fd)
 {
     FileId id;
     for (size_t i = 0; i < PENDING_MAX; i++)
-        if (pending[i].name[0] != '\0' && pending[i].fd == fd)
-            return file_id(fd, &id) == 0 && id.inode == pending[i].inode ? &pending[i] : NULL;
+        if (pending[i].name[0] != '\0' && pending[i].fd == fd && file_id(fd, &id) == 0 &&
+            id.inode == pending[i].inode)
+            return &pending[i];
     return NULL;
 }
 
@@ -96,7 +116,7 @@ static void remove_pending(Pending *entry)
 /* A tensor in the making: a memfd that becomes a segment when its size is known. -1: the plain way. */
 static int open_pending(const char *name)
 {
-    broker_greet();
+    (void)broker_reach();
     Pending *entry = find_free();
     FileId id;
     int fd = entry && !shares_by_name ? memfd_make(SINGLE_NAME, 0) : -1;
@@ -124,45 +144,55 @@ static int create_served(const char *name)
     if (r == 0)
         return fd;
     real_close(fd);
-    return r;
+    return r == -EMFILE ? -ENOTCONN : r; /* it has no room for the name, but /dev/shm may */
+}
+
+/*
+ * What the supervisor has is one description for all. Whoever opens a file has one of his own, with his own
+ * access, position and flock: so have it here, by opening the same memfd again. A tensor's is left as it is:
+ * it is the handed-out one.
+ */
+static int description_own(int fd, int flags)
+{
+    char path[40];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    int own = open(path, (flags & (O_ACCMODE | O_TRUNC)) | O_CLOEXEC | O_NOCTTY);
+    if (own < 0) { /* no /proc, or no descriptor left */
+        if (!(flags & O_TRUNC) || real_ftruncate(fd, 0) == 0)
+            return fd;
+        own = -errno;
+    }
+    real_close(fd);
+    return own;
 }
 
 static int open_served(const char *name, int flags)
 {
     int fd = -1;
-    int r = broker_ask(MESSAGE_GET, name, -1, &fd);
+    bool exclusive = flags & O_CREAT && flags & O_EXCL;
+    int r = exclusive ? -ENOENT : broker_ask(MESSAGE_GET, name, -1, &fd);
     if (r == 0 && fd < 0) /* the kernel had no descriptor left to put it into */
         return -EMFILE;
-    if (r == 0 && (flags & O_CREAT) && (flags & O_EXCL)) {
-        real_close(fd);
-        return -EEXIST;
-    }
     if (r == -ENOENT && (flags & O_CREAT)) {
-        r = create_served(name);
-        if (r != -EEXIST)
-            return r;
-        return flags & O_EXCL ? r : open_served(name, flags & ~O_CREAT); /* somebody was faster */
+        fd = r = create_served(name);
+        if (r == -EEXIST && !exclusive) /* somebody was faster, or it is a file */
+            return open_served(name, flags & ~O_CREAT);
     }
     if (r < 0)
         return r;
-    /* The description is shared with whoever else opened the name; a position of its own it never needs. */
-    if ((flags & O_TRUNC) && real_ftruncate(fd, 0) < 0) {
-        real_close(fd);
-        return -EACCES;
-    }
-    return fd;
+    return is_python(name) ? description_own(fd, flags) : fd;
 }
 
 int names_open(const char *name, int flags, mode_t mode)
 {
-    bool torch = is_torch(name);
-    int fd = -ENOTCONN;
-    if (torch && (flags & (O_ACCMODE | O_CREAT | O_EXCL)) == (O_RDWR | O_CREAT | O_EXCL)) {
-        fd = open_pending(name);
+    char known[PROTOCOL_NAME_MAX];
+    if (!canonical(name, known))
+        return real_shm_open(name, flags, mode);
+    if (is_torch(known) && flags & O_CREAT && flags & O_EXCL) {
+        int fd = (flags & O_ACCMODE) == O_RDWR ? open_pending(known) : -1;
         return fd >= 0 ? fd : real_shm_open(name, flags, mode);
     }
-    if ((torch || is_python(name)) && (flags & O_ACCMODE) == O_RDWR)
-        fd = open_served(name, flags);
+    int fd = open_served(known, flags);
     if (fd == -ENOTCONN || fd == -ENOENT) /* a file from before, or from outside */
         return real_shm_open(name, flags, mode);
     if (fd < 0) {
@@ -174,47 +204,65 @@ int names_open(const char *name, int flags, mode_t mode)
 
 int names_unlink(const char *name)
 {
+    char known[PROTOCOL_NAME_MAX];
+    if (!canonical(name, known))
+        return real_shm_unlink(name);
     for (size_t i = 0; i < PENDING_MAX; i++)
-        if (pending[i].name[0] != '\0' && strcmp(pending[i].name, name) == 0) {
+        if (pending[i].name[0] != '\0' && strcmp(pending[i].name, known) == 0) {
             remove_pending(&pending[i]);
             return 0;
         }
-    if ((is_torch(name) || is_python(name)) && broker_ask(MESSAGE_UNLINK, name, -1, NULL) == 0)
+    if (broker_ask(MESSAGE_UNLINK, known, -1, NULL) == 0)
         return 0;
-    return real_shm_unlink(name);
+    int r = real_shm_unlink(name);
+    /* PyTorch ends the process when it cannot unlink what it has made. */
+    return r < 0 && errno == ENOENT && broker_lost() ? 0 : r;
 }
 
-int names_resize(int fd, off_t size)
+NamesResize names_resize(int fd, off_t size, int *ret_segment)
 {
     Pending *entry = find_pending(fd);
     FileId id;
-    int segment = entry && size >= SEGMENT_MIN_BYTES ? pool_issue((uint64_t)size) : -1;
+    if (entry && entry->segment && size >= 0 && file_id(fd, &id) == 0 && id.size >= (uint64_t)size)
+        return RESIZE_DONE; /* longer than was asked for, as segments are */
+    /* Once it is mapped, another file in its place would part the descriptor from the mapping. */
+    bool fresh = entry && !entry->address && size >= SEGMENT_MIN_BYTES;
+    int segment = fresh ? pool_issue((uint64_t)size) : -1;
     if (segment < 0) {
-        if (entry)
+        if (entry && !entry->segment)
             count(&guard_counters()->small_backed, 1);
-        return real_ftruncate(fd, size);
+        return RESIZE_PLAIN;
     }
-    if (file_id(segment, &id) < 0 || dup3(segment, fd, O_CLOEXEC) < 0) {
-        real_close(segment);
-        return real_ftruncate(fd, size);
-    }
+    *ret_segment = segment;
+    bool budgeted = atomic_load_explicit(&guard_counters()->budgeted, memory_order_relaxed) != 0;
+    bool touched = file_id(segment, &id) == 0 && id.allocated >= (uint64_t)size;
+    return budgeted && !touched ? RESIZE_ASK : RESIZE_TAKE;
+}
+
+int names_take(int fd, int segment, off_t size)
+{
+    Pending *entry = find_pending(fd);
+    FileId id;
+    bool taken = entry && file_id(segment, &id) == 0 && dup3(segment, fd, O_CLOEXEC) >= 0;
     real_close(segment);
+    if (!taken)
+        return real_ftruncate(fd, size);
     entry->inode = id.inode;
+    entry->segment = true;
     count(&guard_counters()->bytes_backed, (uint64_t)size);
     return 0;
 }
 
-int names_allocate(int fd, off_t offset, off_t size)
+bool names_allocate(int fd, off_t offset, off_t size)
 {
     Pending *entry = find_pending(fd);
     FileId id;
-    if (entry)
-        entry->allocated = true;
+    if (!entry)
+        return false;
+    entry->allocated = true;
     /* The pages of a segment that was used before are there: its writer touched them all, or PyTorch
      * allocated them. */
-    if (entry && offset == 0 && size > 0 && file_id(fd, &id) == 0 && id.allocated >= (uint64_t)size)
-        return 0;
-    return real_posix_fallocate(fd, offset, size);
+    return offset == 0 && size > 0 && file_id(fd, &id) == 0 && id.allocated >= (uint64_t)size;
 }
 
 void *names_map(int fd, size_t size)
@@ -234,11 +282,11 @@ void *names_map(int fd, size_t size)
 
 /* Puts the real file in the place of the memfd. What fails leaves the tensor as it is: whole, but not to be
  * opened by name. */
-static void make_real(const Pending *entry)
+static bool make_real(const Pending *entry)
 {
     int fd = real_shm_open(entry->name, O_RDWR | O_CREAT | O_EXCL, 0600);
     if (fd < 0)
-        return;
+        return false;
     bool ready = real_ftruncate(fd, (off_t)entry->size) == 0 &&
                  (!entry->allocated || real_posix_fallocate(fd, 0, (off_t)entry->size) == 0) &&
                  real_mmap(entry->address, entry->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
@@ -248,6 +296,14 @@ static void make_real(const Pending *entry)
     else
         real_shm_unlink(entry->name);
     real_close(fd);
+    return ready;
+}
+
+static bool serve(const Pending *entry, int fd)
+{
+    bool crowded = atomic_load_explicit(&guard_counters()->crowded, memory_order_relaxed) != 0;
+    return crowded ? broker_ask(MESSAGE_CREATE, entry->name, fd, NULL) == 0
+                   : broker_tell(MESSAGE_PUT, entry->name, fd);
 }
 
 void names_close(int fd)
@@ -255,9 +311,11 @@ void names_close(int fd)
     Pending *entry = find_pending(fd);
     if (!entry)
         return;
-    if (entry->address && !broker_tell(MESSAGE_PUT, entry->name, fd)) {
-        shares_by_name = true;
-        make_real(entry);
+    if (entry->address && !serve(entry, fd)) {
+        shares_by_name = !broker_reach();
+        count(&guard_counters()->fallbacks, 1);
+        if (!make_real(entry)) /* /dev/shm is full: the supervisor's last descriptors are for such as this */
+            (void)broker_tell(MESSAGE_PUT, entry->name, fd);
     }
     remove_pending(entry);
 }

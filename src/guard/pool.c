@@ -20,13 +20,17 @@
  */
 enum { POOL_MAX = 256, PROBES_MAX = 8 };
 
+/* A tensor that lives this long is no batch on its way: when the pool is half full, its place is given up. */
+enum { LONG_MSEC = 10000 };
+
 typedef struct Segment {
     int fd; /* of the pool's own description; 0: the entry is not in use */
     uint64_t device;
     uint64_t inode;
     uint64_t size;
-    uint64_t issued; /* msec; or when it was last seen in use */
-    uint64_t turn;   /* rises with every issue: the smallest was issued longest ago */
+    uint64_t issued;   /* msec */
+    uint64_t last_use; /* msec: issued, or seen in use */
+    uint64_t turn;     /* rises with every issue: the smallest was issued longest ago */
 } Segment;
 
 static Segment segments[POOL_MAX];
@@ -48,7 +52,8 @@ static uint64_t segment_size(uint64_t size)
 static bool still_ours(const Segment *segment)
 {
     FileId id;
-    return file_id(segment->fd, &id) == 0 && id.inode == segment->inode && id.device == segment->device;
+    return file_id(segment->fd, &id) == 0 && id.inode == segment->inode && id.device == segment->device &&
+           id.size == segment->size;
 }
 
 static void forget(Segment *segment)
@@ -73,29 +78,15 @@ static bool is_free(const Segment *segment)
 }
 
 /* A new description with the shared lock on it. Fails while the supervisor gives the pages back. */
-static int hand_out(const Segment *segment)
+static int hand_out(int own, uint64_t device, uint64_t inode)
 {
     struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_len = 1};
-    int fd = description_reopen(segment->fd);
+    int fd = description_reopen(own, device, inode);
     if (fd >= 0 && fcntl(fd, F_OFD_SETLK, &lock) < 0) {
         real_close(fd);
         return -1;
     }
     return fd;
-}
-
-static void pool_sweep(uint64_t now)
-{
-    for (size_t i = 0; i < n_segments;) {
-        Segment *segment = &segments[i];
-        bool ours = still_ours(segment);
-        if (ours && !is_free(segment))
-            segment->issued = now; /* its time begins when it comes back */
-        if (!ours || now - segment->issued >= KEEP_MSEC)
-            forget(segment);
-        else
-            i++;
-    }
 }
 
 int memfd_make(const char *name, uint64_t size)
@@ -120,22 +111,51 @@ static size_t pool_limit(void)
     return (size_t)files.rlim_cur / 8;
 }
 
-static Segment *make_segment(uint64_t size)
+/* One that is still in use when it is forgotten lives on as long as it is used, and is not recycled. */
+static void pool_sweep(uint64_t now)
 {
-    int fd = n_segments >= pool_limit() ? -1 : memfd_make(SEGMENT_NAME, size);
-    if (fd < 0)
-        return NULL;
-    fd = fd_move_up(fd);
-    FileId id;
-    if (file_id(fd, &id) < 0) {
-        real_close(fd);
-        return NULL;
+    bool crowded = n_segments >= pool_limit() / 2;
+    for (size_t i = 0; i < n_segments;) {
+        Segment *segment = &segments[i];
+        bool ours = still_ours(segment);
+        if (ours && !is_free(segment))
+            segment->last_use = now; /* its time begins when it comes back */
+        if (!ours || now - segment->last_use >= KEEP_MSEC || (crowded && now - segment->issued >= LONG_MSEC))
+            forget(segment);
+        else
+            i++;
     }
-    Segment *segment = &segments[n_segments++];
-    *segment = (Segment){.fd = fd, .device = id.device, .inode = id.inode, .size = size};
-    broker_tell(MESSAGE_SEGMENT, "", fd);
+}
+
+/* A new segment, handed out, and in the pool when there is room: else it lives once. */
+static int issue_new(uint64_t size, uint64_t now)
+{
+    bool kept = n_segments < pool_limit();
+    int own = memfd_make(kept ? SEGMENT_NAME : SINGLE_NAME, size);
+    FileId id;
+    if (own < 0)
+        return -1;
+    int fd = file_id(own, &id) < 0 ? -1 : hand_out(own, id.device, id.inode);
+    if (fd < 0) { /* no /proc: nothing can be handed out */
+        real_close(own);
+        return -1;
+    }
+    broker_tell(MESSAGE_SEGMENT, "", own);
     atomic_fetch_add_explicit(&guard_counters()->segments_created, 1, memory_order_relaxed);
-    return segment;
+    if (!kept) {
+        real_close(own);
+        return fd;
+    }
+    segments[n_segments++] = (Segment){
+        .fd = fd_move_up(own),
+        .device = id.device,
+        .inode = id.inode,
+        .size = size,
+        .issued = now,
+        .last_use = now,
+        .turn = ++turns,
+    };
+    return fd;
 }
 
 /* Of this size, the one issued longest ago: batches come back in the order in which they went. */
@@ -169,20 +189,12 @@ int pool_issue(uint64_t size)
             continue;
         }
         segment->turn = ++turns; /* one that is in use goes to the end of the queue */
-        int fd = is_free(segment) ? hand_out(segment) : -1;
+        int fd = is_free(segment) ? hand_out(segment->fd, segment->device, segment->inode) : -1;
         if (fd >= 0) {
-            segment->issued = now;
+            segment->issued = segment->last_use = now;
             atomic_fetch_add_explicit(&guard_counters()->segments_reused, 1, memory_order_relaxed);
             return fd;
         }
     }
-    Segment *segment = make_segment(size);
-    if (!segment)
-        return -1;
-    segment->turn = ++turns;
-    segment->issued = now;
-    int fd = hand_out(segment);
-    if (fd < 0)
-        forget(segment); /* no /proc: nothing can be handed out */
-    return fd;
+    return issue_new(size, now);
 }

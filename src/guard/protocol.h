@@ -16,7 +16,10 @@
 #include <stdint.h>
 
 #define PROTOCOL_ENVIRONMENT "SHMGUARD_SOCKET"
-#define PROTOCOL_MAGIC       UINT32_C(0x53484d47) /* SHMG */
+/* Set: the library only testifies, and memory goes the plain way. */
+#define PROTOCOL_ONLY_WITNESS "SHMGUARD_ONLY_WITNESS"
+
+#define PROTOCOL_MAGIC UINT32_C(0x53484d47) /* SHMG */
 
 enum { PROTOCOL_NAME_MAX = 256 };
 
@@ -24,11 +27,12 @@ typedef enum MessageType {
     MESSAGE_WELCOME = 1, /* supervisor → guard, first of all, with the descriptor of the counters' page */
     MESSAGE_SEGMENT, /* guard → supervisor, with the pool's description of a new segment; not answered */
     MESSAGE_PUT, /* guard → supervisor, with the handed-out description: name now means it; not answered */
-    MESSAGE_CREATE, /* the same, answered: 0 or EEXIST */
-    MESSAGE_GET,    /* answered: 0 with the descriptor, or ENOENT */
-    MESSAGE_UNLINK, /* answered: 0 or ENOENT */
-    MESSAGE_ANSWER, /* supervisor → guard */
-    MESSAGE_ROOM, /* may this many bytes more be touched in that segment? Answered when they may, or ENOSPC */
+    MESSAGE_CREATE,   /* the same, answered: 0, EEXIST, or EMFILE: make a file of it */
+    MESSAGE_GET,      /* answered: 0 with the descriptor, or ENOENT */
+    MESSAGE_UNLINK,   /* answered: 0 or ENOENT */
+    MESSAGE_ANSWER,   /* supervisor → guard */
+    MESSAGE_ROOM,     /* guard → supervisor, with a description of a segment: may this many bytes of it be
+                         touched?     Answered when they may, or ENOSPC. Over a connection of its own */
     MESSAGE_RELEASED, /* somebody waits for room, and some may have come free; not answered */
     MESSAGE_FAULT,    /* a Testimony; answered when the supervisor has looked at the process */
     MESSAGE_STACK,    /* a Testimony: the Python stack of the fault before it; not answered */
@@ -39,11 +43,9 @@ typedef enum MessageType {
 typedef struct Message {
     uint32_t magic;
     uint32_t type;
-    int32_t error; /* of an answer: 0 or a positive errno */
-    uint32_t unused;
-    uint64_t bytes;  /* of ROOM */
-    uint64_t device; /* of ROOM: which segment */
-    uint64_t inode;
+    int32_t error;                /* of an answer: 0 or a positive errno */
+    uint32_t feeder;              /* of ROOM: 1 when it is not the process's first thread that asks */
+    uint64_t bytes;               /* of ROOM */
     char name[PROTOCOL_NAME_MAX]; /* with its leading slash, NUL-terminated */
 } Message;
 
@@ -65,8 +67,9 @@ typedef struct Testimony {
     int32_t pid;    /* of a CHILD */
     int32_t status; /* as waitpid has it */
     char thread_name[16];
-    uint32_t torch; /* 1: the sender is a DataLoader worker, as its signal handlers tell */
-    uint32_t n;     /* bytes of text; the packet ends after them */
+    uint32_t worker; /* 1: the sender handles SIGBUS, SIGSEGV and SIGFPE, and not SIGABRT, as DataLoader
+                        workers do */
+    uint32_t n;      /* bytes of text; the packet ends after them */
     char text[TESTIMONY_TEXT_MAX];
 } Testimony;
 
@@ -74,6 +77,10 @@ typedef struct Testimony {
  * One page that every process of the job maps. Each figure only rises and is added to with relaxed atomics:
  * they are read for people, and nothing is decided by them. A process that is killed leaves what it has
  * added.
+ *
+ * `crowded` is the supervisor's: half of its descriptors are in use. While it is set, names are not PUT but
+ * CREATEd, so that each process has one in flight at most, and the supervisor can refuse before a descriptor
+ * is lost on its way. Relaxed too: one who sees it late has put a name more, and there is room for those.
  */
 typedef struct Counters {
     uint32_t magic;
@@ -83,4 +90,9 @@ typedef struct Counters {
     _Atomic uint64_t bytes_backed; /* asked for by PyTorch and served from segments, new and recycled */
     _Atomic uint64_t small_backed; /* tensors in memfds of their own: too small to be worth recycling */
     _Atomic uint64_t fallbacks;    /* tensors of PyTorch that took the plain way */
+    _Atomic uint32_t crowded;      /* 0 or 1 */
+    _Atomic uint32_t budgeted;     /* 1: room must be asked for. The supervisor's, as the next */
+    _Atomic uint32_t waiting;      /* requests for room that wait: whoever lets go says so */
+    _Atomic uint32_t line_drawn;   /* 1: our line of progress stands where the job writes next */
+    _Atomic uint64_t wrote_msec;   /* when the job last wrote to standard output or error; 0: not seen */
 } Counters;

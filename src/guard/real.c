@@ -2,11 +2,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "guard.h"
@@ -30,14 +33,28 @@ static _Atomic(int (*)(int, off_t)) next_ftruncate;
 static _Atomic(int (*)(int, off_t, off_t)) next_posix_fallocate;
 static _Atomic(void *(*)(void *, size_t, int, int, int, off_t)) next_mmap;
 static _Atomic(int (*)(void *, size_t)) next_munmap;
+static _Atomic(void *(*)(void *, size_t, size_t, int, ...)) next_mremap;
 static _Atomic(int (*)(int)) next_close;
+static _Atomic(ssize_t (*)(int, const void *, size_t)) next_write;
+static _Atomic(int (*)(const char *, FILE *)) next_fputs;
+static _Atomic(int (*)(int, const struct sigaction *, struct sigaction *)) next_sigaction;
+static _Atomic(sighandler_t (*)(int, sighandler_t)) next_signal;
+static _Atomic(pid_t (*)(pid_t, int *, int)) next_waitpid;
+static _Atomic(pid_t (*)(pid_t, int *, int, struct rusage *)) next_wait4;
+static _Atomic(int (*)(idtype_t, id_t, siginfo_t *, int)) next_waitid;
+static _Atomic(void (*)(int)) next__exit;
 
 #define LOAD(next) atomic_load_explicit(&(next), memory_order_relaxed)
 #define LOOK_UP(name)                                                                                        \
     atomic_store_explicit(&next_##name, (__typeof__(LOAD(next_##name)))dlsym(RTLD_NEXT, #name),              \
                           memory_order_relaxed)
 
-__attribute__((constructor)) static void look_up(void)
+static void *find_anywhere(const char *name)
+{
+    return dlsym(RTLD_DEFAULT, name);
+}
+
+__attribute__((constructor)) static void start(void)
 {
     LOOK_UP(shm_open);
     LOOK_UP(shm_unlink);
@@ -45,7 +62,19 @@ __attribute__((constructor)) static void look_up(void)
     LOOK_UP(posix_fallocate);
     LOOK_UP(mmap);
     LOOK_UP(munmap);
+    LOOK_UP(mremap);
     LOOK_UP(close);
+    LOOK_UP(write);
+    LOOK_UP(fputs);
+    LOOK_UP(sigaction);
+    LOOK_UP(signal);
+    LOOK_UP(waitpid);
+    LOOK_UP(wait4);
+    LOOK_UP(waitid);
+    LOOK_UP(_exit);
+    supervisor_find();
+    python_find(find_anywhere);
+    witness_start();
 }
 
 /* As glibc does it. False with errno for what is no name of shared memory. */
@@ -106,7 +135,69 @@ int real_munmap(void *address, size_t size)
     return LOAD(next_munmap) ? LOAD(next_munmap)(address, size) : (int)syscall(SYS_munmap, address, size);
 }
 
+void *real_mremap(void *address, size_t size, size_t new_size, int flags, void *place)
+{
+    if (LOAD(next_mremap))
+        return LOAD(next_mremap)(address, size, new_size, flags, place);
+    return (void *)(uintptr_t)syscall(SYS_mremap, address, size, new_size, flags, place);
+}
+
 int real_close(int fd)
 {
     return LOAD(next_close) ? LOAD(next_close)(fd) : (int)syscall(SYS_close, fd);
+}
+
+ssize_t real_write(int fd, const void *data, size_t size)
+{
+    return LOAD(next_write) ? LOAD(next_write)(fd, data, size) : syscall(SYS_write, fd, data, size);
+}
+
+int real_fputs(const char *text, FILE *stream)
+{
+    return LOAD(next_fputs)                                        ? LOAD(next_fputs)(text, stream)
+           : fwrite(text, 1, strlen(text), stream) == strlen(text) ? 1
+                                                                   : EOF;
+}
+
+/* glibc's own, under the name by which nobody interposes it: the system call needs a restorer of glibc's. */
+int __sigaction(int signo, const struct sigaction *action, struct sigaction *ret_old);
+
+int real_sigaction(int signo, const struct sigaction *action, struct sigaction *ret_old)
+{
+    return (LOAD(next_sigaction) ? LOAD(next_sigaction) : __sigaction)(signo, action, ret_old);
+}
+
+sighandler_t real_signal(int signo, sighandler_t handler)
+{
+    if (LOAD(next_signal))
+        return LOAD(next_signal)(signo, handler);
+    struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
+    struct sigaction old;
+    return __sigaction(signo, &action, &old) < 0 ? SIG_ERR : old.sa_handler;
+}
+
+pid_t real_waitpid(pid_t pid, int *status, int options)
+{
+    return LOAD(next_waitpid) ? LOAD(next_waitpid)(pid, status, options)
+                              : (pid_t)syscall(SYS_wait4, pid, status, options, NULL);
+}
+
+pid_t real_wait4(pid_t pid, int *status, int options, struct rusage *usage)
+{
+    return LOAD(next_wait4) ? LOAD(next_wait4)(pid, status, options, usage)
+                            : (pid_t)syscall(SYS_wait4, pid, status, options, usage);
+}
+
+int real_waitid(idtype_t type, id_t id, siginfo_t *info, int options)
+{
+    return LOAD(next_waitid) ? LOAD(next_waitid)(type, id, info, options)
+                             : (int)syscall(SYS_waitid, type, id, info, options, NULL);
+}
+
+void real__exit(int code)
+{
+    if (LOAD(next__exit))
+        LOAD(next__exit)(code);
+    for (;;)
+        syscall(SYS_exit_group, code);
 }

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
+#include <stdatomic.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -30,20 +32,40 @@ EXPORT int shm_unlink(const char *name)
 
 EXPORT int ftruncate(int fd, off_t size)
 {
+    int segment = -1;
     if (!pending_any() || !guard_enter())
         return real_ftruncate(fd, size);
-    int r = names_resize(fd, size);
+    NamesResize next = names_resize(fd, size, &segment);
+    int r = next == RESIZE_TAKE ? names_take(fd, segment, size) : 0;
+    guard_leave(r < 0);
+    if (next == RESIZE_PLAIN)
+        return real_ftruncate(fd, size);
+    if (next != RESIZE_ASK)
+        return r;
+
+    r = room_ask(segment, (uint64_t)size);
+    if (r < 0) { /* PyTorch says so, in words: "No space left on device" */
+        real_close(segment);
+        errno = -r;
+        return -1;
+    }
+    if (!guard_enter()) {
+        real_close(segment);
+        return real_ftruncate(fd, size);
+    }
+    r = names_take(fd, segment, size);
     guard_leave(r < 0);
     return r;
 }
 
 EXPORT int posix_fallocate(int fd, off_t offset, off_t size)
 {
-    if (!pending_any() || !guard_enter())
-        return real_posix_fallocate(fd, offset, size);
-    int r = names_allocate(fd, offset, size);
-    guard_leave(false);
-    return r;
+    bool there = false;
+    if (pending_any() && guard_enter()) {
+        there = names_allocate(fd, offset, size);
+        guard_leave(false);
+    }
+    return there ? 0 : real_posix_fallocate(fd, offset, size);
 }
 
 EXPORT void *mmap(void *address, size_t size, int protection, int flags, int fd, off_t offset)
@@ -70,12 +92,33 @@ EXPORT void *mmap(void *address, size_t size, int protection, int flags, int fd,
 
 EXPORT int munmap(void *address, size_t size)
 {
-    if (!view_near(address, size) || !guard_enter())
+    if (!view_near(address, size))
         return real_munmap(address, size);
+    if (!guard_enter())
+        /* A handler that interrupted us unmaps a tensor while the tables may be half written: it stays
+         * mapped, and in use, for ever. */
+        return guard_is_inside() ? 0 : real_munmap(address, size);
     bool kept = view_release(address, size);
     view_sweep(now_msec());
+    room_released();
     guard_leave(false);
     return kept ? 0 : real_munmap(address, size);
+}
+
+EXPORT void *mremap(void *address, size_t size, size_t new_size, int flags, ...)
+{
+    va_list list;
+    va_start(list, flags);
+    /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): it does not know that va_start has been here */
+    void *place = flags & MREMAP_FIXED ? va_arg(list, void *) : NULL;
+    va_end(list);
+    if ((view_near(address, size) || (place && view_near(place, new_size))) && guard_enter()) {
+        view_lose(address, size);
+        if (place)
+            view_lose(place, new_size);
+        guard_leave(false);
+    }
+    return real_mremap(address, size, new_size, flags, place);
 }
 
 EXPORT int close(int fd)
@@ -84,8 +127,95 @@ EXPORT int close(int fd)
         names_close(fd);
         guard_leave(false);
     }
-    return real_close(fd);
+    int r = real_close(fd);
+    if (room_is_wanted() && guard_enter()) { /* it may have been the last that held a segment */
+        room_released();
+        guard_leave(r < 0);
+    }
+    return r;
 }
+
+/* The supervisor's line of progress makes way for what the program writes to the same terminal. */
+static void output_begins(int fd)
+{
+    static const char erase[] = "\r\033[K";
+    Counters *page = guard_counters();
+    if (atomic_load_explicit(&page->line_drawn, memory_order_relaxed) && isatty(fd) &&
+        atomic_exchange_explicit(&page->line_drawn, 0, memory_order_relaxed))
+        (void)!real_write(fd, erase, sizeof erase - 1);
+    atomic_store_explicit(&page->wrote_msec, now_msec(), memory_order_relaxed);
+}
+
+EXPORT ssize_t write(int fd, const void *data, size_t size)
+{
+    if (fd == STDOUT_FILENO || fd == STDERR_FILENO)
+        output_begins(fd);
+    ssize_t n = real_write(fd, data, size);
+    if (fd == STDERR_FILENO && n > 0)
+        witness_hear(data, (size_t)n);
+    return n;
+}
+
+/* The C++ library says by it why it ends the process, and from inside of libc nothing comes by write(). */
+EXPORT int fputs(const char *text, FILE *stream)
+{
+    if (stream == stderr)
+        witness_hear(text, strlen(text));
+    return real_fputs(text, stream);
+}
+
+EXPORT int sigaction(int signo, const struct sigaction *action, struct sigaction *old)
+{
+    return witness_sigaction(signo, action, old);
+}
+
+EXPORT sighandler_t signal(int signo, sighandler_t handler)
+{
+    if (!witness_watches(signo))
+        return real_signal(signo, handler);
+    struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
+    struct sigaction old;
+    return witness_sigaction(signo, &action, &old) < 0 ? SIG_ERR : old.sa_handler;
+}
+
+EXPORT pid_t waitpid(pid_t pid, int *status, int options)
+{
+    int own = 0;
+    int *told = status ? status : &own;
+    pid_t child = real_waitpid(pid, told, options);
+    if (child > 0)
+        witness_child(child, *told);
+    return child;
+}
+
+EXPORT pid_t wait4(pid_t pid, int *status, int options, struct rusage *usage)
+{
+    int own = 0;
+    int *told = status ? status : &own;
+    pid_t child = real_wait4(pid, told, options, usage);
+    if (child > 0)
+        witness_child(child, *told);
+    return child;
+}
+
+EXPORT int waitid(idtype_t type, id_t id, siginfo_t *info, int options)
+{
+    int r = real_waitid(type, id, info, options);
+    if (r == 0 && info && info->si_pid > 0 && info->si_code == CLD_EXITED)
+        witness_child(info->si_pid, W_EXITCODE(info->si_status, 0));
+    else if (r == 0 && info && info->si_pid > 0 &&
+             (info->si_code == CLD_KILLED || info->si_code == CLD_DUMPED))
+        witness_child(info->si_pid, W_EXITCODE(0, info->si_status));
+    return r;
+}
+
+EXPORT _Noreturn void _exit(int code)
+{
+    witness_leave(code);
+    real__exit(code);
+}
+
+EXPORT _Noreturn void _Exit(int code) __attribute__((alias("_exit")));
 
 /* On 64-bit machines the large-file names are the same functions. */
 EXPORT int ftruncate64(int fd, off_t size) __attribute__((alias("ftruncate")));

@@ -144,7 +144,8 @@ void view_forget_unused(void)
 /* Maps the whole segment through a description of our own. */
 static View *make_view(int fd, const FileId *id)
 {
-    int own = description_reopen(fd);
+    (void)broker_reach(); /* so that we hear who waits for what we let go */
+    int own = description_reopen(fd, id->device, id->inode);
     if (own < 0)
         return NULL;
     char *address = real_mmap(NULL, id->size, PROT_READ | PROT_WRITE, MAP_SHARED, own, 0);

@@ -680,6 +680,7 @@ int explainer_finish(Explainer *explainer, const Machine *machine, const Guard *
         it.exception = deciding_exception(&it, fallback);
         it.clue = it.exception ? CLUES : fallback;
     }
+    out.bus_guess = it.clue != CLUES && is_bus(it.clue);
     if (it.clue != CLUES)
         decide_clue(&it);
     else if (it.exception)

@@ -10,6 +10,7 @@
 
 typedef struct Explanation {
     Cause cause;
+    bool bus_guess;       /* the cause is read from a bus error alone, which does not tell where it struck */
     const char *detail;   /* a finer name, as "cuda-in-forked-worker"; NULL when the cause says it all */
     const char **matched; /* the lines that told, as they stood (escaped, long ones cut), in their order */
     size_t n_matched;

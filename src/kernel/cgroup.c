@@ -230,6 +230,17 @@ static void memory_use_read(const Group *group, Cgroup *ret)
     ret->memory_shmem_bytes = stat_key(stat, "total_shmem", "shmem");
 }
 
+/* What may still be used in a group with a limit. Pages of files that nobody needs go first. */
+static uint64_t group_room(const Group *group, uint64_t limit_bytes)
+{
+    Cgroup use;
+    memory_use_read(group, &use);
+    if (limit_bytes == U64_UNKNOWN || use.memory_used_bytes == U64_UNKNOWN)
+        return U64_UNKNOWN;
+    uint64_t used = use.memory_used_bytes - MIN(use.memory_used_bytes, use.memory_reclaimable_bytes);
+    return limit_bytes - MIN(limit_bytes, used);
+}
+
 static uint64_t group_oom_kills(const Group *group)
 {
     uint64_t kills = U64_UNKNOWN;
@@ -269,6 +280,7 @@ static void memory_read(const Root *root, const Place *place, Buffer *scratch, C
     do {
         uint64_t limit = group_limit(&group, old ? "memory.limit_in_bytes" : "memory.max");
         ret->swap_limit_bytes = MIN(ret->swap_limit_bytes, group_swap_limit(&group, limit));
+        ret->memory_room_bytes = MIN(ret->memory_room_bytes, group_room(&group, limit));
 
         /* Version 1 counts a kill where the victim was, version 2 in every group above it as well. */
         uint64_t kills = group_oom_kills(&group);
@@ -352,6 +364,7 @@ int cgroup_read(const Root *root, int pid, const Mounts *mounts, Cgroup *ret)
     *ret = (Cgroup){
         .memory_limit_bytes = U64_UNKNOWN,
         .memory_used_bytes = U64_UNKNOWN,
+        .memory_room_bytes = U64_UNKNOWN,
         .memory_shmem_bytes = U64_UNKNOWN,
         .swap_limit_bytes = U64_UNKNOWN,
         .oom_kills = U64_UNKNOWN,

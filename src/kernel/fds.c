@@ -63,6 +63,38 @@ int fds_visit(const Root *root, int pid, FdVisit visit, void *context, uint32_t 
     return r;
 }
 
+int fds_count_quick(const Root *root, int pid, uint64_t *ret)
+{
+    FileStat stat;
+    int r = root->live ? root_stat(root, PROC_PATH(pid, "fd"), &stat) : -EOPNOTSUPP;
+    if (r < 0)
+        return r;
+    if (stat.size_bytes == 0)
+        return -EOPNOTSUPP;
+    *ret = stat.size_bytes;
+    return 0;
+}
+
+int fds_count(const Root *root, int pid, uint64_t *ret)
+{
+    if (fds_count_quick(root, pid, ret) == 0)
+        return 0;
+    DIR *directory = root_list(root, PROC_PATH(pid, "fd"));
+    if (!directory)
+        return -errno;
+    uint64_t count = 0;
+    errno = 0;
+    for (const struct dirent *item; (item = readdir(directory));) {
+        int fd = 0;
+        count += fd_number_parse(text_of(item->d_name), &fd) == 0;
+    }
+    int r = -errno;
+    closedir(directory);
+    if (r == 0)
+        *ret = count;
+    return r;
+}
+
 int fd_stat(const Root *root, int pid, int fd, FileStat *ret)
 {
     char name[PROC_PATH_MAX];

@@ -19,6 +19,13 @@ void fd_target_parse(Text link, FdEntry *ret);
 typedef int (*FdVisit)(const FdEntry *entry, void *context);
 int fds_visit(const Root *root, int pid, FdVisit visit, void *context, uint32_t *ret_count);
 
+/*
+ * How many descriptors a process has open. Since Linux 6.2 the kernel says it (fds_count_quick, -EOPNOTSUPP
+ * elsewhere and for a process that has none); before, and in captured trees, they are counted one by one.
+ */
+int fds_count(const Root *root, int pid, uint64_t *ret);
+int fds_count_quick(const Root *root, int pid, uint64_t *ret);
+
 int fd_stat(const Root *root, int pid, int fd, FileStat *ret);
 
 typedef struct FdInfo {

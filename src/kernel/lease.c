@@ -1,22 +1,55 @@
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "lease.h"
 #include "shmfs.h"
 
-FileOpen lease_take(int fd)
+static FileOpen lease_set(int fd, int type)
 {
     /* The signal that tells of an opener is SIGIO, which kills. SIGURG is ignored unless somebody catches it.
      */
     if (fcntl(fd, F_SETSIG, SIGURG) < 0)
         return OPEN_CANNOT_TELL;
-    if (fcntl(fd, F_SETLEASE, F_WRLCK) == 0)
+    if (fcntl(fd, F_SETLEASE, type) == 0)
         return OPEN_NOWHERE;
     return errno == EAGAIN ? OPEN_SOMEWHERE : OPEN_CANNOT_TELL;
+}
+
+FileOpen lease_take(int fd)
+{
+    return lease_set(fd, F_WRLCK);
+}
+
+/* NFS and SMB grant a lease where the server has delegated the file to us, and answer EAGAIN everywhere else,
+ * whether it is written to or not (nfs4_add_lease and cifs_setlease in the kernel). */
+static bool refusal_tells(int fd)
+{
+    struct statfs fs;
+    if (fstatfs(fd, &fs) < 0)
+        return false;
+    switch ((uint32_t)fs.f_type) {
+    case NFS_SUPER_MAGIC:
+    case SMB_SUPER_MAGIC:
+    case CIFS_SUPER_MAGIC:
+    case SMB2_SUPER_MAGIC:
+        return false;
+    default:
+        return true;
+    }
+}
+
+FileOpen lease_ask_writers(int fd)
+{
+    FileOpen open = lease_set(fd, F_RDLCK);
+    if (open == OPEN_NOWHERE)
+        (void)fcntl(fd, F_SETLEASE, F_UNLCK);
+    return open == OPEN_SOMEWHERE && !refusal_tells(fd) ? OPEN_CANNOT_TELL : open;
 }
 
 bool lease_held(int fd)

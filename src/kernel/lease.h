@@ -20,6 +20,13 @@ typedef enum FileOpen {
  */
 FileOpen lease_take(int fd);
 
+/*
+ * Whether anybody has the file behind fd, which was opened for reading only, open for writing. The kernel
+ * grants a read lease only when nobody has; it is given back at once, so that a writer who comes meanwhile
+ * goes on.
+ */
+FileOpen lease_ask_writers(int fd);
+
 /* Still held, and nobody is waiting to open the file. */
 bool lease_held(int fd);
 

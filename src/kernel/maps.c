@@ -92,6 +92,8 @@ int maps_parse_line(Text line, MapEntry *ret)
 
 static bool entry_wanted(const MapEntry *entry, MapsWhich which)
 {
+    if (which == MAPS_ANY)
+        return true;
     bool file = entry->inode != 0 || entry->device.major != 0 || entry->device.minor != 0;
     return file && (which == MAPS_SHARED_FILES ? entry->shared : entry->executable);
 }
@@ -103,6 +105,8 @@ static bool line_promising(Text line, MapsWhich which)
     Text range;
     if (!text_until(&line, ' ', &range) || line.size < 4)
         return false;
+    if (which == MAPS_ANY)
+        return true;
     return which == MAPS_SHARED_FILES ? line.data[3] == 's' : line.data[2] == 'x';
 }
 
@@ -130,10 +134,14 @@ static int name_escape(Text name, Buffer *scratch, Text *ret)
 static int query_next(int fd, MapsWhich which, uint64_t address, char name[static PATH_MAX], Buffer *scratch,
                       MapEntry *ret)
 {
+    static const uint64_t filters[] = {
+        [MAPS_SHARED_FILES] = PROCMAP_FILE | PROCMAP_SHARED,
+        [MAPS_EXECUTABLE_FILES] = PROCMAP_FILE | PROCMAP_EXECUTABLE,
+        [MAPS_ANY] = 0,
+    };
     ProcmapQuery query = {
         .size = sizeof query,
-        .flags = PROCMAP_OR_NEXT | PROCMAP_FILE |
-                 (which == MAPS_SHARED_FILES ? PROCMAP_SHARED : PROCMAP_EXECUTABLE),
+        .flags = PROCMAP_OR_NEXT | filters[which],
         .address = address,
         .name = (uintptr_t)name,
         .name_size = PATH_MAX,
@@ -202,7 +210,7 @@ int maps_visit_at(const Root *root, int pid, MapsWhich which, uint64_t address, 
     if (fd < 0)
         return fd;
     char name[PATH_MAX];
-    MapEntry entry;
+    MapEntry entry = {0};
     if (query_next(fd, which, address, name, scratch, &entry) <= 0 || entry.start > address)
         return 0;
     return visit(&entry, context);
@@ -230,11 +238,69 @@ int maps_visit(const Root *root, int pid, MapsWhich which, Buffer *scratch, Maps
     return visit_text(fd, which, address, scratch, visit, context);
 }
 
+typedef struct Covering {
+    uint64_t address;
+    MapEntry *entry;
+} Covering;
+
+static int visit_covering(const MapEntry *entry, void *context)
+{
+    const Covering *covering = context;
+    if (entry->end <= covering->address)
+        return 0;
+    if (entry->start > covering->address)
+        return -ENOENT; /* they ascend */
+    *covering->entry = *entry;
+    return 1;
+}
+
+int maps_find(const Root *root, int pid, uint64_t address, Buffer *scratch, MapEntry *ret)
+{
+    _cleanup_close_ int fd = maps_open(root, pid);
+    if (fd < 0)
+        return fd;
+    char name[PATH_MAX];
+    MapEntry entry = {0};
+    int r = root->live ? query_next(fd, MAPS_ANY, address, name, scratch, &entry) : -ENOTTY;
+    if (r == 0 || (r > 0 && entry.start > address))
+        return 0;
+    if (r > 0) {
+        if (entry.path.data == name) {
+            buffer_clear(scratch);
+            r = buffer_append(scratch, name, entry.path.size);
+            entry.path.data = buffer_text(scratch);
+        }
+        if (r >= 0)
+            *ret = entry;
+        return r < 0 ? r : 1;
+    }
+    Covering covering = {address, ret};
+    r = visit_text(fd, MAPS_ANY, 0, scratch, visit_covering, &covering);
+    return r == -ENOENT ? 0 : r;
+}
+
+/* A fifth of what the text costs: the kernel spells no paths. -ENOTTY and others where it cannot be asked. */
+static int query_count(int fd, uint64_t *ret)
+{
+    uint64_t count = 0;
+    ProcmapQuery query = {.size = sizeof query, .flags = PROCMAP_OR_NEXT};
+    while (ioctl(fd, PROCMAP_QUERY, &query) == 0) {
+        count++;
+        query = (ProcmapQuery){.size = sizeof query, .flags = PROCMAP_OR_NEXT, .address = query.end};
+    }
+    if (errno != ENOENT || count == 0)
+        return -errno;
+    *ret = count;
+    return 0;
+}
+
 int maps_count(const Root *root, int pid, uint64_t *ret)
 {
     _cleanup_close_ int fd = maps_open(root, pid);
     if (fd < 0)
         return fd;
+    if (root->live && query_count(fd, ret) == 0)
+        return 0;
     char chunk[16 * 1024];
     uint64_t lines = 0;
     for (;;) {

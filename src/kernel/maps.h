@@ -25,6 +25,7 @@ int maps_parse_line(Text line, MapEntry *ret);
 typedef enum MapsWhich {
     MAPS_SHARED_FILES, /* MAP_SHARED of a file, tmpfs and memfd included */
     MAPS_EXECUTABLE_FILES,
+    MAPS_ANY,
 } MapsWhich;
 
 /*
@@ -39,6 +40,12 @@ int maps_visit(const Root *root, int pid, MapsWhich which, Buffer *scratch, Maps
  * kernel cannot be asked for just one; negative errno when the process cannot be read. */
 int maps_visit_at(const Root *root, int pid, MapsWhich which, uint64_t address, Buffer *scratch,
                   MapsVisit visit, void *context);
+
+/*
+ * The mapping of any kind that covers address: 1 with *ret filled, 0 when nothing is mapped there, negative
+ * errno when the process cannot be read. ret->path lives in scratch.
+ */
+int maps_find(const Root *root, int pid, uint64_t address, Buffer *scratch, MapEntry *ret);
 
 /* How many mappings the process has, of any kind: what vm.max_map_count limits. */
 int maps_count(const Root *root, int pid, uint64_t *ret);

@@ -46,6 +46,15 @@ static int head_parse(Text *rest, int *ret_pid, Text *ret_comm)
     return 0;
 }
 
+/* Only a zombie's is an end: of others it may be left from a ptrace stop. What follows the start may be cut.
+ */
+static int ended_parse(Text rest, char state)
+{
+    int ended = 0;
+    bool known = state == 'Z' && words_skip(&rest, 28) == 0 && word_int(&rest, &ended) == 0;
+    return known ? ended : 0;
+}
+
 int proc_stat_parse(Text text, ProcStat *ret)
 {
     ProcStat stat = {0};
@@ -65,6 +74,7 @@ int proc_stat_parse(Text text, ProcStat *ret)
     memcpy(stat.comm, comm.data, MIN(comm.size, sizeof stat.comm - 1));
     stat.state = state.data[0];
     stat.threads = (uint32_t)threads;
+    stat.ended = ended_parse(text, stat.state);
     *ret = stat;
     return 0;
 }

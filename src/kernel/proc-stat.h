@@ -18,6 +18,8 @@ typedef struct ProcStat {
     uint64_t system_ticks;
     uint64_t start_ticks; /* since boot; with the pid it names one process for ever */
     uint32_t threads;
+    int ended; /* of a zombie that ended badly: its status, as waitpid has it. 0: ended well, or not for us to
+                  know (and always before Linux 3.5) */
 } ProcStat;
 
 int proc_stat_parse(Text text, ProcStat *ret); /* -EBADMSG */

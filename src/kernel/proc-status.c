@@ -58,6 +58,17 @@ uint32_t cpu_list_count(Text list)
     return count > UINT32_MAX ? 0 : (uint32_t)count;
 }
 
+/* The kernel writes a newline as \\n and a backslash as two. */
+static void name_unescape(Text value, char comm[static COMM_MAX])
+{
+    size_t n = 0;
+    for (size_t i = 0; i < value.size && n < COMM_MAX - 1; i++) {
+        bool escaped = value.data[i] == '\\' && i + 1 < value.size;
+        i += escaped;
+        comm[n++] = escaped && value.data[i] == 'n' ? '\n' : value.data[i];
+    }
+}
+
 int proc_status_parse(Text text, ProcStatus *ret)
 {
     ProcStatus status = {
@@ -69,14 +80,17 @@ int proc_status_parse(Text text, ProcStatus *ret)
     };
     bool uid = false;
     bool memory = false;
-    bool zombie = false;
     bool threads = false;
     bool marked = false;
     uint32_t flag = 0;
     TEXT_FOR_EACH_LINE (line, text_whole_lines(text)) {
         Text value;
         if (text_key(line, "State", &value))
-            zombie = text_starts(value, "Z") || text_starts(value, "X");
+            status.state = value.size > 0 ? value.data[0] : '\0';
+        else if (text_key(line, "Name", &value))
+            name_unescape(value, status.comm);
+        else if (text_key(line, "PPid", &value))
+            (void)text_pid(value, &status.ppid);
         else if (text_key(line, "Uid", &value))
             uid = ids_parse(value, &status.uid, &status.euid) == 0;
         else if (text_key(line, "NSpid", &value))
@@ -116,7 +130,7 @@ int proc_status_parse(Text text, ProcStatus *ret)
         status.rss_file_bytes = 0;
         status.rss_shmem_bytes = 0;
         status.swap_bytes = 0;
-        status.kernel_thread = !zombie;
+        status.kernel_thread = status.state != 'Z' && status.state != 'X';
     }
     if (marked) /* Linux 6.8 says it */
         status.kernel_thread = flag != 0;

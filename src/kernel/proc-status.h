@@ -2,13 +2,17 @@
  * page-table walk). */
 #pragma once
 
+#include "proc-stat.h"
 #include "root.h"
 
 typedef struct ProcStatus {
-    uint32_t uid;       /* real */
-    uint32_t euid;      /* effective */
-    bool kernel_thread; /* has no memory of its own: no Vm lines, and no zombie */
-    uint64_t rss_bytes; /* these are 0 for kernel threads and zombies, U64_UNKNOWN where a line is missing */
+    char comm[COMM_MAX]; /* without blanks at its ends */
+    char state;          /* as ProcStat has it; 0 unknown */
+    int ppid;            /* 0 unknown */
+    uint32_t uid;        /* real */
+    uint32_t euid;       /* effective */
+    bool kernel_thread;  /* has no memory of its own: no Vm lines, and no zombie */
+    uint64_t rss_bytes;  /* these are 0 for kernel threads and zombies, U64_UNKNOWN where a line is missing */
     uint64_t rss_anon_bytes;
     uint64_t rss_file_bytes;
     uint64_t rss_shmem_bytes; /* touched tmpfs, memfd and SysV pages; not libraries, those are rss_file */

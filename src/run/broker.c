@@ -16,6 +16,7 @@
 #include "macro.h"
 #include "names.h"
 #include "protocol.h"
+#include "rooms.h"
 #include "source.h"
 
 #ifndef MFD_NOEXEC_SEAL
@@ -35,6 +36,7 @@ typedef struct Connection {
     struct Connection *next;
     Broker *broker;
     uint64_t serial;
+    int pid;
     Message asked;     /* while waiting */
     bool waiting;      /* for all queues to be read */
     uint64_t asked_in; /* the pass over all queues that was under way, or had been, when it asked */
@@ -51,11 +53,16 @@ struct Broker {
     Counters *counters;
     int counters_fd;
     Connection *connections;
+    size_t n_connections; /* that are open */
     size_t n_waiting;
+    size_t files_most; /* descriptors that we may have */
     uint64_t serials;
     uint64_t pass;
     Names names;
     Janitor janitor;
+    BrokerOwner owner;
+    Rooms rooms;
+    uint64_t named_bytes; /* when last counted */
     uint64_t count_next_usec;
     uint64_t names_made;
     uint64_t names_served;
@@ -83,7 +90,8 @@ static uint64_t named_bytes(const Names *names)
 static void count(Broker *broker)
 {
     uint64_t began = now_usec();
-    janitor_count(&broker->janitor, named_bytes(&broker->names));
+    broker->named_bytes = named_bytes(&broker->names);
+    janitor_count(&broker->janitor, broker->named_bytes);
     uint64_t now = now_usec();
     broker->count_next_usec = now + MAX((now - began) * COUNT_SHARE, (uint64_t)COUNT_USEC);
 }
@@ -95,6 +103,39 @@ static void count_again(Broker *broker)
         count(broker);
 }
 
+/* --- Descriptors -------------------------------------------------------------------------------------- */
+
+/*
+ * Each name, segment and client takes one. A name that arrives when there is none left is lost, and with it a
+ * tensor. So from a half on names come one at a time (`crowded`, protocol.h), from three quarters on no more
+ * are taken, and their makers turn to /dev/shm. The last quarter is for clients, and for names that were on
+ * their way.
+ */
+static size_t files_used(const Broker *broker)
+{
+    return broker->names.n + broker->janitor.n + broker->n_connections;
+}
+
+static bool is_crowded(const Broker *broker)
+{
+    return atomic_load_explicit(&broker->counters->crowded, memory_order_relaxed) != 0;
+}
+
+static bool is_full(const Broker *broker)
+{
+    return files_used(broker) >= broker->files_most / 4 * 3;
+}
+
+/* After something came or went. */
+static void crowd_look(Broker *broker)
+{
+    size_t used = files_used(broker);
+    bool crowded =
+        used >= broker->files_most / 2 || (is_crowded(broker) && used >= broker->files_most / 8 * 3);
+    if (crowded != is_crowded(broker))
+        atomic_store_explicit(&broker->counters->crowded, crowded, memory_order_relaxed);
+}
+
 /* --- Connections -------------------------------------------------------------------------------------- */
 
 static void connection_drop(Connection *connection)
@@ -103,12 +144,16 @@ static void connection_drop(Connection *connection)
         return;
     Broker *broker = connection->broker;
     count_again(broker);
-    fd_close(connection->source.fd);
+    source_close(&connection->source, broker->epoll);
     connection->gone = true;
     if (connection->waiting)
         broker->n_waiting--;
     connection->waiting = false;
+    broker->n_connections--;
     janitor_abandon(&broker->janitor, connection->serial);
+    budget_withdraw(&broker->rooms.budget, connection->serial);
+    broker->rooms.look = true; /* what it held may be free */
+    crowd_look(broker);
 }
 
 /* The client is not waited for: one that has not read what it was sent before is dropped. */
@@ -167,14 +212,18 @@ static bool name_put(Broker *broker, const char *name, int *fd)
         return false;
     *fd = -EBADF;
     broker->names_made++;
+    crowd_look(broker);
     count_again(broker);
     return true;
 }
 
 static bool handle_create(Connection *connection, const Message *message, int *fd)
 {
-    int error = name_error(connection->broker, message->name);
-    if (error == 0 && !name_put(connection->broker, message->name, fd))
+    Broker *broker = connection->broker;
+    int error = name_error(broker, message->name);
+    if (error == 0 && is_full(broker))
+        error = EMFILE;
+    if (error == 0 && !name_put(broker, message->name, fd))
         error = ENOMEM;
     return connection_answer(connection, error, -1);
 }
@@ -192,6 +241,7 @@ static bool answer_about_name(Connection *connection, const Message *message, bo
     } else {
         count_again(broker);
         (void)names_remove(&broker->names, message->name);
+        crowd_look(broker);
         *ret_sound = connection_answer(connection, 0, -1);
     }
     return true;
@@ -211,6 +261,14 @@ static bool handle_ask(Connection *connection, const Message *message)
     return true;
 }
 
+static bool handle_room(Connection *connection, const Message *message, int fd)
+{
+    Broker *broker = connection->broker;
+    int r = rooms_ask(&broker->rooms, &broker->janitor, connection->serial, connection->pid, fd,
+                      message->bytes, message->feeder);
+    return r == 0 || connection_answer(connection, 0, -1);
+}
+
 /* False: the client makes no sense, or cannot be answered. Takes *fd when it keeps it. */
 static bool handle(Connection *connection, const Message *message, int *fd)
 {
@@ -219,7 +277,8 @@ static bool handle(Connection *connection, const Message *message, int *fd)
     case MESSAGE_SEGMENT:
         count_again(broker);
         /* One that cannot be watched is only not watched: its producer gives it back, later. */
-        return *fd >= 0 && janitor_add(&broker->janitor, *fd, connection->serial) != -EINVAL;
+        return *fd >= 0 && (is_full(broker) || janitor_add(&broker->janitor, *fd, connection->serial,
+                                                           connection->pid) != -EINVAL);
     case MESSAGE_PUT:
         return *fd >= 0 && message->name[0] && name_put(broker, message->name, fd);
     case MESSAGE_CREATE:
@@ -228,7 +287,10 @@ static bool handle(Connection *connection, const Message *message, int *fd)
     case MESSAGE_UNLINK:
         return *fd < 0 && handle_ask(connection, message);
     case MESSAGE_ROOM:
+        return *fd >= 0 && handle_room(connection, message, *fd);
     case MESSAGE_RELEASED:
+        broker->rooms.look = true;
+        return true;
     case MESSAGE_FAULT:
     case MESSAGE_STACK:
     case MESSAGE_CHILD:
@@ -240,8 +302,8 @@ static bool handle(Connection *connection, const Message *message, int *fd)
     return false;
 }
 
-/* Keeps the first descriptor; closes the others, which nobody of ours sends. */
-static int take_rights(struct msghdr *packet, bool *ret_one)
+/* Keeps the first descriptor; closes the others, which nobody of ours sends. *ret_sound: there were none. */
+static int take_rights(struct msghdr *packet, bool *ret_sound)
 {
     int first = -EBADF;
     size_t n = 0;
@@ -258,8 +320,22 @@ static int take_rights(struct msghdr *packet, bool *ret_one)
                 fd_close(fd);
         }
     }
-    *ret_one = n <= 1 && !(packet->msg_flags & MSG_CTRUNC);
+    *ret_sound = n <= 1;
     return first;
+}
+
+static bool is_testimony(const Testimony *testimony, size_t size)
+{
+    return size >= offsetof(Testimony, text) && size == offsetof(Testimony, text) + testimony->n &&
+           testimony->magic == PROTOCOL_MAGIC && testimony->type >= MESSAGE_FAULT &&
+           testimony->type <= MESSAGE_SAID;
+}
+
+static bool take_testimony(Connection *connection, const Testimony *testimony, size_t size)
+{
+    const BrokerOwner *owner = &connection->broker->owner;
+    bool sound = owner->testify && owner->testify(owner->context, connection->pid, testimony, size);
+    return sound && (testimony->type != MESSAGE_FAULT || connection_answer(connection, 0, -1));
 }
 
 /* 1: one packet was handled. 0: there is none. -ECONNRESET: the client has gone, or must. */
@@ -269,21 +345,35 @@ static int connection_read_one(Connection *connection)
         struct cmsghdr header;
         char space[CMSG_SPACE(RIGHTS_MAX * sizeof(int))];
     } control;
-    Message message;
-    struct iovec part = {&message, sizeof message};
+    union {
+        Message message;
+        Testimony testimony;
+    } received;
+    struct iovec part = {&received, sizeof received};
     struct msghdr packet = {
         .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
     ssize_t n = recvmsg(connection->source.fd, &packet, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    if (n < 0 && errno == EINTR)
+    /* A client that goes without having read our welcome resets the connection; what it sent before is still
+     * there, behind the error. */
+    if (n < 0 && (errno == EINTR || errno == ECONNRESET))
         return 1;
     if (n < 0 && errno == EAGAIN)
         return 0;
     if (n < 0)
         return -ECONNRESET;
-    bool one = false;
-    _cleanup_close_ int fd = take_rights(&packet, &one);
-    bool sound = n > 0 && one && !(packet.msg_flags & MSG_TRUNC) && message_is_sound(&message, (size_t)n) &&
-                 handle(connection, &message, &fd);
+    bool sound = false;
+    _cleanup_close_ int fd = take_rights(&packet, &sound);
+    sound = sound && n > 0 && !(packet.msg_flags & MSG_TRUNC);
+    if (sound && is_testimony(&received.testimony, (size_t)n))
+        return take_testimony(connection, &received.testimony, (size_t)n) ? 1 : -ECONNRESET;
+    const Message *message = &received.message;
+    sound = sound && message_is_sound(message, (size_t)n);
+    /* A descriptor came that we have no room for. The client did nothing wrong; who waits is answered. */
+    if (sound && packet.msg_flags & MSG_CTRUNC)
+        sound = (message->type != MESSAGE_CREATE && message->type != MESSAGE_ROOM) ||
+                connection_answer(connection, message->type == MESSAGE_CREATE ? EMFILE : 0, -1);
+    else
+        sound = sound && handle(connection, message, &fd);
     return sound ? 1 : -ECONNRESET;
 }
 
@@ -303,18 +393,21 @@ static void connection_ready(Source *source)
 
 /* --- Coming and going --------------------------------------------------------------------------------- */
 
-static bool peer_is_us(int fd)
+/* Its pid, or 0: it is another user's. */
+static int peer_of_us(int fd)
 {
     struct ucred peer;
     socklen_t size = sizeof peer;
-    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
-           (peer.uid == geteuid() || peer.uid == 0);
+    bool ours = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+                (peer.uid == geteuid() || peer.uid == 0);
+    return ours ? peer.pid : 0;
 }
 
 static void connection_add(Broker *broker, int accepted)
 {
     _cleanup_close_ int fd = accepted;
-    if (!peer_is_us(fd))
+    int pid = peer_of_us(fd);
+    if (pid == 0)
         return;
     Connection *connection = calloc(1, sizeof *connection);
     if (!connection)
@@ -324,14 +417,18 @@ static void connection_add(Broker *broker, int accepted)
         .next = broker->connections,
         .broker = broker,
         .serial = ++broker->serials,
+        .pid = pid,
     };
+    /* One that has gone already may have left a testimony: it is listened to all the same. */
     Message welcome = {.magic = PROTOCOL_MAGIC, .type = MESSAGE_WELCOME};
-    if (!connection_send(connection, &welcome, broker->counters_fd) ||
-        source_watch(&connection->source, broker->epoll) < 0) {
+    (void)connection_send(connection, &welcome, broker->counters_fd);
+    if (source_watch(&connection->source, broker->epoll) < 0) {
         free(connection);
         return;
     }
     broker->connections = connection;
+    broker->n_connections++;
+    crowd_look(broker);
     TAKE_FD(fd);
 }
 
@@ -394,24 +491,33 @@ static void forget_gone(Broker *broker)
     }
 }
 
+static void answer_room(void *context, uint64_t id, int error)
+{
+    Broker *broker = context;
+    for (Connection *connection = broker->connections; connection; connection = connection->next)
+        if (connection->serial == id && !connection->gone && !connection_answer(connection, error, -1))
+            connection_drop(connection);
+}
+
 void broker_settle(Broker *broker)
 {
-    /* Others may ask while a pass is under way: they wait for the next. A client asks once at a time, so it
-     * ends. */
-    while (broker->n_waiting > 0) {
+    /* Others may ask while the pass is under way: they wait for the next, after what else has happened. */
+    if (broker->n_waiting > 0) {
         broker->pass++;
         for (Connection *connection = broker->connections; connection; connection = connection->next)
             connection_read(connection);
         answer_waiting(broker);
     }
+    rooms_settle(&broker->rooms, &broker->janitor, broker->named_bytes, answer_room, broker);
+    atomic_store_explicit(&broker->counters->waiting, (uint32_t)broker->rooms.budget.n, memory_order_relaxed);
     forget_gone(broker);
     if (broker->janitor.busy)
         janitor_work(&broker->janitor);
 }
 
-bool broker_is_busy(const Broker *broker)
+int broker_timeout(const Broker *broker)
 {
-    return broker->janitor.busy;
+    return broker->janitor.busy || broker->n_waiting > 0 ? 0 : rooms_timeout(&broker->rooms);
 }
 
 void broker_tick(Broker *broker, bool short_of_memory)
@@ -420,6 +526,8 @@ void broker_tick(Broker *broker, bool short_of_memory)
         listener_pause(broker, false);
     count(broker);
     janitor_look(&broker->janitor, short_of_memory);
+    rooms_tick(&broker->rooms);
+    crowd_look(broker);
 }
 
 bool broker_holds_memory(const Broker *broker)
@@ -447,6 +555,8 @@ static int counters_make(Broker *broker)
     broker->counters = page;
     broker->counters->magic = PROTOCOL_MAGIC;
     broker->counters->version = 1;
+    atomic_store_explicit(&broker->counters->budgeted, broker->owner.spare_bytes != NULL,
+                          memory_order_relaxed);
     return 0;
 }
 
@@ -470,15 +580,13 @@ static int socket_listen(Broker *broker)
     return source_watch(&broker->listener, broker->epoll);
 }
 
-/* Names need descriptors more than the watching of segments does: a name that cannot be kept is a tensor
- * lost. */
-static size_t segments_most(void)
+static size_t files_most(void)
 {
     struct rlimit files;
-    return getrlimit(RLIMIT_NOFILE, &files) < 0 ? 256 : (size_t)MIN(files.rlim_cur, (rlim_t)INT_MAX) / 4;
+    return getrlimit(RLIMIT_NOFILE, &files) < 0 ? 1024 : (size_t)MIN(files.rlim_cur, (rlim_t)INT_MAX);
 }
 
-int broker_open(int epoll, const char *names_path, Broker **ret)
+int broker_open(int epoll, const char *names_path, const BrokerOwner *owner, Broker **ret)
 {
     Broker *broker = calloc(1, sizeof *broker);
     if (!broker)
@@ -489,7 +597,14 @@ int broker_open(int epoll, const char *names_path, Broker **ret)
         .shm = open(names_path, O_PATH | O_DIRECTORY | O_CLOEXEC),
         .spare = open("/dev/null", O_RDONLY | O_CLOEXEC),
         .counters_fd = -EBADF,
-        .janitor = {.most = segments_most()},
+        .files_most = files_most(),
+        .owner = *owner,
+        .rooms = {.budget = {.limit_bytes = owner->budget_bytes, .wait_seconds = owner->wait_seconds},
+                  .root = owner->root,
+                  .spare_bytes = owner->spare_bytes,
+                  .ending = owner->ending,
+                  .context = owner->context},
+        .janitor = {.most = files_most() / 4}, /* names need descriptors more than watching does */
     };
     int r = counters_make(broker);
     if (r >= 0)
@@ -502,6 +617,12 @@ int broker_open(int epoll, const char *names_path, Broker **ret)
     return 0;
 }
 
+void broker_names_at(Broker *broker, const char *names_path)
+{
+    fd_close(broker->shm);
+    broker->shm = open(names_path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
 void broker_free(Broker *broker)
 {
     if (!broker)
@@ -509,15 +630,16 @@ void broker_free(Broker *broker)
     for (Connection *connection = broker->connections, *next = NULL; connection; connection = next) {
         next = connection->next;
         if (!connection->gone)
-            fd_close(connection->source.fd);
+            source_close(&connection->source, broker->epoll);
         free(connection);
     }
     names_free(&broker->names);
+    rooms_free(&broker->rooms);
     janitor_free(&broker->janitor);
     if (broker->counters)
         munmap(broker->counters, sizeof(Counters));
     fd_close(broker->counters_fd);
-    fd_close(broker->listener.fd);
+    source_close(&broker->listener, broker->epoll);
     fd_close(broker->spare);
     fd_close(broker->shm);
     free(broker);
@@ -526,6 +648,11 @@ void broker_free(Broker *broker)
 const char *broker_socket(const Broker *broker)
 {
     return broker->socket;
+}
+
+void broker_line(Broker *broker, bool drawn)
+{
+    atomic_store_explicit(&broker->counters->line_drawn, drawn, memory_order_relaxed);
 }
 
 GuardFigures broker_figures(Broker *broker)
@@ -541,7 +668,17 @@ GuardFigures broker_figures(Broker *broker)
         .fallbacks = READ(fallbacks),
         .names_made = broker->names_made,
         .names_served = broker->names_served,
+        .bytes_now = broker->janitor.bytes + broker->named_bytes,
         .bytes_peak = broker->janitor.bytes_peak,
+        .budget_bytes = broker->rooms.budget.limit_bytes,
+        .waiting = broker->rooms.budget.n,
+        .waits = broker->rooms.budget.waits,
+        .waited_seconds = broker->rooms.budget.waited_seconds,
+        .refused = broker->rooms.budget.refused,
+        .refused_bytes = broker->rooms.budget.refused_last.bytes,
+        .refused_pid = broker->rooms.budget.refused_last.pid,
+        .refused_for_want = broker->rooms.budget.refused_for_want,
+        .wrote_msec = READ(wrote_msec),
     };
 #undef READ
 }

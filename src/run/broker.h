@@ -8,15 +8,31 @@
 #include <stdbool.h>
 
 #include "figures.h"
+#include "protocol.h"
+#include "root.h"
 
 typedef struct Broker Broker;
+
+/* What the broker needs to know of the rest. */
+typedef struct BrokerOwner {
+    const Root *root;
+    uint64_t budget_bytes; /* U64_UNKNOWN: no ceiling */
+    double wait_seconds;
+    uint64_t (*spare_bytes)(const void *context); /* memory that exists. NULL: nobody has to ask for any */
+    bool (*testify)(void *context, int pid, const Testimony *testimony, size_t size); /* NULL */
+    void (*ending)(void *context, int pid); /* we are about to end this process; NULL */
+    void *context;
+} BrokerOwner;
 
 /*
  * Listens, watched by epoll. `names_path` is where shm_open makes its files, normally "/dev/shm". A memfd
  * that cannot be made is -ENOSYS, -EPERM or -EACCES.
  */
-int broker_open(int epoll, const char *names_path, Broker **ret);
+int broker_open(int epoll, const char *names_path, const BrokerOwner *owner, Broker **ret);
 void broker_free(Broker *broker);
+
+/* From now on shm_open makes its files there: the job has a /dev/shm of its own. */
+void broker_names_at(Broker *broker, const char *names_path);
 
 /* For the job's environment. */
 const char *broker_socket(const Broker *broker);
@@ -24,14 +40,17 @@ const char *broker_socket(const Broker *broker);
 /* After each round of events: answers that need all queues to be read, and what is due in the background. */
 void broker_settle(Broker *broker);
 
-/* Whether there is work in the background: then do not wait for events. */
-bool broker_is_busy(const Broker *broker);
+/* Milliseconds until broker_settle has something to do, whatever happens; -1: nothing. */
+int broker_timeout(const Broker *broker);
 
 /* Once a second. */
 void broker_tick(Broker *broker, bool short_of_memory);
 
 /* Whether a shortage of memory would matter at all. */
 bool broker_holds_memory(const Broker *broker);
+
+/* Whether a line of progress stands on the terminal: who writes there erases it first. */
+void broker_line(Broker *broker, bool drawn);
 
 /* Counts once more. */
 GuardFigures broker_figures(Broker *broker);

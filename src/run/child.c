@@ -5,63 +5,65 @@
 #include "child.h"
 #include "macro.h"
 
+/* What the new process says when it cannot become the command. */
+typedef struct Failure {
+    int error; /* negative errno */
+    ChildStage stage;
+} Failure;
+
 /* Before exec, in the new process. Returns when the command cannot be run. */
-static int child_exec(char *const *command, char *const *environment, const Inherited *inherited,
-                      int terminal)
+static Failure child_exec(char *const *command, char *const *environment, const Inherited *inherited)
 {
-    setpgid(0, 0);
-    /* Both sides do this: whoever comes first, the command never reads from a terminal that is not its own.
-     * SIGTTOU is blocked here still. */
-    if (terminal >= 0)
-        tcsetpgrp(terminal, getpid());
-    setrlimit(RLIMIT_NOFILE, &inherited->files);
+    setpgid(0, 0); /* both sides do this: whoever comes first */
+    ShmStep step;
+    int r = inherited->shm ? private_shm_enter(inherited->shm, &step) : 0;
+    if (r < 0)
+        return (Failure){r, CHILD_NO_SHM};
     sigaction(SIGCHLD, &inherited->chld, NULL);
     sigprocmask(SIG_SETMASK, &inherited->mask, NULL);
     execvpe(command[0], command, environment);
-    return -errno;
+    return (Failure){-errno, CHILD_NO_RUN};
 }
 
-static int pipe_read_error(int fd)
+static Failure failure_read(int fd)
 {
-    int error = 0;
+    Failure failure;
     ssize_t n = 0;
     do
-        n = read(fd, &error, sizeof error);
+        n = read(fd, &failure, sizeof failure);
     while (n < 0 && errno == EINTR);
-    return n == sizeof error ? error : 0; /* closed by exec: it runs */
+    return n == sizeof failure ? failure : (Failure){0}; /* closed by exec: it runs */
 }
 
 int child_start(char *const *command, char *const *environment, const Inherited *inherited, Child *ret,
-                bool *ret_ran)
+                ChildStage *ret_stage)
 {
     int pipes[2];
-    *ret_ran = false;
+    *ret_stage = CHILD_NONE;
     if (pipe2(pipes, O_CLOEXEC) < 0)
         return -errno;
     _cleanup_close_ int reading = pipes[0];
     _cleanup_close_ int writing = pipes[1];
-    Child child = {.group = getpgrp(), .terminal = isatty(STDIN_FILENO) ? STDIN_FILENO : -1};
-    bool foreground = child.terminal >= 0 && tcgetpgrp(child.terminal) == child.group;
+    Child child = {.group = getpgrp()};
     child.pid = fork();
     if (child.pid < 0)
         return -errno;
     if (child.pid == 0) {
-        int error = child_exec(command, environment, inherited, foreground ? child.terminal : -1);
-        ssize_t n = write(writing, &error, sizeof error);
-        _exit(n == sizeof error ? 127 : 126);
+        Failure failure = child_exec(command, environment, inherited);
+        ssize_t n = write(writing, &failure, sizeof failure);
+        _exit(n == sizeof failure ? 127 : 126);
     }
     setpgid(child.pid, child.pid);
-    if (foreground)
-        tcsetpgrp(child.terminal, child.pid);
+    child.terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
     fd_close(TAKE_FD(writing));
 
-    int error = pipe_read_error(reading);
-    if (error < 0) {
+    Failure failure = failure_read(reading);
+    if (failure.error < 0) {
         int status = 0;
         waitpid(child.pid, &status, 0);
         child_ended(&child, status);
-        *ret_ran = true;
-        return error;
+        *ret_stage = failure.stage;
+        return failure.error;
     }
     *ret = child;
     return 0;
@@ -80,13 +82,14 @@ static void terminal_move(const Child *child, pid_t from, pid_t to)
         tcsetpgrp(child->terminal, to);
 }
 
-void child_stopped(const Child *child, int signo)
+void child_stopped(Child *child, int signo)
 {
-    /* A shell that brings a running job to the foreground tells nobody: the command needs the terminal, and
-     * we have it. */
-    if (signo != SIGTSTP && child->terminal >= 0 && tcgetpgrp(child->terminal) == child->group) {
-        child_continue(child);
-        return;
+    if (signo != SIGTSTP) {
+        child->needs_terminal = true;
+        if (child->terminal >= 0 && tcgetpgrp(child->terminal) == child->group) {
+            child_continue(child);
+            return;
+        }
     }
     sigset_t stop;
     sigemptyset(&stop);
@@ -106,14 +109,16 @@ void child_stopped(const Child *child, int signo)
 
 void child_continue(const Child *child)
 {
-    if (child->pid > 0)
+    if (child->pid > 0 && child->needs_terminal)
         terminal_move(child, child->group, child->pid);
     child_signal(child, SIGCONT, true);
 }
 
 void child_ended(Child *child, int status)
 {
+    child->had_terminal = child->terminal >= 0 && tcgetpgrp(child->terminal) == child->pid;
     terminal_move(child, child->pid, child->group);
+    fd_close(TAKE_FD(child->terminal));
     child->pid = 0;
     child->status = status;
     child->status_is = true;

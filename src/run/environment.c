@@ -5,6 +5,7 @@
 
 static const char preload[] = "LD_PRELOAD=";
 static const char supervisor[] = PROTOCOL_ENVIRONMENT "=";
+static const char witness[] = PROTOCOL_ONLY_WITNESS "=1";
 
 bool library_can_be_preloaded(const char *library)
 {
@@ -31,12 +32,42 @@ static char *preload_make(const char *old, const char *library, Arena *arena)
     return arena_printf(arena, "%s%s%s%s", preload, library, *old ? ":" : "", old);
 }
 
-int environment_make(char *const *old, const char *library, const char *socket, Arena *arena, char ***ret)
+static size_t strings_count(char *const *strings)
 {
     size_t n = 0;
-    while (old[n])
+    while (strings[n])
         n++;
-    char **made = arena_alloc(arena, (n + 3) * sizeof *made);
+    return n;
+}
+
+static bool setting_is_in(const char *setting, char *const *settings)
+{
+    size_t name = strcspn(setting, "=");
+    for (; *settings; settings++)
+        if (strncmp(*settings, setting, name) == 0 && (*settings)[name] == '=')
+            return true;
+    return false;
+}
+
+int environment_set(char *const *old, char *const *settings, Arena *arena, char ***ret)
+{
+    char **made = arena_alloc(arena, (strings_count(old) + strings_count(settings) + 1) * sizeof *made);
+    if (!made)
+        return -ENOMEM;
+    size_t n = 0;
+    for (; *old; old++)
+        if (!setting_is_in(*old, settings))
+            made[n++] = *old;
+    for (; *settings; settings++)
+        made[n++] = *settings;
+    *ret = made;
+    return 0;
+}
+
+int environment_make(char *const *old, const char *library, const char *socket, bool only_witness,
+                     Arena *arena, char ***ret)
+{
+    char **made = arena_alloc(arena, (strings_count(old) + 4) * sizeof *made);
     if (!made)
         return -ENOMEM;
     const char *preloaded = "";
@@ -44,12 +75,15 @@ int environment_make(char *const *old, const char *library, const char *socket, 
     for (; *old; old++)
         if (strncmp(*old, preload, sizeof preload - 1) == 0)
             preloaded = *old + sizeof preload - 1;
-        else if (strncmp(*old, supervisor, sizeof supervisor - 1) != 0)
+        else if (strncmp(*old, supervisor, sizeof supervisor - 1) != 0 &&
+                 strncmp(*old, witness, sizeof witness - 2) != 0)
             made[m++] = *old;
     made[m] = preload_make(preloaded, library, arena);
     made[m + 1] = arena_printf(arena, "%s%s", supervisor, socket);
     if (!made[m] || !made[m + 1])
         return -ENOMEM;
+    if (only_witness)
+        made[m + 2] = (char *)witness;
     *ret = made;
     return 0;
 }

@@ -6,11 +6,17 @@
 
 #include "arena.h"
 
+/* `old` with the settings ("NAME=value", NULL-terminated) in place of those of the same names. -ENOMEM.
+ * Strings stay where they are. */
+int environment_set(char *const *old, char *const *settings, Arena *arena, char ***ret);
+
 /* The dynamic linker splits LD_PRELOAD at colons and blanks: a path with one of those cannot be preloaded. */
 bool library_can_be_preloaded(const char *library);
 
 /*
  * `library` comes first in LD_PRELOAD, before what was there; it is not added twice, so that a run within a
- * run loads it once. -ENOMEM. Strings that stay as they are stay where they are.
+ * run loads it once. `only_witness`: it is to leave memory alone. -ENOMEM. Strings that stay as they are stay
+ * where they are.
  */
-int environment_make(char *const *old, const char *library, const char *socket, Arena *arena, char ***ret);
+int environment_make(char *const *old, const char *library, const char *socket, bool only_witness,
+                     Arena *arena, char ***ret);

@@ -1,6 +1,7 @@
-/* What the guard did for a job, for people and for scripts. */
+/* What the guard did for a job, and what the job took: for people and for scripts. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef struct GuardFigures {
@@ -12,4 +13,21 @@ typedef struct GuardFigures {
     uint64_t names_made;
     uint64_t names_served; /* times that a name was opened */
     uint64_t bytes_peak; /* in memory at one time; counted once a second, and when something comes or goes */
+    uint64_t bytes_now;
+    uint64_t budget_bytes; /* UINT64_MAX: no ceiling */
+    uint64_t waiting;      /* requests for memory that wait now */
+    uint64_t waits;        /* requests that had to wait */
+    double waited_seconds;
+    uint64_t refused;
+    uint64_t refused_bytes; /* of the last one */
+    int refused_pid;
+    bool refused_for_want; /* memory was not there */
+    uint64_t wrote_msec;   /* CLOCK_MONOTONIC, when the job was last seen to write something; 0: never */
 } GuardFigures;
+
+typedef struct Peaks {
+    uint64_t shm_bytes; /* of the job's /dev/shm, all users of the mount together; U64_UNKNOWN */
+    uint64_t rss_bytes; /* of all processes together, pages that they share counted in each; U64_UNKNOWN */
+    uint64_t fds;       /* of all processes together; U64_UNKNOWN */
+    uint64_t processes;
+} Peaks;

@@ -66,13 +66,29 @@ static int watched_room(Janitor *janitor)
     return 0;
 }
 
-int janitor_add(Janitor *janitor, int fd, uint64_t producer)
+static ssize_t watched_find(const Janitor *janitor, uint64_t device, uint64_t inode)
+{
+    for (size_t i = 0; i < janitor->n; i++)
+        if (janitor->items[i].inode == inode && janitor->items[i].device == device)
+            return (ssize_t)i;
+    return -ENOENT;
+}
+
+ssize_t janitor_add(Janitor *janitor, int fd, uint64_t producer, int pid)
 {
     /* Only files in memory can be sealed: anything else must never be punched, and might block when it is
      * asked. */
     struct stat st;
     if (fcntl(fd, F_GET_SEALS) < 0 || fstat(fd, &st) < 0 || st.st_nlink != 0)
         return -EINVAL;
+    ssize_t known = watched_find(janitor, st.st_dev, st.st_ino);
+    if (known >= 0) {
+        if (producer)
+            janitor->items[known].producer = producer;
+        if (pid)
+            janitor->items[known].pid = pid;
+        return known;
+    }
     int r = watched_room(janitor);
     if (r < 0)
         return r;
@@ -84,19 +100,15 @@ int janitor_add(Janitor *janitor, int fd, uint64_t producer)
         .device = st.st_dev,
         .inode = st.st_ino,
         .producer = producer,
+        .pid = pid,
     };
-    return 0;
+    return (ssize_t)janitor->n - 1;
 }
 
 bool janitor_knows(const Janitor *janitor, int fd)
 {
     struct stat st;
-    if (fstat(fd, &st) < 0)
-        return false;
-    for (size_t i = 0; i < janitor->n; i++)
-        if (janitor->items[i].inode == st.st_ino && janitor->items[i].device == st.st_dev)
-            return true;
-    return false;
+    return fstat(fd, &st) == 0 && watched_find(janitor, st.st_dev, st.st_ino) >= 0;
 }
 
 static void make_due(Janitor *janitor, Watched *watched)
@@ -184,4 +196,65 @@ void janitor_work(Janitor *janitor)
         return;
     }
     janitor->busy = false;
+}
+
+uint64_t janitor_used(Janitor *janitor)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < janitor->n; i++) {
+        Watched *watched = &janitor->items[i];
+        watched->in_use = !is_free(watched);
+        watched->held_bytes = fd_held_bytes(watched->fd);
+        if (!watched->in_use)
+            watched->promised_bytes = 0;
+        bytes += MAX(watched->held_bytes, watched->promised_bytes);
+    }
+    return bytes;
+}
+
+uint64_t janitor_in_use(const Janitor *janitor)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < janitor->n; i++)
+        if (janitor->items[i].in_use)
+            bytes += MAX(janitor->items[i].held_bytes, janitor->items[i].promised_bytes);
+    return bytes;
+}
+
+uint64_t janitor_promised(const Janitor *janitor)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < janitor->n; i++)
+        if (janitor->items[i].promised_bytes > janitor->items[i].held_bytes)
+            bytes += janitor->items[i].promised_bytes - janitor->items[i].held_bytes;
+    return bytes;
+}
+
+void janitor_promise(Janitor *janitor, uint64_t device, uint64_t inode, uint64_t bytes)
+{
+    ssize_t i = watched_find(janitor, device, inode);
+    if (i >= 0)
+        janitor->items[i].promised_bytes = bytes;
+}
+
+uint64_t janitor_used_of(const Janitor *janitor, int pid)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < janitor->n; i++)
+        if (janitor->items[i].pid == pid && janitor->items[i].in_use)
+            bytes += MAX(janitor->items[i].held_bytes, janitor->items[i].promised_bytes);
+    return bytes;
+}
+
+bool janitor_reclaim(Janitor *janitor, uint64_t bytes)
+{
+    uint64_t given = 0;
+    for (size_t i = 0; i < janitor->n && given < bytes; i++) {
+        Watched *watched = &janitor->items[i];
+        if (watched->held_bytes == 0 || !is_free(watched))
+            continue;
+        give_back(watched);
+        given += watched->held_bytes;
+    }
+    return given > 0;
 }

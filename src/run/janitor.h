@@ -20,16 +20,20 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 typedef struct Watched {
     int fd; /* our own description of the segment */
     uint64_t device;
     uint64_t inode;
     uint64_t producer; /* 0: gone, nobody will issue it again */
+    int pid;           /* of the producer */
     uint64_t held_bytes;
-    unsigned free_looks;  /* in a row */
-    unsigned empty_looks; /* in a row, free and without pages */
-    bool due;             /* its pages are to be given back */
+    uint64_t promised_bytes; /* that its user may touch, or has; 0 once it was seen free */
+    unsigned free_looks;     /* in a row */
+    unsigned empty_looks;    /* in a row, free and without pages */
+    bool due;                /* its pages are to be given back */
+    bool in_use;             /* of the last janitor_used */
 } Watched;
 
 /* {.most = N} is an empty one. */
@@ -45,8 +49,9 @@ typedef struct Janitor {
 
 void janitor_free(Janitor *janitor);
 
-/* Watches the segment behind fd, which stays the caller's. -EINVAL: it is no memfd. -EMFILE: too many. */
-int janitor_add(Janitor *janitor, int fd, uint64_t producer);
+/* Watches the segment behind fd, which stays the caller's; one that is watched already is only looked up. Its
+ * index until the next one is added or looked at. -EINVAL: it is no memfd. -EMFILE: too many. */
+ssize_t janitor_add(Janitor *janitor, int fd, uint64_t producer, int pid);
 
 /* Whether the file behind fd is watched, and so counted. */
 bool janitor_knows(const Janitor *janitor, int fd);
@@ -64,6 +69,24 @@ void janitor_look(Janitor *janitor, bool short_of_memory);
 /* Gives back one segment that is due: a gibibyte takes a fifth of a second, in which nobody else is served.
  */
 void janitor_work(Janitor *janitor);
+
+/* --- For the budget: asked of the kernel anew each time, so that no death leaves it wrong --- */
+
+/* Bytes that are in memory, or promised to somebody who has the segment still. */
+uint64_t janitor_used(Janitor *janitor);
+
+/* Of these, what somebody uses; and of what was promised, what was not touched yet. Of the last janitor_used,
+ * as the next. */
+uint64_t janitor_in_use(const Janitor *janitor);
+uint64_t janitor_promised(const Janitor *janitor);
+
+/* What this process has made and somebody uses. */
+uint64_t janitor_used_of(const Janitor *janitor, int pid);
+
+void janitor_promise(Janitor *janitor, uint64_t device, uint64_t inode, uint64_t bytes);
+
+/* Gives back what is free at once, until `bytes` are. Whether anything was. */
+bool janitor_reclaim(Janitor *janitor, uint64_t bytes);
 
 /* Bytes of memory behind a descriptor, 0 when that cannot be told. */
 uint64_t fd_held_bytes(int fd);

@@ -2,39 +2,40 @@
  * What the supervisor saw of a job: its processes once a second, what they testify (protocol.h), how they
  * ended, and what the kernel counted meanwhile. At the end it is the Evidence that a cause is judged by.
  *
- * Looking costs little: under 0.5% of one core for 64 processes at one look a second. What is dear (the
- * number of mappings) is looked at in turns, one process a second.
+ * Looking costs little: under 0.5% of one core for 64 processes at one look a second. What is dear is looked
+ * at in turns: the mappings of one process every two seconds are counted, and a few are searched for PyTorch,
+ * by which roles are known.
+ *
+ * It does not grow with time: of each process there is the last sample, of the whole job the peaks, and of
+ * the ended and of what they said no more than seen.h keeps.
  */
 #pragma once
 
 #include "evidence.h"
+#include "figures.h"
 #include "protocol.h"
 
 typedef struct Journal Journal;
 
-typedef struct Peaks {
-    uint64_t shm_bytes; /* of the job's /dev/shm, all users of the mount together; U64_UNKNOWN */
-    uint64_t
-        rss_bytes; /* of all processes together, pages shared between them counted once each; U64_UNKNOWN */
-    uint64_t fds;  /* of all processes together; U64_UNKNOWN */
-    uint64_t processes;
-} Peaks;
-
-/* `root` must stay. Remembers the counters of the OOM killer as they are now. */
+/* Before the command is started. `root` must stay. Remembers the counters of the OOM killer as they are now,
+ * and that the children we have are not the command's. -ENOMEM. */
 int journal_open(const Root *root, Journal **ret);
 void journal_free(Journal *journal);
 
-/* The command was started. */
+/* The command was started: it is below us, and has its mounts and limits. Until then nothing is looked at. */
 void journal_begin(Journal *journal, int pid);
 
 /* Once a second. */
 void journal_tick(Journal *journal);
 
 /* A packet came from process `pid`. Of a FAULT, whose sender waits for the answer: looks at the process now.
- * False: it makes no sense. */
+ * False: it makes no sense, or comes from a process that is none of the job's. */
 bool journal_testify(Journal *journal, int pid, const Testimony *testimony, size_t size);
 
-/* We waited for a process of the job, which `by_us` had to end. */
+/* We are about to end this process. */
+void journal_ending(Journal *journal, int pid);
+
+/* We waited for a process of the job; `by_us`: it was we who ended it. Stops are no ends, and ignored. */
 void journal_reaped(Journal *journal, int pid, int status, bool by_us);
 
 Peaks journal_peaks(const Journal *journal);

@@ -1,4 +1,7 @@
+#include <math.h>
+#include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -10,11 +13,22 @@
 #include "broker.h"
 #include "child.h"
 #include "environment.h"
+#include "journal.h"
 #include "macro.h"
 #include "run.h"
 #include "shortage.h"
 #include "source.h"
 #include "strays.h"
+
+/*
+ * BUDGET_LEAST_BYTES: with less to spare than this, a budget would stop what might just work.
+ * WAIT_SECONDS: longer than an ordinary validation or checkpoint, and shorter than a night.
+ * FILES_MOST: where the hard limit is a billion, programs that close all numbers up to the limit would do it
+ * for minutes. DRAIN_TURNS: rounds of the loop for what the dead have left in their sockets; a stray that
+ * cannot be killed may go on writing.
+ */
+#define BUDGET_LEAST_BYTES (UINT64_C(64) << 20)
+enum { WAIT_SECONDS = 60, DRAIN_TURNS = 1000, FILES_MOST = 1 << 20 };
 
 struct Run {
     int epoll;
@@ -24,12 +38,18 @@ struct Run {
     Shortage shortage;
     const char *library;
     Broker *broker; /* NULL: without the guard */
+    bool only_witness;
+    Journal *journal;
+    bool (*tick)(void *context, const RunTick *tick);
+    void *tick_context;
     Arena arena;
     Child child;
     pid_t pid;
     Strays strays;
     bool alone; /* no child is left */
     int passed_on;
+    int told_to_end;
+    bool typed; /* passed_on came from the terminal */
     double began;
     double ended;
 };
@@ -61,37 +81,67 @@ static void status_changed(Run *run, int status)
     strays_begin(&run->strays);
 }
 
+static void tick_tell(Run *run, bool over)
+{
+    if (!run->tick)
+        return;
+    RunTick now = {.seconds = now_seconds() - run->began, .pid = run->child.pid, .wrote = true, .over = over};
+    if (run->broker) {
+        now.guard = broker_figures(run->broker);
+        struct timespec time;
+        clock_gettime(CLOCK_MONOTONIC, &time);
+        uint64_t msec = (uint64_t)time.tv_sec * 1000 + (uint64_t)time.tv_nsec / 1000000;
+        now.wrote = now.guard.wrote_msec == 0 || msec - now.guard.wrote_msec < 1000;
+    }
+    bool drawn = run->tick(run->tick_context, &now);
+    if (run->broker)
+        broker_line(run->broker, drawn);
+}
+
 static void reap(Run *run)
 {
-    for (;;) {
-        int status = 0;
-        pid_t pid = waitpid(-1, &status, WNOHANG | WUNTRACED);
-        if (pid <= 0) {
-            run->alone = pid < 0 || !strays_any(&run->strays, &run->shortage.root);
-            return;
-        }
+    int status = 0;
+    pid_t pid;
+    bool ended = false;
+    while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
+        ended |= !WIFSTOPPED(status);
+        journal_reaped(run->journal, pid, status, pid != run->pid && run->strays.stage >= STRAYS_ASKED);
         if (pid == run->child.pid)
             status_changed(run, status);
     }
+    if (ended)
+        strays_reaped(&run->strays, &run->shortage.root);
+    run->alone = pid < 0 || !strays_any(&run->strays, &run->shortage.root);
+}
+
+static bool signal_ends(int signo)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(ending); i++)
+        if (ending[i] == signo)
+            return true;
+    return false;
 }
 
 static void pass_on(Run *run, const struct signalfd_siginfo *signal)
 {
     int signo = (int)signal->ssi_signo;
-    bool ends = false;
-    for (size_t i = 0; i < ARRAY_SIZE(ending); i++)
-        ends |= ending[i] == signo;
+    bool ends = signal_ends(signo);
+    if (ends)
+        run->told_to_end = signo;
     if (run->strays.stage != STRAYS_NONE) {
         if (ends)
             strays_hurry(&run->strays, &run->shortage.root);
         return;
     }
-    if (ends)
+    bool typed = signal->ssi_code == SI_KERNEL;
+    if (ends) {
         run->passed_on = signo;
+        run->typed = typed;
+    }
     /* The terminal signals a whole group, so all of the command's get it too. What a process sent to us alone
      * goes to the command alone, as it would without us: a trainer that saves a checkpoint on SIGTERM or
      * SIGUSR1 needs its workers alive, and dies of theirs. */
-    child_signal(&run->child, signo, signal->ssi_code == SI_KERNEL);
+    child_signal(&run->child, signo, typed);
 }
 
 static void signals_ready(Source *source)
@@ -115,37 +165,85 @@ static void timer_ready(Source *source)
         return;
     if (run->broker)
         broker_tick(run->broker, broker_holds_memory(run->broker) && shortage_now(&run->shortage));
+    journal_tick(run->journal);
     strays_tick(&run->strays, &run->shortage.root);
+    tick_tell(run, false);
+}
+
+/* One round of the loop. How many events there were, or negative errno. */
+static int turn(Run *run, int timeout)
+{
+    struct epoll_event events[64];
+    int n = epoll_wait(run->epoll, events, ARRAY_SIZE(events), timeout);
+    if (n < 0 && errno != EINTR)
+        return -errno;
+    for (int i = 0; i < n; i++) {
+        Source *source = events[i].data.ptr;
+        source->ready(source);
+    }
+    if (run->broker)
+        broker_settle(run->broker);
+    return MAX(n, 0);
 }
 
 int run_finish(Run *run, RunResult *ret)
 {
     while (!(run->child.status_is && (run->alone || run->strays.stage == STRAYS_LEFT))) {
-        struct epoll_event events[64];
-        bool busy = run->broker && broker_is_busy(run->broker);
-        int n = epoll_wait(run->epoll, events, ARRAY_SIZE(events), busy ? 0 : -1);
-        if (n < 0 && errno != EINTR)
-            return -errno;
-        for (int i = 0; i < n; i++) {
-            Source *source = events[i].data.ptr;
-            source->ready(source);
-        }
-        if (run->broker)
-            broker_settle(run->broker);
+        int r = turn(run, run->broker ? broker_timeout(run->broker) : -1);
+        if (r < 0)
+            return r;
     }
+    /* The last words of those who have gone may still lie in their sockets. */
+    for (int i = 0; i < DRAIN_TURNS && turn(run, 0) > 0;)
+        i++;
+    tick_tell(run, true);
 
     int status = run->child.status;
+    bool typed = run->child.had_terminal || (run->passed_on == SIGINT && run->typed);
     *ret = (RunResult){
         .pid = run->pid,
         .code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status),
         .signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0,
         .passed_on = run->passed_on,
-        .strays = run->strays.asked,
+        .told_to_end = run->told_to_end,
+        .typed = typed && WIFSIGNALED(status) && WTERMSIG(status) == SIGINT,
+        .strays = run->strays.asked - MIN(run->strays.asked, run->strays.left),
+        .left = run->strays.left,
         .seconds = run->ended - run->began,
-        .guarded = run->broker != NULL,
-        .guard = run->broker ? broker_figures(run->broker) : (GuardFigures){0},
+        .guarded = run->broker && !run->only_witness,
+        .guard = run->broker && !run->only_witness ? broker_figures(run->broker) : (GuardFigures){0},
     };
+    broker_free(TAKE_PTR(run->broker));
     return 0;
+}
+
+/* What the signals that have come in mean when there is no command. True: to end. */
+static bool signals_take(Run *run, bool *ret_typed)
+{
+    struct signalfd_siginfo signal;
+    while (read(run->signals.fd, &signal, sizeof signal) == sizeof signal)
+        if (signal_ends((int)signal.ssi_signo)) {
+            *ret_typed = signal.ssi_signo == SIGINT && signal.ssi_code == SI_KERNEL;
+            return true;
+        } else if (signal.ssi_signo == SIGTSTP)
+            child_stopped(&run->child, SIGTSTP);
+        else if (signal.ssi_signo == SIGCHLD)
+            reap(run);
+    return false;
+}
+
+bool run_pause(Run *run, unsigned seconds, bool *ret_typed)
+{
+    double until = now_seconds() + seconds;
+    for (;;) {
+        if (signals_take(run, ret_typed))
+            return false;
+        double left = until - now_seconds();
+        if (left <= 0)
+            return true;
+        struct pollfd ready = {.fd = run->signals.fd, .events = POLLIN};
+        (void)poll(&ready, 1, (int)ceil(left * 1000));
+    }
 }
 
 /* --- Beginning and end -------------------------------------------------------------------------------- */
@@ -182,12 +280,14 @@ static int timer_open(Run *run)
     return source_watch(&run->timer, run->epoll);
 }
 
-/* Names and segments are descriptors here. The command keeps the limit that it would have had. */
-static void files_raise(Run *run)
+/* Names and segments are descriptors here, and tensors are in the command: for both, the soft limit is only
+ * what somebody's shell was set up with. */
+static void files_raise(void)
 {
-    getrlimit(RLIMIT_NOFILE, &run->inherited.files);
-    struct rlimit raised = {run->inherited.files.rlim_max, run->inherited.files.rlim_max};
-    setrlimit(RLIMIT_NOFILE, &raised);
+    struct rlimit files;
+    getrlimit(RLIMIT_NOFILE, &files);
+    files.rlim_cur = MAX(files.rlim_cur, MIN(files.rlim_max, (rlim_t)FILES_MOST));
+    setrlimit(RLIMIT_NOFILE, &files);
 }
 
 static int run_set_up(Run *run)
@@ -202,7 +302,7 @@ static int run_set_up(Run *run)
         r = timer_open(run);
     if (r < 0)
         return r;
-    files_raise(run);
+    files_raise();
     return prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0 ? -errno : 0;
 }
 
@@ -231,6 +331,7 @@ void run_free(Run *run)
     if (!run)
         return;
     broker_free(run->broker);
+    journal_free(run->journal);
     fd_close(run->signals.fd);
     fd_close(run->timer.fd);
     fd_close(run->epoll);
@@ -239,29 +340,133 @@ void run_free(Run *run)
     free(run);
 }
 
-int run_guard(Run *run, const char *library)
+void run_die(void)
+{
+    struct sigaction standard = {.sa_handler = SIG_DFL};
+    sigset_t interrupt;
+    sigemptyset(&interrupt);
+    sigaddset(&interrupt, SIGINT);
+    sigaction(SIGINT, &standard, NULL);
+    sigprocmask(SIG_UNBLOCK, &interrupt, NULL);
+    raise(SIGINT);
+    _exit(128 + SIGINT);
+}
+
+static uint64_t spare_bytes(const void *context)
+{
+    const Run *run = context;
+    return shortage_spare_bytes(&run->shortage);
+}
+
+static bool testify(void *context, int pid, const Testimony *testimony, size_t size)
+{
+    Run *run = context;
+    return journal_testify(run->journal, pid, testimony, size);
+}
+
+static void ending_note(void *context, int pid)
+{
+    Run *run = context;
+    journal_ending(run->journal, pid);
+}
+
+uint64_t run_budget_bytes(const Run *run, const SizeWish *wish)
+{
+    if (wish->kind == WISH_SIZE)
+        return wish->bytes;
+    uint64_t spare = wish->kind == WISH_OFF ? U64_UNKNOWN : shortage_spare_bytes(&run->shortage);
+    return spare == U64_UNKNOWN ? U64_UNKNOWN : MAX(spare / 4 * 3, BUDGET_LEAST_BYTES);
+}
+
+int run_guard(Run *run, const char *library, const GuardWish *wish)
 {
     if (!library_can_be_preloaded(library))
         return -ENAMETOOLONG;
     run->library = library;
-    return broker_open(run->epoll, "/dev/shm", &run->broker);
+    run->only_witness = wish->only_witness;
+    BrokerOwner owner = {
+        .root = &run->shortage.root,
+        .budget_bytes = run_budget_bytes(run, &wish->budget),
+        .wait_seconds = wish->wait_seconds < 0 ? WAIT_SECONDS : wish->wait_seconds,
+        .spare_bytes = wish->budget.kind == WISH_OFF || wish->only_witness ? NULL : spare_bytes,
+        .testify = testify,
+        .ending = ending_note,
+        .context = run,
+    };
+    return broker_open(run->epoll, "/dev/shm", &owner, &run->broker);
 }
 
-int run_start(Run *run, char *const *command, bool *ret_ran)
+void run_private_shm(Run *run, const PrivateShm *shm)
 {
-    char **environment = environ;
-    *ret_ran = false;
-    if (run->broker) {
-        int r =
-            environment_make(environ, run->library, broker_socket(run->broker), &run->arena, &environment);
-        if (r < 0)
-            return r;
-    }
-    strays_open(&run->shortage.root, &run->strays);
-    run->began = now_seconds();
-    int r = child_start(command, environment, &run->inherited, &run->child, ret_ran);
+    run->inherited.shm = shm;
+}
+
+int run_start(Run *run, char *const *command, char *const *settings, ChildStage *ret_stage)
+{
+    char **environment = NULL;
+    *ret_stage = CHILD_NONE;
+    arena_free(&run->arena);
+    int r = environment_set(environ, settings, &run->arena, &environment);
+    if (r >= 0 && run->broker)
+        r = environment_make(environment, run->library, broker_socket(run->broker), run->only_witness,
+                             &run->arena, &environment);
     if (r < 0)
         return r;
+    journal_free(TAKE_PTR(run->journal));
+    r = journal_open(&run->shortage.root, &run->journal);
+    if (r < 0)
+        return r;
+    run->pid = 0;
+    run->child = (Child){.terminal = -EBADF};
+    run->alone = false;
+    run->passed_on = run->told_to_end = 0;
+    run->typed = false;
+    strays_open(&run->shortage.root, &run->strays);
+    run->began = now_seconds();
+    r = child_start(command, environment, &run->inherited, &run->child, ret_stage);
+    if (r < 0)
+        return r;
+    if (run->broker && run->inherited.shm) {
+        char path[64];
+        snprintf(path, sizeof path, "/proc/%d/root/dev/shm", (int)run->child.pid);
+        broker_names_at(run->broker, path);
+    }
     run->pid = run->child.pid;
+    journal_begin(run->journal, run->pid);
     return 0;
+}
+
+void run_on_tick(Run *run, bool (*tick)(void *context, const RunTick *tick), void *context)
+{
+    run->tick = tick;
+    run->tick_context = context;
+}
+
+int run_evidence(Run *run, const RunResult *result, Arena *arena, Evidence *ret)
+{
+    Evidence evidence = EVIDENCE_NONE;
+    int r = run->journal && result->pid > 0 ? journal_finish(run->journal, arena, &evidence) : 0;
+    if (r < 0)
+        return r;
+    evidence.pid = result->pid;
+    evidence.code = result->code;
+    evidence.signal = result->signal;
+    evidence.passed_on = result->passed_on;
+    evidence.seconds = result->seconds;
+    evidence.guarded = result->guarded;
+    if (result->guarded) {
+        evidence.budget_bytes = result->guard.budget_bytes;
+        evidence.refused = result->guard.refused;
+        evidence.refused_bytes = result->guard.refused_bytes;
+        evidence.refused_pid = result->guard.refused_pid;
+        evidence.refused_for_want = result->guard.refused_for_want;
+    }
+    *ret = evidence;
+    return 0;
+}
+
+Peaks run_peaks(const Run *run)
+{
+    return run->journal ? journal_peaks(run->journal)
+                        : (Peaks){U64_UNKNOWN, U64_UNKNOWN, U64_UNKNOWN, U64_UNKNOWN};
 }

@@ -1,6 +1,7 @@
 /*
  * The supervisor: one loop that runs a command, serves the guard in its processes, passes signals on, and
- * leaves nothing behind. The order is run_open, run_guard or not, run_start, run_finish, run_free.
+ * leaves nothing behind. The order is run_open, then for each attempt run_guard or not, run_start, run_finish
+ * and perhaps run_pause, and run_free.
  *
  * A supervisor that is killed takes nobody with it: the guard in the job then goes the plain way.
  */
@@ -9,16 +10,39 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "child.h"
+#include "evidence.h"
 #include "figures.h"
+#include "units.h"
 
 typedef struct Run Run;
+
+/* What the user wants of the guard. */
+typedef struct GuardWish {
+    bool only_witness;   /* watch how processes end, and leave their memory alone */
+    SizeWish budget;     /* off: nobody has to ask for memory */
+    double wait_seconds; /* how long a worker may wait for room; negative: not said */
+} GuardWish;
+
+/* Once a second while a command runs, and once more, with `over`, after it. */
+typedef struct RunTick {
+    double seconds; /* since the command was started */
+    pid_t pid;
+    GuardFigures guard; /* zeros without the guard */
+    bool wrote;         /* the job wrote to its output within the last second, or we cannot know */
+    bool over;
+} RunTick;
 
 typedef struct RunResult {
     pid_t pid;
     int code;        /* the command's, or 128 + signal */
     int signal;      /* that ended it; 0: none */
     int passed_on;   /* the last signal that we were sent to end the command; 0: none */
+    int told_to_end; /* the last signal that we were sent to end all this, also when the command had ended by
+                        itself and we saw to what it had left; 0: none */
+    bool typed;      /* it died of a Ctrl-C: finish by run_die */
     unsigned strays; /* processes that it left running and that we ended */
+    unsigned left;   /* processes that it left running and that could not be ended */
     double seconds;
     bool guarded;
     GuardFigures guard;
@@ -36,10 +60,35 @@ void run_free(Run *run);
  * LD_PRELOAD cannot have. Otherwise negative errno, of memfd_create where that is refused. The run is then
  * one without the guard.
  */
-int run_guard(Run *run, const char *library);
+int run_guard(Run *run, const char *library, const GuardWish *wish);
 
-/* *ret_ran: the errno is that of running the command itself. */
-int run_start(Run *run, char *const *command, bool *ret_ran);
+/* What the budget of a wish comes to here and now; U64_UNKNOWN: none. */
+uint64_t run_budget_bytes(const Run *run, const SizeWish *wish);
 
-/* Until the command and all that it left behind have ended. */
+/* The command gets this private /dev/shm, which was tried and must stay. */
+void run_private_shm(Run *run, const PrivateShm *shm);
+
+/* `settings` are "NAME=value" for the command's environment, NULL-terminated. *ret_stage: what the errno is
+ * about. */
+int run_start(Run *run, char *const *command, char *const *settings, ChildStage *ret_stage);
+
+/* It tells whether a line of progress stands on the terminal. */
+void run_on_tick(Run *run, bool (*tick)(void *context, const RunTick *tick), void *context);
+
+/* Until the command and all that it left behind have ended. The guard has then no memory left, and is to be
+ * started anew for another attempt. */
 int run_finish(Run *run, RunResult *ret);
+
+/* What was seen of the command that has ended; without one, of nothing. ret lives in arena. -ENOMEM. */
+int run_evidence(Run *run, const RunResult *result, Arena *arena, Evidence *ret);
+Peaks run_peaks(const Run *run);
+
+/* Between two attempts. False: we were sent a signal to end, now or while nobody was in here; *ret_typed: it
+ * was a Ctrl-C, finish by run_die. */
+bool run_pause(Run *run, unsigned seconds, bool *ret_typed);
+
+/*
+ * Ends this process by SIGINT. A shell sees 130 either way, but leaves a loop, or a script, only when the
+ * command itself has died of the Ctrl-C: one that handled it, and exited, is taken to mean that all is well.
+ */
+_Noreturn void run_die(void);

@@ -42,16 +42,26 @@ static bool tasks_wait(const Root *root)
 static bool group_is_short(const Shortage *shortage)
 {
     Cgroup group;
-    if (cgroup_read(&shortage->root, 0, &shortage->mounts, &group) < 0 ||
-        group.memory_limit_bytes == U64_UNKNOWN || group.memory_used_bytes == U64_UNKNOWN)
-        return false;
-    uint64_t used = group.memory_used_bytes;
-    if (group.memory_reclaimable_bytes != U64_UNKNOWN)
-        used -= MIN(used, group.memory_reclaimable_bytes);
-    return used > group.memory_limit_bytes - group.memory_limit_bytes / SPARE_PART;
+    return cgroup_read(&shortage->root, 0, &shortage->mounts, &group) == 0 &&
+           group.memory_room_bytes != U64_UNKNOWN &&
+           group.memory_room_bytes < group.memory_limit_bytes / SPARE_PART;
 }
 
 bool shortage_now(const Shortage *shortage)
 {
     return machine_is_short(&shortage->root) || tasks_wait(&shortage->root) || group_is_short(shortage);
+}
+
+uint64_t shortage_spare_bytes(const Shortage *shortage)
+{
+    Cgroup group;
+    MemInfo memory;
+    uint64_t spare = U64_UNKNOWN;
+    if (meminfo_read(&shortage->root, &memory) == 0 && memory.available_bytes != U64_UNKNOWN)
+        spare = memory.available_bytes - MIN(memory.available_bytes, memory.total_bytes / SPARE_PART);
+    if (cgroup_read(&shortage->root, 0, &shortage->mounts, &group) == 0 &&
+        group.memory_room_bytes != U64_UNKNOWN)
+        spare = MIN(spare, group.memory_room_bytes -
+                               MIN(group.memory_room_bytes, group.memory_limit_bytes / SPARE_PART));
+    return spare;
 }

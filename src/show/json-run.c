@@ -1,4 +1,5 @@
 #include "show-explain.h"
+#include "show-fixes.h"
 #include "show-run.h"
 
 static json_t *json_exit(const RunResult *result)
@@ -18,41 +19,89 @@ static json_t *json_command(char *const *command)
     return list;
 }
 
+static json_t *json_values(const AttemptValue *values, size_t n)
+{
+    json_t *object = json_object();
+    _cleanup_buffer_ Buffer name = {0};
+    for (size_t i = 0; i < n; i++) {
+        buffer_clear(&name);
+        if (text_escape(text_of(values[i].name), &name) < 0 ||
+            json_object_set_new(object, buffer_text(&name), json_raw(text_of(values[i].value))) < 0) {
+            json_decref(object);
+            return NULL;
+        }
+    }
+    return object;
+}
+
+/* The Python stack is text of many lines: one string a line, outermost last. */
+static json_t *json_stack(const char *stack)
+{
+    if (!stack)
+        return json_null();
+    json_t *list = json_array();
+    TEXT_FOR_EACH_LINE (line, text_of(stack))
+        if (json_array_append_new(list, json_raw(line)) < 0) {
+            json_decref(list);
+            return NULL;
+        }
+    return list;
+}
+
+/* The contract's fields, and what more is known of the death. */
+static json_t *json_judged(const Judged *judged)
+{
+    json_t *cause = json_cause(&judged->cause);
+    if (cause && json_object_set_new(cause, "detail", json_prose(judged->detail)) >= 0 &&
+        json_object_set_new(cause, "stack", json_stack(judged->stack)) >= 0)
+        return cause;
+    json_decref(cause);
+    return NULL;
+}
+
+static json_t *json_attempt(const RunAttempt *attempt)
+{
+    return json_pack("{s:o, s:o, s:o, s:o, s:f}", "command", json_command(attempt->command), "values",
+                     json_values(attempt->values, attempt->n_values), "exit", json_exit(&attempt->result),
+                     "cause", json_judged(&attempt->judged), "seconds", attempt->result.seconds);
+}
+
 static json_t *json_guard(const RunResult *result)
 {
     const GuardFigures *guard = &result->guard;
     return json_pack(
-        "{s:b, s:o, s:o, s:o, s:o, s:o, s:i, s:f, s:i, s:o, s:o, s:i, s:o}", /* the contract's order */
+        "{s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:o, s:o, s:o, s:i, s:o}", /* the contract's order */
         "active", result->guarded, "segments_created", json_size(guard->segments_created), "segments_reused",
         json_size(guard->segments_reused), "bytes_backed", json_size(guard->bytes_backed), "small_backed",
-        json_size(guard->small_backed), "bytes_peak", json_size(guard->bytes_peak), "waits", 0,
-        "waited_seconds", 0.0, "refused", 0, "names_made", json_size(guard->names_made), "names_served",
+        json_size(guard->small_backed), "bytes_peak", json_size(guard->bytes_peak), "waits",
+        json_size(guard->waits), "waited_seconds", guard->waited_seconds, "refused",
+        json_size(guard->refused), "names_made", json_size(guard->names_made), "names_served",
         json_size(guard->names_served), "pinned_bytes", 0, "fallbacks", json_size(guard->fallbacks));
 }
 
 /* What is not measured is null. */
-static json_t *json_peaks(const RunResult *result)
+static json_t *json_peaks(const Peaks *peaks)
 {
-    return json_pack("{s:o, s:n, s:n, s:n}", "shm",
-                     result->guarded ? json_size(result->guard.bytes_peak) : json_null(), "rss", "fds",
-                     "processes");
+    return json_pack("{s:o, s:o, s:o, s:o}", "shm", json_size(peaks->shm_bytes), "rss",
+                     json_size(peaks->rss_bytes), "fds", json_size(peaks->fds), "processes",
+                     json_size(peaks->processes));
 }
 
 int json_run(FILE *out, bool indented, const RunReport *report)
 {
-    const RunResult *result = &report->result;
+    const RunAttempt *last = report_last(report);
     JsonWriter writer;
     json_writer_open(&writer, out, indented);
     json_writer_field(&writer, "schema", json_string("shmguard.run/1"));
-    json_writer_field(&writer, "exit", json_exit(result));
-    json_writer_field(&writer, "cause", json_cause(&report->cause));
+    json_writer_field(&writer, "exit", json_exit(&last->result));
+    json_writer_field(&writer, "cause", json_judged(&last->judged));
+    json_writer_field(&writer, "fixes", json_fixes(&last->judged.fixes));
     json_writer_list(&writer, "attempts");
-    json_writer_item(&writer, json_pack("{s:o, s:{}, s:o, s:o, s:f}", "command",
-                                        json_command(report->command), "values", "exit", json_exit(result),
-                                        "cause", json_cause(&report->cause), "seconds", result->seconds));
+    for (size_t i = 0; i < report->n_attempts; i++)
+        json_writer_item(&writer, json_attempt(&report->attempts[i]));
     json_writer_list_end(&writer);
-    json_writer_field(&writer, "peaks", json_peaks(result));
-    json_writer_field(&writer, "guard", json_guard(result));
-    json_writer_field(&writer, "strays_ended", json_integer(result->strays));
+    json_writer_field(&writer, "peaks", json_peaks(&report->peaks));
+    json_writer_field(&writer, "guard", json_guard(&last->result));
+    json_writer_field(&writer, "strays_ended", json_integer(last->result.strays));
     return json_writer_close(&writer);
 }

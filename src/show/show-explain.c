@@ -3,7 +3,7 @@
 
 enum { INDENT = 2 };
 
-static const char *confidence_words(double confidence)
+const char *confidence_words(double confidence)
 {
     return confidence >= 0.95  ? "certain"
            : confidence >= 0.8 ? "very likely"

@@ -1,8 +1,12 @@
 #include <inttypes.h>
 #include <stdarg.h>
 
+#include "show-explain.h"
+#include "show-fixes.h"
 #include "show-run.h"
 #include "units.h"
+
+enum { INDENT = 2, REASONS_SHOWN = 3, FIXES_SHOWN = 2 };
 
 static const char *plural(uint64_t n)
 {
@@ -49,6 +53,11 @@ static void show_guard(const Terminal *terminal, const GuardFigures *guard)
     if (guard->names_made > 0)
         part_add(&counts, "%" PRIu64 " name%s kept and opened %" PRIu64 " time%s", guard->names_made,
                  plural(guard->names_made), guard->names_served, plural(guard->names_served));
+    if (guard->waits > 0)
+        part_add(&counts, "workers waited %" PRIu64 " time%s for room, %.1f s in all", guard->waits,
+                 plural(guard->waits), guard->waited_seconds);
+    if (guard->refused > 0)
+        part_add(&counts, "%" PRIu64 " request%s for memory refused", guard->refused, plural(guard->refused));
     if (guard->fallbacks > 0)
         part_add(&counts, "%" PRIu64 " tensor%s took the plain way through /dev/shm", guard->fallbacks,
                  plural(guard->fallbacks));
@@ -58,10 +67,75 @@ static void show_guard(const Terminal *terminal, const GuardFigures *guard)
     show_line(terminal, &counts);
 }
 
+/* Who died of what, in a line or two behind our name. */
+static void show_summary(const Terminal *terminal, const Cause *cause)
+{
+    static const char prefix[] = "shmguard: ";
+    terminal_print(terminal, STYLE_BAD, "shmguard:");
+    fputc(' ', terminal->out);
+    terminal_wrap(terminal, sizeof prefix - 1, INDENT, cause->summary);
+}
+
+/* The last line, where the eye is: the name to look for in the manual, and where the rest is. */
+static void show_name(const Terminal *terminal, const Cause *cause, const char *path)
+{
+    _cleanup_buffer_ Buffer rest = {0};
+    fprintf(terminal->out, "%*scause: ", INDENT, "");
+    terminal_print(terminal, STYLE_BOLD, "%s", cause_name(cause->id));
+    if (cause->id != CAUSE_UNKNOWN)
+        fprintf(terminal->out, " (%s)", confidence_words(cause->confidence));
+    if (path && text_escape(text_of(path), &rest) >= 0)
+        fprintf(terminal->out, "; more in %s", buffer_text(&rest));
+    fputc('\n', terminal->out);
+}
+
+static void show_reasons(const Terminal *terminal, const Judged *judged)
+{
+    const Cause *cause = &judged->cause;
+    _cleanup_buffer_ Buffer frame = {0};
+    for (size_t i = 0; i < MIN(cause->n_evidence, (size_t)REASONS_SHOWN); i++) {
+        fprintf(terminal->out, "%*s- ", INDENT, "");
+        terminal_wrap(terminal, INDENT + 2, INDENT + 2, cause->evidence[i]);
+    }
+    if (judged->frame && buffer_printf(&frame, "Python was at %s", judged->frame) >= 0) {
+        fprintf(terminal->out, "%*s- ", INDENT, "");
+        terminal_wrap(terminal, INDENT + 2, INDENT + 2, buffer_text(&frame));
+    }
+}
+
+/* The summary says it all: somebody ended the run on purpose, or nothing is known but that it failed. */
+static bool end_is_plain(const RunAttempt *last)
+{
+    const Judged *judged = &last->judged;
+    return last->result.passed_on != 0 ||
+           (judged->cause.id == CAUSE_UNKNOWN && judged->cause.n_evidence <= 1 && judged->fixes.n == 0);
+}
+
+static void show_end(const Terminal *terminal, const RunReport *report, const RunAttempt *last)
+{
+    const Judged *judged = &last->judged;
+    show_summary(terminal, &judged->cause);
+    if (end_is_plain(last))
+        return;
+    show_reasons(terminal, judged);
+    Fixes best = judged->fixes;
+    best.n = MIN(best.n, (size_t)FIXES_SHOWN);
+    if (best.n > 0) {
+        fprintf(terminal->out, "%*s", INDENT, "");
+        terminal_print(terminal, STYLE_BOLD, "What to do:");
+        fputc('\n', terminal->out);
+        show_fixes(terminal, INDENT, &best);
+    }
+    show_name(terminal, &judged->cause, report->path);
+}
+
 void show_run(const Terminal *terminal, const RunReport *report)
 {
-    const RunResult *result = &report->result;
+    const RunAttempt *last = report_last(report);
+    const RunResult *result = &last->result;
     _cleanup_buffer_ Buffer line = {0};
+    if (result->pid == 0)
+        return;
     if (result->guarded)
         show_guard(terminal, &result->guard);
     if (result->strays > 0) {
@@ -69,4 +143,12 @@ void show_run(const Terminal *terminal, const RunReport *report)
                             result->strays == 1 ? "" : "es");
         show_line(terminal, &line);
     }
+    if (result->left > 0) {
+        buffer_clear(&line);
+        (void)buffer_printf(&line, "%u process%s that the command had left running could not be ended",
+                            result->left, result->left == 1 ? "" : "es");
+        show_line(terminal, &line);
+    }
+    if (last->judged.cause.id != CAUSE_OK)
+        show_end(terminal, report, last);
 }

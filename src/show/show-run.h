@@ -1,18 +1,40 @@
 /* `run` for people and for scripts. */
 #pragma once
 
-#include "cause.h"
+#include "causes.h"
 #include "json.h"
 #include "run.h"
 #include "terminal.h"
 
-typedef struct RunReport {
+/* What an attempt put in the place of {name}. */
+typedef struct AttemptValue {
+    const char *name;
+    const char *value;
+} AttemptValue;
+
+typedef struct RunAttempt {
     char *const *command; /* NULL-terminated */
-    RunResult result;
-    Cause cause;
+    const AttemptValue *values;
+    size_t n_values;
+    RunResult result; /* pid 0: it could not be started */
+    Judged judged;
+} RunAttempt;
+
+typedef struct RunReport {
+    RunAttempt *attempts; /* in their order; the last one is what the run came to */
+    size_t n_attempts;    /* at least one */
+    size_t attempts_capacity;
+    Peaks peaks;      /* of all attempts */
+    const char *path; /* where the JSON goes, NULL: nowhere */
 } RunReport;
 
-/* Two or three lines for the end of a run. */
+static inline const RunAttempt *report_last(const RunReport *report)
+{
+    return &report->attempts[report->n_attempts - 1];
+}
+
+/* The end of a run: what the guard did, and after a bad end what died, why we think so and what to do.
+ * Nothing of the latter when the command could not be started: that was said before. */
 void show_run(const Terminal *terminal, const RunReport *report);
 
 /* Schema "shmguard.run/1". 0 or -ENOMEM. */

@@ -20,7 +20,7 @@ typedef struct Sample {
     double seconds; /* since the command was started */
     uint64_t rss_bytes;
     uint64_t rss_shmem_bytes;
-    uint64_t fds;  /* U64_UNKNOWN */
+    uint64_t fds;  /* U64_UNKNOWN; before Linux 6.2 counted in turns, as maps */
     uint64_t maps; /* counted in turns, so it may be older than the rest; U64_UNKNOWN */
     uint32_t threads;
 } Sample;
@@ -57,7 +57,7 @@ typedef struct Ended {
     int ppid; /* when last seen; 0 unknown */
     Role role;
     char comm[COMM_MAX]; /* "" unknown */
-    double seconds;      /* since the command was started, when it was noticed */
+    double seconds;      /* since the command was started, when it was noticed; of a fatal fault, its time */
     bool has_status;
     int signal; /* that ended it; 0: none */
     int code;   /* when no signal did */
@@ -87,7 +87,8 @@ typedef struct Evidence {
     OomKills kills;             /* the kernel log's, since the command was started */
     int kills_error;            /* 0, or why the log could not be read */
     uint64_t group_limit_bytes; /* U64_UNKNOWN: none */
-    uint64_t group_used_most_bytes; /* of once-a-second looks; U64_UNKNOWN */
+    uint64_t group_used_most_bytes; /* of once-a-second looks, without the inactive file pages, which go
+                                       first; U64_UNKNOWN */
     uint64_t available_least_bytes; /* memory of the machine, likewise */
 
     uint64_t shm_size_bytes;       /* of the job's /dev/shm; U64_UNKNOWN */
@@ -105,3 +106,19 @@ typedef struct Evidence {
     bool refused_for_want; /* memory was not there; else the request was larger than the whole budget, or no
                               room came in time */
 } Evidence;
+
+/* Nothing is known yet. */
+#define EVIDENCE_NONE                                                                                        \
+    ((Evidence){.group_kills = U64_UNKNOWN,                                                                  \
+                .machine_kills = U64_UNKNOWN,                                                                \
+                .kills_error = -ENODATA,                                                                     \
+                .group_limit_bytes = U64_UNKNOWN,                                                            \
+                .group_used_most_bytes = U64_UNKNOWN,                                                        \
+                .available_least_bytes = U64_UNKNOWN,                                                        \
+                .shm_size_bytes = U64_UNKNOWN,                                                               \
+                .shm_free_least_bytes = U64_UNKNOWN,                                                         \
+                .open_files_soft = U64_UNKNOWN,                                                              \
+                .max_map_count = U64_UNKNOWN,                                                                \
+                .fds_most = U64_UNKNOWN,                                                                     \
+                .maps_most = U64_UNKNOWN,                                                                    \
+                .budget_bytes = U64_UNKNOWN})

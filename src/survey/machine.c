@@ -72,3 +72,10 @@ int machine_read(const Root *root, int pid, Arena *arena, Machine *ret)
     *ret = machine;
     return 0;
 }
+
+uint64_t memory_room_bytes(const Machine *machine)
+{
+    /* A limit whose use cannot be seen is a bound all the same; unknown is the largest. */
+    uint64_t group = MIN(machine->cgroup.memory_room_bytes, machine->cgroup.memory_limit_bytes);
+    return MIN(machine->memory.available_bytes, group);
+}

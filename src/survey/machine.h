@@ -37,3 +37,7 @@ typedef struct Machine {
 /* pid 0: as this process sees it. -ENOENT when there is no proc at all; what else is missing is unknown in
  * ret. */
 int machine_read(const Root *root, int pid, Arena *arena, Machine *ret);
+
+/* What a job that starts now may take: what the machine has available or what a control group above us has
+ * left, whichever is less. U64_UNKNOWN. */
+uint64_t memory_room_bytes(const Machine *machine);

@@ -9,20 +9,32 @@
 
 enum { COMMAND_MAX = 1024 }; /* enough to know a program by; an argument list may have 2 MiB */
 
+int command_read(const Root *root, int pid, const char *comm, Buffer *out)
+{
+    int r = root_read(root, PROC_PATH(pid, "cmdline"), COMMAND_MAX, out);
+    if (r == -ENOMEM)
+        return r;
+    size_t n = r < 0 ? 0 : out->size;
+    while (n > 0 && out->data[n - 1] == '\0')
+        n--;
+    if (n == 0) {
+        buffer_clear(out);
+        return buffer_printf(out, "[%s]", comm);
+    }
+    out->size = n;
+    for (size_t i = 0; i < n; i++)
+        if (out->data[i] == '\0')
+            out->data[i] = ' ';
+    return 0;
+}
+
 static int read_command(const Root *root, int pid, Buffer *scratch, Survey *survey, Process *process)
 {
-    size_t n = root_read(root, PROC_PATH(pid, "cmdline"), COMMAND_MAX, scratch) < 0 ? 0 : scratch->size;
-    while (n > 0 && scratch->data[n - 1] == '\0')
-        n--;
-    char *command = NULL;
-    if (n == 0) {
-        command = arena_printf(&survey->arena, "[%s]", process->comm);
-        n = command ? strlen(command) : 0;
-    } else if ((command = arena_copy(&survey->arena, scratch->data, n)))
-        for (size_t i = 0; i < n; i++)
-            if (command[i] == '\0')
-                command[i] = ' ';
-    process->command = (Text){command, n};
+    int r = command_read(root, pid, process->comm, scratch);
+    if (r < 0)
+        return r;
+    char *command = arena_copy(&survey->arena, scratch->data, scratch->size);
+    process->command = (Text){command, scratch->size};
     return command ? 0 : -ENOMEM;
 }
 
@@ -40,20 +52,24 @@ static int visit_library(const MapEntry *entry, void *context)
     return 1;
 }
 
-/*
- * Fills torch and torch_at; negative errno when the process cannot be read. A forked process has its
- * libraries where its parent has them, so that place is asked first: one question for a worker instead of
- * hundreds.
- */
+int torch_is_at(const Root *root, int pid, uint64_t at, Buffer *scratch)
+{
+    return maps_visit_at(root, pid, MAPS_EXECUTABLE_FILES, at, scratch, visit_library, &at);
+}
+
+int torch_find(const Root *root, int pid, Buffer *scratch, uint64_t *ret_at)
+{
+    return maps_visit(root, pid, MAPS_EXECUTABLE_FILES, scratch, visit_library, ret_at);
+}
+
+/* Fills torch and torch_at; negative errno when the process cannot be read. */
 static int find_torch(const Root *root, const Survey *survey, Buffer *scratch, Process *process)
 {
     const Process *parent = process_find(survey, process->ppid);
     uint64_t at = parent ? parent->torch_at : 0;
-    int r = at == 0
-                ? 0
-                : maps_visit_at(root, process->pid, MAPS_EXECUTABLE_FILES, at, scratch, visit_library, &at);
+    int r = at == 0 ? 0 : torch_is_at(root, process->pid, at, scratch);
     if (r == 0)
-        r = maps_visit(root, process->pid, MAPS_EXECUTABLE_FILES, scratch, visit_library, &at);
+        r = torch_find(root, process->pid, scratch, &at);
     process->torch = r > 0;
     process->torch_at = r > 0 && root->live ? at : 0;
     return MIN(r, 0);

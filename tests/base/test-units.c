@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -35,6 +36,59 @@ static void test_size_parse(void **state)
     }
 }
 
+static void test_size_wish(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int r;
+        SizeWish wish;
+    } cases[] = {
+        {"auto", 0, {WISH_AUTO, 0}},
+        {"off", 0, {WISH_OFF, 0}},
+        {"64M", 0, {WISH_SIZE, 64 * MIB}},
+        {"1m", 0, {WISH_SIZE, MIB}},
+        {"64", -ERANGE, {0}},
+        {"0", -ERANGE, {0}},
+        {"8E", -ERANGE, {0}},
+        {"18446744073709551615", -ERANGE, {0}},
+        {"", -EINVAL, {0}},
+        {"on", -EINVAL, {0}},
+        {"AUTO", -EINVAL, {0}},
+        {"auto ", -EINVAL, {0}},
+        {"-64M", -EINVAL, {0}},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        SizeWish wish = {0};
+        assert_int_equal(size_wish_parse(text_of(cases[i].text), &wish), cases[i].r);
+        assert_int_equal(wish.kind, cases[i].wish.kind);
+        assert_int_equal(wish.bytes, cases[i].wish.bytes);
+    }
+}
+
+static void test_duration_parse(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        double seconds; /* negative: none */
+    } cases[] = {
+        {"0", 0},       {"30", 30},   {"1.5", 1.5}, {"2s", 2},     {"500ms", 0.5}, {"2m", 120},
+        {"2 min", 120}, {"1h", 3600}, {"", -1},     {"s", -1},     {"-1", -1},     {"1d", -1},
+        {"1S", -1},     {"1e3", -1},  {"inf", -1},  {"1s 2s", -1},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        double seconds = -1;
+        assert_int_equal(duration_parse(text_of(cases[i].text), &seconds),
+                         cases[i].seconds < 0 ? -EINVAL : 0);
+        assert_true(seconds == cases[i].seconds);
+    }
+    char digits[400];
+    memset(digits, '9', sizeof digits);
+    double seconds = -1;
+    assert_int_equal(duration_parse((Text){digits, sizeof digits}, &seconds), -EINVAL);
+}
+
 static void test_size_format(void **state)
 {
     (void)state;
@@ -60,8 +114,8 @@ static void test_duration_format(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_size_parse),
-        cmocka_unit_test(test_size_format),
+        cmocka_unit_test(test_size_parse),      cmocka_unit_test(test_size_wish),
+        cmocka_unit_test(test_duration_parse),  cmocka_unit_test(test_size_format),
         cmocka_unit_test(test_duration_format),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,6 +16,10 @@ typedef struct Values {
     int pid;
     int color;
     const char *sort;
+    int retry;
+    double wait;
+    SizeWish shm;
+    OptionList degrade;
 } Values;
 
 static const char *const colors[] = {"auto", "always", "never", NULL};
@@ -26,6 +30,10 @@ static const Option options[] = {
     {OPTION_PID, 'p', "pid", offsetof(Values, pid), "PID", .help = "a process"},
     {OPTION_CHOICE, 0, "color", offsetof(Values, color), "WHEN", colors, "colours"},
     {OPTION_TEXT, 0, "sort", offsetof(Values, sort), "KEY", .help = "the key"},
+    {OPTION_COUNT, 0, "retry", offsetof(Values, retry), "N", .help = "times"},
+    {OPTION_SECONDS, 0, "wait", offsetof(Values, wait), "SECONDS", .help = "how long"},
+    {OPTION_WISH, 0, "shm", offsetof(Values, shm), "SIZE", .help = "how much"},
+    {OPTION_LIST, 0, "degrade", offsetof(Values, degrade), "NAME", .help = "what"},
     {OPTION_END},
 };
 
@@ -52,6 +60,10 @@ static void test_good(void **state)
         {{"--sort="}, {.sort = ""}, {NULL}},
         {{"--sort=a=b"}, {.sort = "a=b"}, {NULL}},
         {{"file", "--all", "-"}, {.all = true}, {"file", "-"}},
+        {{"--retry=3", "--wait", "1.5min"}, {.retry = 3, .wait = 90}, {NULL}},
+        {{"--shm", "64M"}, {.shm = {WISH_SIZE, 64 << 20}}, {NULL}},
+        {{"--shm", "off"}, {.shm = {WISH_OFF, 0}}, {NULL}},
+        {{"--degrade", "a=1", "--degrade=b=2"}, {.degrade = {{"a=1", "b=2"}, 2}}, {NULL}},
         {{"--", "--all", "-n"}, {0}, {"--all", "-n"}},
         {{"-a", "--", "--"}, {.all = true}, {"--"}},
     };
@@ -71,6 +83,13 @@ static void test_good(void **state)
         assert_int_equal(values.dry_run, cases[i].values.dry_run);
         assert_int_equal(values.pid, cases[i].values.pid);
         assert_int_equal(values.color, cases[i].values.color);
+        assert_int_equal(values.retry, cases[i].values.retry);
+        assert_true(values.wait == cases[i].values.wait);
+        assert_int_equal(values.shm.kind, cases[i].values.shm.kind);
+        assert_int_equal(values.shm.bytes, cases[i].values.shm.bytes);
+        assert_int_equal(values.degrade.n, cases[i].values.degrade.n);
+        for (size_t k = 0; k < values.degrade.n; k++)
+            assert_string_equal(values.degrade.items[k], cases[i].values.degrade.items[k]);
         assert_int_equal(!values.sort, !cases[i].values.sort);
         if (values.sort)
             assert_string_equal(values.sort, cases[i].values.sort);
@@ -108,6 +127,13 @@ static void test_wrong(void **state)
         {{"--pid=99999999999999999999"}, "--pid takes the number of a process, not \"99999999999999999999\""},
         {{"--color", "blue\n"}, "--color takes auto, always or never, not \"blue\\n\""},
         {{"--all=yes"}, "--all takes no value"},
+        {{"--retry=-1"}, "--retry takes a whole number, not \"-1\""},
+        {{"--retry="}, "--retry takes a whole number, not \"\""},
+        {{"--retry", "2147483648"}, "--retry takes a whole number, not \"2147483648\""},
+        {{"--wait", "soon"}, "--wait takes seconds (30, 1.5s, 2min), not \"soon\""},
+        {{"--shm", "on"}, "--shm takes a size of 1 MiB or more (64M, 1.5GiB), auto or off, not \"on\""},
+        {{"--shm=64"}, "--shm takes a size of 1 MiB or more (64M, 1.5GiB), auto or off, not \"64\""},
+        {{"--degrade"}, "--degrade needs a value: --degrade NAME"},
     };
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         char *argv[3] = {(char *)cases[i].words[0], (char *)cases[i].words[1]};
@@ -118,6 +144,20 @@ static void test_wrong(void **state)
                          PARSED_WRONG);
         assert_string_equal(buffer_text(&error), cases[i].error);
     }
+}
+
+static void test_too_many(void **state)
+{
+    (void)state;
+    char *argv[OPTION_LIST_MAX + 2] = {0};
+    for (int i = 0; i <= OPTION_LIST_MAX; i++)
+        argv[i] = (char *)"--degrade=a";
+    _cleanup_buffer_ Buffer error = {0};
+    Values values = {0};
+    Operands operands = {0};
+    assert_int_equal(options_parse(options, OPTION_LIST_MAX + 1, argv, &values, &operands, &error),
+                     PARSED_WRONG);
+    assert_string_equal(buffer_text(&error), "--degrade can be given 32 times at most");
 }
 
 static void test_help(void **state)
@@ -137,13 +177,17 @@ static void test_help(void **state)
     options_help(options, out);
     fclose(out);
     assert_string_equal(text, "Options:\n"
-                              "  -a, --all         all\n"
-                              "  -n, --dry-run     two\n"
-                              "                    lines\n"
-                              "  -p, --pid PID     a process\n"
-                              "      --color WHEN  colours\n"
-                              "      --sort KEY    the key\n"
-                              "  -h, --help        show this and leave\n");
+                              "  -a, --all           all\n"
+                              "  -n, --dry-run       two\n"
+                              "                      lines\n"
+                              "  -p, --pid PID       a process\n"
+                              "      --color WHEN    colours\n"
+                              "      --sort KEY      the key\n"
+                              "      --retry N       times\n"
+                              "      --wait SECONDS  how long\n"
+                              "      --shm SIZE      how much\n"
+                              "      --degrade NAME  what\n"
+                              "  -h, --help          show this and leave\n");
     free(text);
 }
 
@@ -178,10 +222,8 @@ static void test_nearest(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good),
-        cmocka_unit_test(test_wrong),
-        cmocka_unit_test(test_help),
-        cmocka_unit_test(test_nearest),
+        cmocka_unit_test(test_good), cmocka_unit_test(test_wrong),   cmocka_unit_test(test_too_many),
+        cmocka_unit_test(test_help), cmocka_unit_test(test_nearest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,6 +39,9 @@ needs_root = pytest.mark.skipif(not mounts_are_allowed(), reason="needs root and
 
 def pytest_configure(config):
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # clean up as after Ctrl-C
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for signo in (signal.SIGHUP, signal.SIGQUIT):  # a job in the background may have been started with them ignored
+        signal.signal(signo, signal.SIG_DFL)
     config.addinivalue_line("markers", "slow: starts many processes that load PyTorch afresh")
     if not os.access(PROGRAM, os.X_OK):
         pytest.exit(f"{PROGRAM} is not there: run make build", returncode=2)

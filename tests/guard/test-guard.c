@@ -301,6 +301,103 @@ static void test_a_name_that_is_kept_is_a_real_file(void **state)
     assert_int_equal(status, 0);
 }
 
+/* A name of PyTorch's that was opened and is not yet mapped. */
+static int open_new(char name[static 64])
+{
+    snprintf(name, 64, "/torch_%d_%d", getpid(), atomic_fetch_add(&counter, 1));
+    int fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0600);
+    assert_true(fd >= 0);
+    return fd;
+}
+
+/* The descriptor and the mapping must stay one file, and the segment as long as it was. */
+static void test_resized_twice(void **state)
+{
+    (void)state;
+    char name[64];
+    struct stat before;
+    struct stat after;
+    int fd = open_new(name);
+    assert_int_equal(ftruncate(fd, 13 * MIB), 0);
+    assert_int_equal(fstat(fd, &before), 0);
+    assert_int_equal(ftruncate(fd, 1000), 0);
+    assert_int_equal(fstat(fd, &after), 0);
+    assert_int_equal(after.st_ino, before.st_ino);
+    assert_int_equal(after.st_size, before.st_size);
+    char *data = mmap(NULL, 13 * MIB, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    assert_ptr_not_equal(data, MAP_FAILED);
+    memset(data, 3, 13 * MIB);
+    assert_int_equal(ftruncate(fd, 29 * MIB), 0);
+    assert_int_equal(fstat(fd, &after), 0);
+    assert_int_equal(after.st_ino, before.st_ino);
+    assert_true(after.st_size >= (off_t)(29 * MIB));
+    data[5] = 9;
+    char byte = 0;
+    assert_int_equal(pread(fd, &byte, 1, 5), 1);
+    assert_int_equal(byte, 9);
+    assert_int_equal(shm_unlink(name), 0);
+    assert_int_equal(munmap(data, 13 * MIB), 0);
+    assert_int_equal(close(fd), 0);
+}
+
+/* Of a tensor whose descriptor was closed behind the guard's back something stays in its table; the next one
+ * with the same number is found all the same. */
+static void test_a_number_that_was_closed_unseen(void **state)
+{
+    (void)state;
+    char stale[64];
+    char name[64];
+    struct stat st;
+    int fd = open_new(stale);
+    assert_int_equal(syscall(SYS_close, fd), 0);
+    assert_int_equal(open_new(name), fd);
+    assert_int_equal(ftruncate(fd, 15 * MIB - 5), 0);
+    assert_int_equal(fstat(fd, &st), 0);
+    assert_int_equal(st.st_size, 15 * MIB); /* a segment, not the bare memfd */
+    assert_int_equal(shm_unlink(name), 0);
+    assert_int_equal(shm_unlink(stale), 0);
+    assert_int_equal(close(fd), 0);
+}
+
+typedef struct Allocation {
+    atomic_bool begun;
+    atomic_bool ended;
+} Allocation;
+
+static void *allocate(void *context)
+{
+    enum { MANY_MIB = 1024 };
+    Allocation *allocation = context;
+    char name[64];
+    int fd = open_new(name);
+    assert_int_equal(ftruncate(fd, MANY_MIB * MIB), 0);
+    allocation->begun = true;
+    assert_int_equal(posix_fallocate(fd, 0, MANY_MIB * MIB), 0);
+    allocation->ended = true;
+    assert_int_equal(shm_unlink(name), 0);
+    assert_int_equal(close(fd), 0);
+    return NULL;
+}
+
+/* Making the pages of a large segment takes a while, in which other threads go on. */
+static void test_allocation_holds_nobody_up(void **state)
+{
+    (void)state;
+    Allocation allocation = {0};
+    unsigned n = 0;
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, allocate, &allocation), 0);
+    while (!allocation.begun)
+        ;
+    while (!allocation.ended) {
+        Tensor tensor = tensor_make(600 * 1024, 1);
+        tensor_drop(&tensor);
+        n++;
+    }
+    pthread_join(thread, NULL);
+    assert_true(n > 20);
+}
+
 static void test_other_names_are_left_alone(void **state)
 {
     (void)state;
@@ -471,6 +568,42 @@ static void test_mapped_over(void **state)
     assert_int_equal(munmap(over, 11 * MIB), 0);
 }
 
+/* More tensors alive than the pool has places: each is whole, and those that live long make room again. */
+static void test_many_alive(void **state)
+{
+    (void)state;
+    enum { MANY = 400 };
+    static Tensor tensors[MANY];
+    for (int i = 0; i < MANY; i++)
+        tensors[i] = tensor_make(MIB / 2, i);
+    for (int i = 0; i < MANY; i++) {
+        assert_true(tensor_is(&tensors[i], i));
+        for (int j = 0; j < i; j++)
+            assert_int_not_equal(tensors[i].inode, tensors[j].inode);
+    }
+    for (int i = 0; i < MANY; i++)
+        tensor_drop(&tensors[i]);
+}
+
+/* Whoever moves a tensor has it: its memory is never somebody else's. */
+static void test_moved(void **state)
+{
+    (void)state;
+    Tensor tensor = tensor_make(11 * MIB, 5);
+    ino_t inode = tensor.inode;
+    char *moved = mremap(tensor.data, tensor.size, 12 * MIB, MREMAP_MAYMOVE);
+    assert_ptr_not_equal(moved, MAP_FAILED);
+    assert_int_equal(close(tensor.fd), 0);
+    for (int i = 0; i < 3; i++) {
+        Tensor other = tensor_make(11 * MIB, 6);
+        assert_int_not_equal(other.inode, inode);
+        tensor_drop(&other);
+    }
+    tensor.data = moved;
+    assert_true(tensor_is(&tensor, 5));
+    assert_int_equal(munmap(moved, 12 * MIB), 0);
+}
+
 static bool refuse_memfd(void)
 {
     struct sock_filter program[] = {
@@ -522,6 +655,9 @@ int main(void)
         cmocka_unit_test(test_mapped_twice),
         cmocka_unit_test(test_partly_unmapped),
         cmocka_unit_test(test_a_name_that_is_kept_is_a_real_file),
+        cmocka_unit_test(test_resized_twice),
+        cmocka_unit_test(test_a_number_that_was_closed_unseen),
+        cmocka_unit_test(test_allocation_holds_nobody_up),
         cmocka_unit_test(test_other_names_are_left_alone),
         cmocka_unit_test(test_errno_is_kept),
         cmocka_unit_test(test_memory_comes_back),
@@ -529,6 +665,8 @@ int main(void)
         cmocka_unit_test(test_a_signal_handler_passes_by),
         cmocka_unit_test(test_forks_among_threads_and_handlers),
         cmocka_unit_test(test_mapped_over),
+        cmocka_unit_test(test_many_alive),
+        cmocka_unit_test(test_moved),
         cmocka_unit_test(test_without_memfd_the_plain_way),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -49,6 +49,7 @@ static inline Fixture *fixture_new(void)
         .cgroup = {.version = 2,
                    .memory_limit_bytes = U64_UNKNOWN,
                    .memory_used_bytes = 10 * GIB,
+                   .memory_room_bytes = U64_UNKNOWN,
                    .memory_shmem_bytes = 0,
                    .swap_limit_bytes = U64_UNKNOWN},
         .limits = {.open_files_soft = 1024, .open_files_hard = 1048576},

@@ -1,3 +1,4 @@
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -141,6 +142,36 @@ static void test_many(void **state)
         close(fds[i]);
 }
 
+static void test_count(void **state)
+{
+    (void)state;
+    _cleanup_root_ Root root = ROOT_NONE;
+    assert_int_equal(root_open(NULL, &root), 0);
+    int pid = fork();
+    if (pid == 0)
+        for (;;)
+            pause();
+    uint32_t listed = 0;
+    Seen seen = {.fd = -1};
+    assert_int_equal(fds_visit(&root, pid, entry_find, &seen, &listed), 0);
+    uint64_t quick = listed;
+    int r = fds_count_quick(&root, pid, &quick);
+    assert_true(r == 0 || r == -EOPNOTSUPP);
+    assert_int_equal(quick, listed);
+    for (int live = 0; live < 2; live++) {
+        uint64_t count = 0;
+        root.live = live;
+        assert_int_equal(fds_count(&root, pid, &count), 0);
+        assert_int_equal(count, listed);
+    }
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    uint64_t count = 12;
+    assert_int_equal(fds_count_quick(&root, pid, &count), -ENOENT);
+    assert_int_equal(fds_count(&root, pid, &count), -ENOENT);
+    assert_int_equal(count, 12);
+}
+
 static int entry_stop(const FdEntry *entry, void *context)
 {
     (void)entry;
@@ -218,9 +249,9 @@ static void test_gone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_target), cmocka_unit_test(test_fdinfo),        cmocka_unit_test(test_live),
-        cmocka_unit_test(test_many),   cmocka_unit_test(test_visitor_stops), cmocka_unit_test(test_captured),
-        cmocka_unit_test(test_gone),
+        cmocka_unit_test(test_target),   cmocka_unit_test(test_fdinfo), cmocka_unit_test(test_live),
+        cmocka_unit_test(test_many),     cmocka_unit_test(test_count),  cmocka_unit_test(test_visitor_stops),
+        cmocka_unit_test(test_captured), cmocka_unit_test(test_gone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
 #include <limits.h>
+#include <signal.h>
 #include <sys/ipc.h>
 #include <sys/mman.h>
 #include <sys/shm.h>
@@ -303,6 +304,65 @@ static void test_long_text(void **state)
     temp_root_free(&temp);
 }
 
+static void test_find(void **state)
+{
+    (void)state;
+    int fd = memfd_create("find\nme", MFD_CLOEXEC);
+    assert_int_equal(ftruncate(fd, 3 * 4096), 0);
+    char *at = mmap(NULL, 2 * 4096, PROT_READ, MAP_SHARED, fd, 4096);
+    char *anonymous = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *nothing = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(at, MAP_FAILED);
+    assert_ptr_not_equal(anonymous, MAP_FAILED);
+    munmap(nothing, 4096);
+    close(fd);
+    _cleanup_root_ Root root = ROOT_NONE;
+    assert_int_equal(root_open(NULL, &root), 0);
+    _cleanup_buffer_ Buffer scratch = {0};
+    for (int live = 0; live < 2; live++) {
+        MapEntry entry;
+        root.live = live;
+        for (size_t i = 0; i < 2 * 4096; i += 4095) {
+            assert_int_equal(maps_find(&root, getpid(), (uintptr_t)at + i, &scratch, &entry), 1);
+            assert_int_equal(entry.start, (uintptr_t)at);
+            assert_int_equal(entry.offset, 4096);
+            assert_true(text_equal(entry.path, "/memfd:find\\012me"));
+            assert_true(entry.deleted && entry.shared);
+        }
+        assert_int_equal(maps_find(&root, 0, (uintptr_t)anonymous, &scratch, &entry), 1);
+        assert_int_equal(entry.inode, 0);
+        assert_int_equal(maps_find(&root, 0, (uintptr_t)nothing, &scratch, &entry), 0);
+        assert_int_equal(maps_find(&root, 0, 0, &scratch, &entry), 0);
+        assert_int_equal(maps_find(&root, 0, UINT64_MAX, &scratch, &entry), 0);
+        assert_int_equal(maps_find(&root, 0, (uintptr_t)test_find, &scratch, &entry), 1);
+        assert_true(text_ends(entry.path, "test-maps"));
+        assert_true(entry.executable);
+        assert_int_equal(maps_find(&root, INT32_MAX, 0, &scratch, &entry), -ENOENT);
+    }
+    munmap(at, 2 * 4096);
+}
+
+/* The ioctl and the text count alike, but for the text's [vsyscall], which is no mapping of the process. */
+static void test_count_agrees(void **state)
+{
+    (void)state;
+    _cleanup_root_ Root root = ROOT_NONE;
+    assert_int_equal(root_open(NULL, &root), 0);
+    int pid = fork();
+    if (pid == 0)
+        for (;;)
+            pause();
+    uint64_t counts[2] = {0};
+    for (int live = 0; live < 2; live++) {
+        root.live = live;
+        assert_int_equal(maps_count(&root, pid, &counts[live]), 0);
+    }
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    assert_in_range(counts[0], 5, 100000);
+    assert_in_range(counts[0] - counts[1], 0, 1);
+}
+
 static int entry_keep(const MapEntry *entry, void *context)
 {
     if (!text_equal(entry->path, "/memfd:stat me"))
@@ -370,6 +430,8 @@ int main(void)
         cmocka_unit_test(test_visitor_stops),
         cmocka_unit_test(test_captured),
         cmocka_unit_test(test_long_text),
+        cmocka_unit_test(test_find),
+        cmocka_unit_test(test_count_agrees),
         cmocka_unit_test(test_stat),
         cmocka_unit_test(test_gone),
     };

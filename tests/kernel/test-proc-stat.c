@@ -56,6 +56,35 @@ static void test_reaped(void **state)
     assert_int_equal(stat.threads, 0);
 }
 
+/* The fields from 24 to 51, of no interest here. */
+#define UNTIL_ENDED   " 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28"
+#define BEFORE(state) "7 (gone) " state " 1 7 7 0 -1 4 0 0 0 0 0 0 0 0 20 0 1 0 99 0"
+
+static void test_ended(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int ended;
+    } cases[] = {
+        {BEFORE("Z") UNTIL_ENDED " 9\n", 9},
+        {BEFORE("Z") UNTIL_ENDED " 256\n", 256},
+        {BEFORE("Z") UNTIL_ENDED " 0\n", 0},
+        {BEFORE("Z") UNTIL_ENDED " x\n", 0},
+        {BEFORE("Z") UNTIL_ENDED "\n", 0},
+        {BEFORE("Z") " 1 2 3\n", 0},
+        {BEFORE("Z"), 0},
+        {BEFORE("t") UNTIL_ENDED " 1407\n", 0},
+        {BEFORE("S") UNTIL_ENDED " 9\n", 0},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        ProcStat stat;
+        assert_int_equal(proc_stat_parse(text_of(cases[i].text), &stat), 0);
+        if (stat.ended != cases[i].ended)
+            fail_msg("%s: %d", cases[i].text, stat.ended);
+    }
+}
+
 static void test_hostile(void **state)
 {
     (void)state;
@@ -117,10 +146,8 @@ static void test_read_live(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_comm),
-        cmocka_unit_test(test_reaped),
-        cmocka_unit_test(test_hostile),
-        cmocka_unit_test(test_read_live),
+        cmocka_unit_test(test_comm),    cmocka_unit_test(test_reaped),    cmocka_unit_test(test_ended),
+        cmocka_unit_test(test_hostile), cmocka_unit_test(test_read_live),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

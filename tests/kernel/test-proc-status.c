@@ -11,17 +11,21 @@ static void test_process(void **state)
     (void)state;
     ProcStatus status;
     assert_int_equal(
-        proc_status_parse(TEXT("Name:\tUid: 7 7 7 7\\nVmRSS: 1 kB\nUmask:\t0022\nState:\tS (sleeping)\n"
-                               "Uid:\t1000\t1001\t1000\t1000\nGid:\t5\t5\t5\t5\nGroups:\t4 24 \n"
-                               "NStgid:\t12345\t7\nNSpid:\t12345\t7\nKthread:\t0\nVmPeak:\t  9000 kB\n"
-                               "VmHWM:\t    5000 kB\nVmRSS:\t    4000 kB\nRssAnon:\t     1000 kB\n"
-                               "RssFile:\t    1200 kB\nRssShmem:\t    1800 kB\nVmSwap:\t      30 kB\n"
-                               "HugetlbPages:\t       0 kB\nThreads:\t17\nSigCgt:\t0000000180000040\n"
-                               "CapEff:\t000001ffffffffff\nNoNewPrivs:\t1\nSeccomp:\t2\nSeccomp_filters:\t3\n"
-                               "Cpus_allowed:\tff\nCpus_allowed_list:\t0-3,7,9-10\n"
-                               "voluntary_ctxt_switches:\t5\n"),
-                          &status),
+        proc_status_parse(
+            TEXT("Name:\tUid: 7 7 7 7\\nVmRSS: 1 kB\nUmask:\t0022\nState:\tS (sleeping)\nPPid:\t77\n"
+                 "Uid:\t1000\t1001\t1000\t1000\nGid:\t5\t5\t5\t5\nGroups:\t4 24 \n"
+                 "NStgid:\t12345\t7\nNSpid:\t12345\t7\nKthread:\t0\nVmPeak:\t  9000 kB\n"
+                 "VmHWM:\t    5000 kB\nVmRSS:\t    4000 kB\nRssAnon:\t     1000 kB\n"
+                 "RssFile:\t    1200 kB\nRssShmem:\t    1800 kB\nVmSwap:\t      30 kB\n"
+                 "HugetlbPages:\t       0 kB\nThreads:\t17\nSigCgt:\t0000000180000040\n"
+                 "CapEff:\t000001ffffffffff\nNoNewPrivs:\t1\nSeccomp:\t2\nSeccomp_filters:\t3\n"
+                 "Cpus_allowed:\tff\nCpus_allowed_list:\t0-3,7,9-10\n"
+                 "voluntary_ctxt_switches:\t5\n"),
+            &status),
         0);
+    assert_string_equal(status.comm, "Uid: 7 7 7 7\nVmRSS: 1 kB");
+    assert_int_equal(status.state, 'S');
+    assert_int_equal(status.ppid, 77);
     assert_int_equal(status.uid, 1000);
     assert_int_equal(status.euid, 1001);
     assert_false(status.kernel_thread);
@@ -37,6 +41,33 @@ static void test_process(void **state)
     assert_true(status.no_new_privs);
     assert_int_equal(status.cpus_allowed, 7);
     assert_int_equal(status.pid_namespaces, 2);
+}
+
+static void test_names(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line;
+        const char *comm;
+    } cases[] = {
+        {"Name:\tpython3\n", "python3"},
+        {"Name:\ta b\n", "a b"},
+        {"Name:\t\\\\n\n", "\\n"},
+        {"Name:\tends in \\\n", "ends in \\"},
+        {"Name:\t\n", ""},
+        {"", ""},
+        {"Name:\tkworker/u8:0-events_unbound_and_a_name_of_the_longest_kind_ever_seen\n",
+         "kworker/u8:0-events_unbound_and_a_name_of_the_longest_kind_ever"},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        char text[256];
+        ProcStatus status;
+        snprintf(text, sizeof text, "%sUid:\t1\t1\t1\t1\n", cases[i].line);
+        assert_int_equal(proc_status_parse(text_of(text), &status), 0);
+        assert_string_equal(status.comm, cases[i].comm);
+        assert_int_equal(status.ppid, 0);
+        assert_int_equal(status.state, 0);
+    }
 }
 
 static void test_memory(void **state)
@@ -152,9 +183,13 @@ static void test_read_captured_self(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_process),   cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_hostile),   cmocka_unit_test(test_cpu_list),
-        cmocka_unit_test(test_read_live), cmocka_unit_test(test_read_captured_self),
+        cmocka_unit_test(test_process),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_cpu_list),
+        cmocka_unit_test(test_read_live),
+        cmocka_unit_test(test_read_captured_self),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

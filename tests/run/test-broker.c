@@ -30,15 +30,18 @@ enum { MEMFD_BYTES = 64 * 1024 };
 typedef struct Bench {
     int epoll;
     Broker *broker;
+    BrokerOwner owner;
     char shm[64];
 } Bench;
 
 static int bench_set_up(void **state)
 {
     static Bench bench;
-    bench = (Bench){.epoll = epoll_create1(EPOLL_CLOEXEC), .shm = "/tmp/shmguard-test-XXXXXX"};
+    bench = (Bench){.epoll = epoll_create1(EPOLL_CLOEXEC),
+                    .owner = {.budget_bytes = U64_UNKNOWN},
+                    .shm = "/tmp/shmguard-test-XXXXXX"};
     assert_non_null(mkdtemp(bench.shm));
-    assert_int_equal(broker_open(bench.epoll, bench.shm, &bench.broker), 0);
+    assert_int_equal(broker_open(bench.epoll, bench.shm, &bench.owner, &bench.broker), 0);
     *state = &bench;
     return 0;
 }
@@ -66,7 +69,7 @@ static int turn(Bench *bench)
 
 static void settle(Bench *bench)
 {
-    for (int i = 0; turn(bench) > 0 || broker_is_busy(bench->broker); i++)
+    for (int i = 0; turn(bench) > 0 || broker_timeout(bench->broker) == 0; i++)
         assert_true(i < 100000); /* it comes to rest */
 }
 
@@ -298,6 +301,31 @@ static void test_questions_within_questions(void **state)
         close(clients[i]);
 }
 
+/* Clients that ask all the time do not keep the loop from its other work. */
+static void test_one_pass_at_a_time(void **state)
+{
+    Bench *bench = *state;
+    int first = client_make(bench);
+    int second = client_make(bench);
+    Message answer;
+    int fd = -1;
+    struct epoll_event event;
+    say(first, MESSAGE_GET, "/x", -1);
+    assert_int_equal(epoll_wait(bench->epoll, &event, 1, 0), 1);
+    Source *source = event.data.ptr;
+    source->ready(source);
+    say(second, MESSAGE_GET, "/y", -1); /* comes to light while the queues are read for the first */
+    broker_settle(bench->broker);
+    assert_int_equal(answer_of(first, NULL), ENOENT);
+    assert_int_equal(hear(second, &answer, &fd), 0);
+    assert_int_equal(broker_timeout(bench->broker), 0);
+    broker_settle(bench->broker);
+    assert_int_equal(answer_of(second, NULL), ENOENT);
+    assert_int_equal(broker_timeout(bench->broker), -1);
+    close(first);
+    close(second);
+}
+
 static void test_many_names(void **state)
 {
     Bench *bench = *state;
@@ -509,13 +537,71 @@ static void test_exhausted(void **state)
     assert_true(is_dropped(turned_away));
     assert_int_equal(ask(bench, good, MESSAGE_GET, "/a", -1), ENOENT);
     say(good, MESSAGE_PUT, "/a", memfd); /* arrives without its descriptor */
-    settle(bench);
-    assert_true(is_dropped(good));
+    say(good, MESSAGE_SEGMENT, "", memfd);
+    assert_int_equal(ask(bench, good, MESSAGE_CREATE, "/b", memfd), EMFILE);
     setrlimit(RLIMIT_NOFILE, &files);
+    assert_int_equal(ask(bench, good, MESSAGE_CREATE, "/b", memfd), 0);
     close(client_make(bench));
     close(memfd);
     close(good);
     close(turned_away);
+}
+
+static Counters *counters_of(Bench *bench, int *ret_client)
+{
+    Message welcome;
+    int page = -1;
+    *ret_client = connect_only(bench);
+    settle(bench);
+    assert_int_equal(hear(*ret_client, &welcome, &page), 1);
+    Counters *counters = mmap(NULL, sizeof *counters, PROT_READ | PROT_WRITE, MAP_SHARED, page, 0);
+    assert_true(counters != MAP_FAILED);
+    close(page);
+    return counters;
+}
+
+/* Before its descriptors run out the broker asks for names one at a time, and then sends them elsewhere. */
+static void test_crowded(void **state)
+{
+    Bench *bench = *state;
+    struct rlimit files;
+    getrlimit(RLIMIT_NOFILE, &files);
+    struct rlimit few = {256, files.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &few);
+    broker_free(bench->broker);
+    assert_int_equal(broker_open(bench->epoll, bench->shm, &bench->owner, &bench->broker), 0);
+    int client = -1;
+    Counters *counters = counters_of(bench, &client);
+    int memfd = memfd_make();
+    char name[32];
+    unsigned n = 0;
+    unsigned crowded_at = 0;
+    int error = 0;
+    while (error == 0) {
+        snprintf(name, sizeof name, "/torch_9_%u", n);
+        error = ask(bench, client, MESSAGE_CREATE, name, memfd);
+        n += error == 0;
+        if (crowded_at == 0 && atomic_load(&counters->crowded))
+            crowded_at = n;
+    }
+    assert_int_equal(error, EMFILE);
+    assert_in_range(crowded_at, 100, 130);
+    assert_in_range(n, 180, 192);
+    say(client, MESSAGE_PUT, "/torch_9_late", memfd); /* one that was on its way has room */
+    assert_int_equal(ask(bench, client, MESSAGE_UNLINK, "/torch_9_late", -1), 0);
+    assert_int_equal(ask(bench, client, MESSAGE_CREATE, "/torch_9_0", memfd), EEXIST);
+    while (n-- > 0) {
+        snprintf(name, sizeof name, "/torch_9_%u", n);
+        assert_int_equal(ask(bench, client, MESSAGE_UNLINK, name, -1), 0);
+        if (n > 110)
+            assert_int_equal(atomic_load(&counters->crowded), 1);
+    }
+    assert_int_equal(atomic_load(&counters->crowded), 0);
+    assert_int_equal(ask(bench, client, MESSAGE_CREATE, "/torch_9_0", memfd), 0);
+    munmap(counters, sizeof *counters);
+    close(memfd);
+    close(client);
+    setrlimit(RLIMIT_NOFILE, &files);
 }
 
 /* Not even one to send a client away with: it waits for better times, and the loop does not spin. */
@@ -570,6 +656,7 @@ int main(void)
         TEST(test_create),
         TEST(test_question_overtakes_name),
         TEST(test_questions_within_questions),
+        TEST(test_one_pass_at_a_time),
         TEST(test_many_names),
         TEST(test_segments),
         TEST(test_nonsense),
@@ -577,6 +664,7 @@ int main(void)
         TEST(test_killed),
         TEST(test_strangers),
         TEST(test_exhausted),
+        TEST(test_crowded),
         TEST(test_paused),
         TEST(test_counters),
     };

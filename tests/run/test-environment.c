@@ -48,14 +48,39 @@ static void test_environment(void **state)
         char old_socket[] = "SHMGUARD_SOCKET=outer";
         char path[] = "PATH=/bin";
         char odd[] = "LD_PRELOADED=no";
-        char *old[] = {path, old_socket, odd, cases[i].preload ? preload : NULL, NULL};
+        char old_witness[] = "SHMGUARD_ONLY_WITNESS=0";
+        char *old[] = {path, old_socket, odd, old_witness, cases[i].preload ? preload : NULL, NULL};
         char **made = NULL;
-        assert_int_equal(environment_make(old, LIBRARY, "inner", &arena, &made), 0);
+        assert_int_equal(environment_make(old, LIBRARY, "inner", i % 2, &arena, &made), 0);
         assert_string_equal(value_of(made, "LD_PRELOAD"), cases[i].expected);
         assert_string_equal(value_of(made, "SHMGUARD_SOCKET"), "inner");
         assert_string_equal(value_of(made, "PATH"), "/bin");
         assert_string_equal(value_of(made, "LD_PRELOADED"), "no");
+        const char *witness = value_of(made, "SHMGUARD_ONLY_WITNESS");
+        assert_true(i % 2 ? witness && strcmp(witness, "1") == 0 : !witness);
     }
+}
+
+static void test_set(void **state)
+{
+    (void)state;
+    _cleanup_arena_ Arena arena = {0};
+    char path[] = "PATH=/bin";
+    char outer[] = "SHMGUARD_ATTEMPT=7";
+    char longer[] = "SHMGUARD_ATTEMPTS=8";
+    char odd[] = "nothing";
+    char *old[] = {path, outer, longer, odd, NULL};
+    char attempt[] = "SHMGUARD_ATTEMPT=1";
+    char value[] = "SHMGUARD_VALUE_A=b=c";
+    char *settings[] = {attempt, value, NULL};
+    char **made = NULL;
+    assert_int_equal(environment_set(old, settings, &arena, &made), 0);
+    assert_string_equal(value_of(made, "SHMGUARD_ATTEMPT"), "1");
+    assert_string_equal(value_of(made, "SHMGUARD_ATTEMPTS"), "8");
+    assert_string_equal(value_of(made, "SHMGUARD_VALUE_A"), "b=c");
+    assert_ptr_equal(made[0], path);
+    assert_ptr_equal(made[2], odd);
+    assert_null(made[5]);
 }
 
 static void test_path(void **state)
@@ -70,6 +95,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_environment),
+        cmocka_unit_test(test_set),
         cmocka_unit_test(test_path),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -79,7 +79,7 @@ static void test_three_looks(void **state)
     (void)state;
     Janitor janitor = {.most = 8};
     int pool = segment_make();
-    assert_int_equal(janitor_add(&janitor, pool, PRODUCER), 0);
+    assert_int_equal(janitor_add(&janitor, pool, PRODUCER, 1), 0);
     char *view = mmap(NULL, SEGMENT_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, pool, 0);
     assert_true(view != MAP_FAILED);
     memset(view, 1, SEGMENT_BYTES);
@@ -107,7 +107,7 @@ static void test_in_use(void **state)
     for (int way = DESCRIPTOR; way < WAYS; way++) {
         Janitor janitor = {.most = 8};
         int pool = segment_make();
-        assert_int_equal(janitor_add(&janitor, pool, PRODUCER), 0);
+        assert_int_equal(janitor_add(&janitor, pool, PRODUCER, 1), 0);
         int out = hand_out(pool);
         void *mapped = way == MAPPING ? mmap(NULL, 4096, PROT_NONE, MAP_SHARED, out, 0) : NULL;
         if (way == MAPPING)
@@ -139,7 +139,7 @@ static void test_looks_in_a_row(void **state)
     (void)state;
     Janitor janitor = {.most = 8};
     int pool = segment_make();
-    assert_int_equal(janitor_add(&janitor, pool, PRODUCER), 0);
+    assert_int_equal(janitor_add(&janitor, pool, PRODUCER, 1), 0);
     for (int i = 0; i < 3; i++) {
         look(&janitor, false);
         look(&janitor, false);
@@ -160,7 +160,7 @@ static void test_issued_meanwhile(void **state)
     (void)state;
     Janitor janitor = {.most = 8};
     int pool = segment_make();
-    assert_int_equal(janitor_add(&janitor, pool, PRODUCER), 0);
+    assert_int_equal(janitor_add(&janitor, pool, PRODUCER, 1), 0);
     janitor_count(&janitor, 0);
     janitor_look(&janitor, true);
     assert_true(janitor.busy);
@@ -180,8 +180,8 @@ static void test_abandoned(void **state)
     Janitor janitor = {.most = 8};
     int mine = segment_make();
     int other = segment_make();
-    assert_int_equal(janitor_add(&janitor, mine, PRODUCER), 0);
-    assert_int_equal(janitor_add(&janitor, other, PRODUCER + 1), 0);
+    assert_int_equal(janitor_add(&janitor, mine, PRODUCER, 1), 0);
+    assert_int_equal(janitor_add(&janitor, other, PRODUCER + 1, 1), 1);
     janitor_abandon(&janitor, PRODUCER);
     while (janitor.busy)
         janitor_work(&janitor);
@@ -201,11 +201,41 @@ static void test_forgotten(void **state)
     (void)state;
     Janitor janitor = {.most = 8};
     int pool = segment_make();
-    assert_int_equal(janitor_add(&janitor, pool, PRODUCER), 0);
+    assert_int_equal(janitor_add(&janitor, pool, PRODUCER, 1), 0);
     for (int i = 0; i < 30; i++)
         look(&janitor, false);
     assert_int_equal(janitor.n, 0);
     close(pool);
+    janitor_free(&janitor);
+}
+
+/* What is promised counts before it is touched, and no longer than the segment is in use. */
+static void test_used(void **state)
+{
+    (void)state;
+    Janitor janitor = {.most = 8};
+    int touched = segment_make();
+    int fresh = memfd_create("shmguard", MFD_CLOEXEC);
+    assert_int_equal(ftruncate(fresh, SEGMENT_BYTES), 0);
+    assert_int_equal(janitor_add(&janitor, touched, PRODUCER, 11), 0);
+    assert_int_equal(janitor_add(&janitor, fresh, PRODUCER, 12), 1);
+    int out = hand_out(fresh);
+    assert_int_equal(janitor_used(&janitor), SEGMENT_BYTES);
+    janitor.items[1].promised_bytes = SEGMENT_BYTES / 2;
+    assert_int_equal(janitor_used(&janitor), SEGMENT_BYTES * 3 / 2);
+    assert_int_equal(janitor_used_of(&janitor, 11), 0); /* nobody uses it */
+    assert_int_equal(janitor_used_of(&janitor, 12), SEGMENT_BYTES / 2);
+
+    assert_true(janitor_reclaim(&janitor, 1));
+    assert_int_equal(janitor_used(&janitor), SEGMENT_BYTES / 2);
+    assert_false(janitor_reclaim(&janitor, 1));
+
+    int socket = send_away(out); /* whoever has it, and if it were only a socket */
+    assert_int_equal(janitor_used(&janitor), SEGMENT_BYTES / 2);
+    close(socket);
+    assert_int_equal(janitor_used(&janitor), 0);
+    close(touched);
+    close(fresh);
     janitor_free(&janitor);
 }
 
@@ -219,14 +249,17 @@ static void test_refused(void **state)
     int directory = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     assert_true(file >= 0 && directory >= 0 && pipe2(pipes, O_CLOEXEC) == 0);
     assert_int_equal(write(file, "precious", 8), 8);
-    assert_int_equal(janitor_add(&janitor, file, PRODUCER), -EINVAL);
+    assert_int_equal(janitor_add(&janitor, file, PRODUCER, 1), -EINVAL);
     unlink(path);
-    assert_int_equal(janitor_add(&janitor, directory, PRODUCER), -EINVAL);
-    assert_int_equal(janitor_add(&janitor, pipes[0], PRODUCER), -EINVAL);
-    assert_int_equal(janitor_add(&janitor, -1, PRODUCER), -EINVAL);
+    assert_int_equal(janitor_add(&janitor, directory, PRODUCER, 1), -EINVAL);
+    assert_int_equal(janitor_add(&janitor, pipes[0], PRODUCER, 1), -EINVAL);
+    assert_int_equal(janitor_add(&janitor, -1, PRODUCER, 1), -EINVAL);
     int fd = segment_make();
-    assert_int_equal(janitor_add(&janitor, fd, PRODUCER), 0);
-    assert_int_equal(janitor_add(&janitor, fd, PRODUCER), -EMFILE);
+    assert_int_equal(janitor_add(&janitor, fd, PRODUCER, 1), 0);
+    assert_int_equal(janitor_add(&janitor, fd, PRODUCER, 1), 0); /* it is known */
+    int one_more = segment_make();
+    assert_int_equal(janitor_add(&janitor, one_more, PRODUCER, 1), -EMFILE);
+    close(one_more);
     close(fd);
     close(file);
     close(directory);
@@ -241,7 +274,7 @@ int main(void)
         cmocka_unit_test(test_three_looks),    cmocka_unit_test(test_in_use),
         cmocka_unit_test(test_looks_in_a_row), cmocka_unit_test(test_issued_meanwhile),
         cmocka_unit_test(test_abandoned),      cmocka_unit_test(test_forgotten),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_used),           cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,8 +53,44 @@ static void test_shortage(void **state)
     }
 }
 
+/* The group with the smallest limit is not always the one that is full first. */
+static void test_spare(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *available;
+        const char *above_used;
+        uint64_t spare;
+    } cases[] = {
+        {"600000", "0", 950000000 - 500000000 + 100000000}, /* of the job's own group */
+        {"100000", "0", (100000 - 50000) * UINT64_C(1024)}, /* of the machine */
+        {"600000", "3900000000", 50000000},                 /* of the group above, which others use too */
+        {"40000", "0", 0},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        TempRoot temp = temp_root_make();
+        char meminfo[128];
+        snprintf(meminfo, sizeof meminfo, "MemTotal: 1000000 kB\nMemAvailable: %s kB\n", cases[i].available);
+        temp_root_write(&temp, "proc/meminfo", meminfo);
+        temp_root_write(&temp, "proc/self/cgroup", "0::/all/job\n");
+        temp_root_write(&temp, "proc/self/mountinfo",
+                        "30 1 0:26 / /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw\n");
+        temp_root_write(&temp, "sys/fs/cgroup/cgroup.controllers", "cpu memory\n");
+        temp_root_write(&temp, "sys/fs/cgroup/all/memory.max", "4000000000\n");
+        temp_root_write(&temp, "sys/fs/cgroup/all/memory.current", cases[i].above_used);
+        temp_root_write(&temp, "sys/fs/cgroup/all/job/memory.max", "1000000000\n");
+        temp_root_write(&temp, "sys/fs/cgroup/all/job/memory.current", "500000000\n");
+        temp_root_write(&temp, "sys/fs/cgroup/all/job/memory.stat", "inactive_file 100000000\n");
+        Shortage shortage;
+        assert_int_equal(shortage_open(temp.path, &shortage), 0);
+        assert_int_equal(shortage_spare_bytes(&shortage), cases[i].spare);
+        shortage_close(&shortage);
+        temp_root_free(&temp);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_shortage)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_shortage), cmocka_unit_test(test_spare)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

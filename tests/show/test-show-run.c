@@ -12,13 +12,15 @@
 
 static char *words[] = {(char *)"python", (char *)"tr\033ain.py", (char *)"\xff", NULL};
 
-static char *text_shown(const RunReport *report)
+static char *text_shown(const RunAttempt *attempt, const char *path, bool color)
 {
     char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
-    Terminal terminal = {.out = out, .columns = 80};
-    show_run(&terminal, report);
+    Terminal terminal = {.out = out, .columns = 80, .color = color};
+    RunAttempt only = *attempt;
+    RunReport report = {.attempts = &only, .n_attempts = 1, .path = path};
+    show_run(&terminal, &report);
     fclose(out);
     return text;
 }
@@ -30,16 +32,19 @@ static void test_text(void **state)
         RunResult result;
         const char *text;
     } cases[] = {
-        {{.guarded = false}, ""},
-        {{.guarded = true}, "shmguard: the guard saw no shared tensors\n"},
-        {{.guarded = true,
+        {{.pid = 0, .guarded = true}, ""},
+        {{.pid = 7, .guarded = false}, ""},
+        {{.pid = 7, .guarded = true}, "shmguard: the guard saw no shared tensors\n"},
+        {{.pid = 7,
+          .guarded = true,
           .guard = {.segments_created = 24,
                     .segments_reused = 1176,
                     .bytes_backed = UINT64_C(1200) << 25,
                     .bytes_peak = 24 << 25}},
          "shmguard: 37.5 GiB of shared tensors kept out of /dev/shm, at most 768.0 MiB at a time\n"
          "shmguard: 24 segments made and used again 1176 times (98% recycled)\n"},
-        {{.guarded = true,
+        {{.pid = 7,
+          .guarded = true,
           .strays = 1,
           .guard = {.segments_created = 1,
                     .segments_reused = 1,
@@ -53,54 +58,147 @@ static void test_text(void **state)
          "tensors took "
          "the plain way through /dev/shm\n"
          "shmguard: ended 1 process that the command had left running\n"},
-        {{.guarded = true, .guard = {.bytes_peak = 4096, .names_made = 2, .names_served = 1}},
+        {{.pid = 7, .guarded = true, .guard = {.bytes_peak = 4096, .names_made = 2, .names_served = 1}},
          "shmguard: at most 4.0 KiB of shared memory kept out of /dev/shm at a time\n"
          "shmguard: 2 names kept and opened 1 time\n"},
-        {{.guarded = true, .guard = {.small_backed = 1}}, "shmguard: 1 small tensor\n"},
+        {{.pid = 7, .guarded = true, .guard = {.small_backed = 1}}, "shmguard: 1 small tensor\n"},
+        {{.pid = 7,
+          .guarded = true,
+          .guard = {.small_backed = 2, .waits = 3, .waited_seconds = 1.25, .refused = 1}},
+         "shmguard: 2 small tensors; workers waited 3 times for room, 1.2 s in all; 1 request for memory "
+         "refused\n"},
     };
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        RunReport report = {.command = words, .result = cases[i].result};
-        _cleanup_free_ char *text = text_shown(&report);
+        RunAttempt attempt = {.command = words, .result = cases[i].result};
+        _cleanup_free_ char *text = text_shown(&attempt, "report.json", false);
         assert_string_equal(text, cases[i].text);
     }
+}
+
+static const char *evidence[] = {
+    "DataLoader worker 77 got SIGBUS at address 0x7f0000001000, at offset 4096 of /dev/shm/torch_77_1_2, "
+    "which "
+    "has 8388608 bytes",
+    "/dev/shm had 0 B free of 64.0 MiB at that moment",
+    "third",
+    "fourth is one too many",
+};
+static Fix fixes[] = {
+    {"Run it without --no-guard.", NULL, NEEDS_NOTHING},
+    {"Start the container anew.", "docker run --shm-size=8g IMAGE COMMAND", NEEDS_RESTART},
+    {"Third is one too many.", NULL, NEEDS_ADMIN},
+};
+static const RunAttempt bad = {
+    .command = words,
+    .result = {.pid = 70, .code = 1, .seconds = 1.5},
+    .judged = {.cause = {.id = CAUSE_SHM_EXHAUSTED,
+                         .confidence = 0.98,
+                         .summary =
+                             "DataLoader worker 77 died of a bus error: /dev/shm was full when it wrote "
+                             "there.",
+                         .evidence = evidence,
+                         .n_evidence = ARRAY_SIZE(evidence),
+                         .pid = 77},
+               .frame = "load.py line 9, in read",
+               .stack = "Stack (most recent call first):\n  File \"load.py\", line 9 in read\n",
+               .fixes = {.items = fixes, .n = ARRAY_SIZE(fixes)}},
+};
+
+static void test_end(void **state)
+{
+    (void)state;
+    _cleanup_free_ char *text = text_shown(&bad, "out/\033report.json", false);
+    assert_string_equal(text,
+                        "shmguard: DataLoader worker 77 died of a bus error: /dev/shm was full when it\n"
+                        "  wrote there.\n"
+                        "  - DataLoader worker 77 got SIGBUS at address 0x7f0000001000, at offset 4096 of\n"
+                        "    /dev/shm/torch_77_1_2, which has 8388608 bytes\n"
+                        "  - /dev/shm had 0 B free of 64.0 MiB at that moment\n"
+                        "  - third\n"
+                        "  - Python was at load.py line 9, in read\n"
+                        "  What to do:\n"
+                        "  1. Run it without --no-guard.\n"
+                        "  2. Start the container anew. (needs a restart)\n"
+                        "         docker run --shm-size=8g IMAGE COMMAND\n"
+                        "  cause: shm-exhausted (certain); more in out/\\x1breport.json\n");
+    _cleanup_free_ char *colored = text_shown(&bad, NULL, true);
+    assert_non_null(strstr(colored, "\033["));
+    assert_null(strstr(colored, "more in"));
+}
+
+/* Who ended it himself needs no lecture; where nothing is known, nothing is named. */
+static void test_end_short(void **state)
+{
+    (void)state;
+    RunAttempt attempt = bad;
+    attempt.result.passed_on = 2;
+    attempt.judged.cause.id = CAUSE_UNKNOWN;
+    attempt.judged.cause.summary = "The command was interrupted.";
+    _cleanup_free_ char *text = text_shown(&attempt, "report.json", false);
+    assert_string_equal(text, "shmguard: The command was interrupted.\n");
+
+    attempt.result.passed_on = 0;
+    attempt.judged =
+        (Judged){.cause = {.id = CAUSE_UNKNOWN,
+                           .summary = "The command ended with exit code 3; nothing that was seen says "
+                                      "why.",
+                           .evidence = evidence,
+                           .n_evidence = 1}};
+    _cleanup_free_ char *bare = text_shown(&attempt, "report.json", false);
+    assert_string_equal(bare,
+                        "shmguard: The command ended with exit code 3; nothing that was seen says why.\n");
+}
+
+static json_t *json_of(const RunReport *report, bool indented)
+{
+    _cleanup_free_ char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    assert_int_equal(json_run(out, indented, report), 0);
+    fclose(out);
+    json_t *json = json_loads(text, 0, NULL);
+    assert_non_null(json);
+    return json;
 }
 
 static void test_json(void **state)
 {
     (void)state;
-    const char *evidence[] = {"ended by SIGSEGV"};
-    RunReport report = {
-        .command = words,
-        .result = {.pid = 77,
-                   .code = 139,
-                   .signal = 11,
-                   .seconds = 1.5,
-                   .guarded = true,
-                   .guard = {.segments_created = 5, .names_served = 6, .bytes_peak = 7, .fallbacks = 8}},
-        .cause =
-            {.id = CAUSE_SEGFAULT, .confidence = 0.9, .summary = "s", .evidence = evidence, .n_evidence = 1},
-    };
+    RunAttempt attempt = bad;
+    attempt.result.code = 139;
+    attempt.result.signal = 11;
+    attempt.result.guard = (GuardFigures){.segments_created = 5,
+                                          .names_served = 6,
+                                          .bytes_peak = 7,
+                                          .fallbacks = 8,
+                                          .waits = 9,
+                                          .waited_seconds = 0.5,
+                                          .refused = 10};
+    RunReport report = {.attempts = &attempt, .n_attempts = 1, .peaks = {7, U64_UNKNOWN, 20, 3}};
     for (int guarded = 0; guarded < 2; guarded++) {
-        char *text = NULL;
-        size_t size = 0;
-        FILE *out = open_memstream(&text, &size);
-        report.result.guarded = guarded;
-        assert_int_equal(json_run(out, guarded, &report), 0);
-        fclose(out);
-        json_t *json = json_loads(text, 0, NULL);
-        assert_non_null(json);
+        attempt.result.guarded = guarded;
+        json_t *json = json_of(&report, guarded);
         assert_string_equal(json_string_value(json_object_get(json, "schema")), "shmguard.run/1");
-        json_t *attempt = json_array_get(json_object_get(json, "attempts"), 0);
+        json_t *only = json_array_get(json_object_get(json, "attempts"), 0);
         assert_int_equal(json_integer_value(json_object_get(json_object_get(json, "exit"), "code")), 139);
-        assert_true(json_equal(json_object_get(json, "exit"), json_object_get(attempt, "exit")));
-        assert_true(json_equal(json_object_get(json, "cause"), json_object_get(attempt, "cause")));
-        assert_true(json_is_object(json_object_get(attempt, "values")));
-        json_t *command = json_object_get(attempt, "command");
+        assert_true(json_equal(json_object_get(json, "exit"), json_object_get(only, "exit")));
+        json_t *cause = json_object_get(json, "cause");
+        assert_true(json_equal(cause, json_object_get(only, "cause")));
+        assert_string_equal(json_string_value(json_object_get(cause, "id")), "shm-exhausted");
+        assert_int_equal(json_array_size(json_object_get(cause, "evidence")), ARRAY_SIZE(evidence));
+        assert_int_equal(json_integer_value(json_object_get(cause, "pid")), 77);
+        assert_int_equal(json_array_size(json_object_get(cause, "stack")), 2);
+        assert_true(json_is_null(json_object_get(cause, "detail")));
+        assert_int_equal(json_array_size(json_object_get(json, "fixes")), ARRAY_SIZE(fixes));
+        assert_true(json_is_object(json_object_get(only, "values")));
+        json_t *command = json_object_get(only, "command");
         assert_int_equal(json_array_size(command), 3);
         assert_string_equal(json_string_value(json_array_get(command, 1)), "tr\\x1bain.py");
         json_t *peaks = json_object_get(json, "peaks");
         assert_true(json_is_null(json_object_get(peaks, "rss")));
-        assert_int_equal(json_is_null(json_object_get(peaks, "shm")), !guarded);
+        assert_int_equal(json_integer_value(json_object_get(peaks, "shm")), 7);
+        assert_int_equal(json_integer_value(json_object_get(peaks, "fds")), 20);
+        assert_int_equal(json_integer_value(json_object_get(peaks, "processes")), 3);
         json_t *guard = json_object_get(json, "guard");
         assert_int_equal(json_is_true(json_object_get(guard, "active")), guarded);
         static const char *const fields[] = {
@@ -108,17 +206,47 @@ static void test_json(void **state)
             "refused",          "names_served",    "pinned_bytes", "fallbacks"};
         for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
             assert_true(json_is_integer(json_object_get(guard, fields[i])));
-        assert_true(json_is_real(json_object_get(guard, "waited_seconds")));
+        assert_int_equal(json_integer_value(json_object_get(guard, "waits")), 9);
+        assert_int_equal(json_integer_value(json_object_get(guard, "refused")), 10);
+        assert_true(json_real_value(json_object_get(guard, "waited_seconds")) == 0.5);
         json_decref(json);
-        free(text);
     }
+}
+
+static void test_json_attempts(void **state)
+{
+    (void)state;
+    const char *good_evidence[] = {"exit code 0"};
+    const AttemptValue first[] = {{"batch", "64"}, {"w\xff", "\xfe"}};
+    const AttemptValue second[] = {{"batch", "32"}};
+    RunAttempt attempts[] = {bad, bad};
+    attempts[0].values = first;
+    attempts[0].n_values = 2;
+    attempts[1].values = second;
+    attempts[1].n_values = 1;
+    attempts[1].result = (RunResult){.pid = 90, .seconds = 2};
+    attempts[1].judged = (Judged){
+        .cause = {
+            .id = CAUSE_OK, .confidence = 1, .summary = "s", .evidence = good_evidence, .n_evidence = 1}};
+    RunReport report = {.attempts = attempts, .n_attempts = 2};
+    json_t *json = json_of(&report, false);
+    assert_string_equal(json_string_value(json_object_get(json_object_get(json, "cause"), "id")), "ok");
+    assert_int_equal(json_array_size(json_object_get(json, "fixes")), 0);
+    json_t *list = json_object_get(json, "attempts");
+    assert_int_equal(json_array_size(list), 2);
+    json_t *values = json_object_get(json_array_get(list, 0), "values");
+    assert_string_equal(json_string_value(json_object_get(values, "batch")), "64");
+    assert_string_equal(json_string_value(json_object_get(values, "w\\xff")), "\\xfe");
+    json_t *cause = json_object_get(json_array_get(list, 0), "cause");
+    assert_string_equal(json_string_value(json_object_get(cause, "id")), "shm-exhausted");
+    json_decref(json);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_text),
-        cmocka_unit_test(test_json),
+        cmocka_unit_test(test_text), cmocka_unit_test(test_end),           cmocka_unit_test(test_end_short),
+        cmocka_unit_test(test_json), cmocka_unit_test(test_json_attempts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,53 @@
+#include <stdatomic.h>
+
+#include "guard.h"
+
+/*
+ * What we need of the interpreter whose process this is, where there is one: found among the symbols of the
+ * program by the constructor, and else left alone. All are in every Python since 3.4 but the first, which
+ * some builds hide.
+ */
+static void (*dump)(int fd, void *thread);
+static void *(*thread_of_ours)(void);
+static int (*have_lock)(void);
+static void *(*save_thread)(void);
+static void (*restore_thread)(void *thread);
+
+void python_find(void *(*find)(const char *name))
+{
+    dump = (void (*)(int, void *))find("_Py_DumpTraceback");
+    thread_of_ours = (void *(*)(void))find("PyGILState_GetThisThreadState");
+    have_lock = (int (*)(void))find("PyGILState_Check");
+    save_thread = (void *(*)(void))find("PyEval_SaveThread");
+    restore_thread = (void (*)(void *))find("PyEval_RestoreThread");
+}
+
+/* What faulthandler calls in its handlers: both read the interpreter's structures and take no lock. */
+bool python_has_stack(void)
+{
+    return dump && thread_of_ours && thread_of_ours();
+}
+
+void python_write_stack(int fd)
+{
+    dump(fd, thread_of_ours());
+}
+
+/*
+ * PyTorch makes tensors with the interpreter's lock held. Whoever waits for room must not keep it: the thread
+ * that sends this worker's last batch needs it, and the trainer may be waiting for just that batch. To let
+ * others run here is no more than what any blocking call of Python does; PyTorch holds no lock of its own at
+ * this point.
+ */
+void *python_let_run(void)
+{
+    bool held =
+        have_lock && save_thread && restore_thread && thread_of_ours && thread_of_ours() && have_lock();
+    return held ? save_thread() : NULL;
+}
+
+void python_go_on(void *thread)
+{
+    if (thread)
+        restore_thread(thread);
+}

@@ -1,0 +1,92 @@
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "guard.h"
+
+/*
+ * Before pages of a segment are touched that were not there, the supervisor is asked whether the job may have
+ * them. The thread that asks sleeps until it may; the others go on, and above all those that let go of what
+ * is being waited for: so no lock is held here, and the question has a connection of its own.
+ *
+ * The segment is handed out already, and its lock says so to the supervisor. When this process dies while it
+ * waits, the kernel drops the lock and closes the connection: there is nothing to put right. When the
+ * supervisor dies there is no ceiling any more. The supervisor alone decides how long a wait may be.
+ */
+static bool room_send(int connection, int fd, uint64_t bytes)
+{
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    Message message = {
+        .magic = PROTOCOL_MAGIC,
+        .type = MESSAGE_ROOM,
+        .bytes = bytes,
+        .feeder = syscall(SYS_gettid) != getpid(),
+    };
+    struct iovec part = {&message, sizeof message};
+    struct msghdr packet = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    control.header =
+        (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof fd)};
+    memcpy(CMSG_DATA(&control.header), &fd, sizeof fd);
+    return sendmsg(connection, &packet, MSG_NOSIGNAL) == sizeof message;
+}
+
+enum { SOON_MSEC = 2 };
+
+/* The welcome comes first, and is not for us. -EAGAIN: not so soon. */
+static int room_await(int connection, int msec)
+{
+    for (;;) {
+        Message answer;
+        struct pollfd ready = {.fd = connection, .events = POLLIN};
+        int r = poll(&ready, 1, msec);
+        if (r == 0)
+            return -EAGAIN;
+        if (r < 0 && errno == EINTR)
+            continue;
+        ssize_t n = recv(connection, &answer, sizeof answer, MSG_DONTWAIT);
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+            continue;
+        if (n != sizeof answer)
+            return 0;
+        if (answer.type == MESSAGE_ANSWER)
+            return -answer.error;
+    }
+}
+
+int room_ask(int fd, uint64_t bytes)
+{
+    int cancel = 0;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    int connection = supervisor_connect();
+    bool asked = connection >= 0 && room_send(connection, fd, bytes);
+    int r = asked ? room_await(connection, SOON_MSEC) : 0;
+    if (r == -EAGAIN) {
+        void *thread = python_let_run();
+        r = room_await(connection, -1);
+        python_go_on(thread);
+    }
+    if (connection >= 0)
+        real_close(connection);
+    pthread_setcancelstate(cancel, NULL);
+    return r;
+}
+
+bool room_is_wanted(void)
+{
+    return atomic_load_explicit(&guard_counters()->waiting, memory_order_relaxed) > 0;
+}
+
+void room_released(void)
+{
+    if (room_is_wanted())
+        (void)broker_tell(MESSAGE_RELEASED, "", -1);
+}

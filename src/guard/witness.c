@@ -1,0 +1,314 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "guard.h"
+
+/*
+ * What a process can tell about its own end, and nobody else can: where in memory it faulted, where in Python
+ * it was, what it wrote to standard error last, and how its children ended.
+ *
+ * All of it may run in a signal handler, between any two instructions of the process: no lock is taken, no
+ * memory is asked for, nothing of the guard's tables is read. A testimony goes over a connection of its own,
+ * which is made, used and closed in one function. Without a supervisor there is nobody to tell, and nothing
+ * is touched at all: no handler, no record.
+ *
+ * Faults. Our handler stands in front of the program's own, from the start, for four signals. The program
+ * does not see it: sigaction() and signal() give it what it would have without us, and what it installs is
+ * called after the record was made, with the mask and the flags that it asked for. When it has none, the
+ * signal's default is put in place and happens: by running into the same fault again, or by the same signal
+ * sent again.
+ *   - A handler that restores the default and raises again, as PyTorch's does, gets the real default: a
+ * second record would hide the first.
+ *   - Some runtimes live with faults (they catch SIGSEGV in their ordinary work): only the first RECORDS_MAX
+ * of a process are told.
+ *   - We wait for the supervisor's look at the process, but not for long: it may be stopped.
+ *
+ * exec sets handlers to the default; the new program's library starts anew. A forked child inherits handlers
+ * and these variables, whole: each is one atomic word.
+ */
+enum { RECORDS_MAX = 8, PATIENCE_MSEC = 2000, SAID_BYTES = TESTIMONY_TEXT_MAX };
+
+static const int watched[] = {SIGBUS, SIGSEGV, SIGABRT, SIGFPE};
+enum { N_WATCHED = sizeof watched / sizeof watched[0] };
+
+typedef void (*Handler)(int, siginfo_t *, void *);
+
+typedef struct Next {
+    _Atomic(Handler) handler; /* the program's; SIG_DFL is NULL */
+    atomic_bool plain;        /* it was installed without SA_SIGINFO */
+} Next;
+
+static bool listened_to; /* there is a supervisor, and our handlers are in place */
+static Next nexts[N_WATCHED];
+static atomic_int records;
+static _Atomic pid_t home;                     /* the process that `said` speaks of */
+static atomic_flag dumping = ATOMIC_FLAG_INIT; /* one thread at a time uses `dump` */
+static char dump[TESTIMONY_TEXT_MAX];
+static __thread bool handling __attribute__((tls_model("initial-exec")));
+static __thread sigjmp_buf *escape __attribute__((tls_model("initial-exec")));
+
+/* --- Telling ------------------------------------------------------------------------------------------ */
+
+/* Until the supervisor answers, or has gone, or takes too long. Its welcome comes first. */
+static void await_answer(int fd)
+{
+    Message message = {0};
+    struct pollfd ready = {.fd = fd, .events = POLLIN};
+    for (int packets = 0; packets < 2 && message.type != MESSAGE_ANSWER; packets++)
+        if (poll(&ready, 1, PATIENCE_MSEC) <= 0 || recv(fd, &message, sizeof message, MSG_DONTWAIT) <= 0)
+            return;
+}
+
+static bool is_worker(void)
+{
+    bool is = true;
+    for (int i = 0; i < N_WATCHED; i++)
+        is &= (watched[i] != SIGABRT) == (atomic_load(&nexts[i].handler) != NULL);
+    return is;
+}
+
+static void testify(Testimony *testimony, const char *text, size_t n)
+{
+    int fd = supervisor_connect();
+    if (fd < 0)
+        return;
+    struct timeval patience = {.tv_sec = PATIENCE_MSEC / 1000};
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    testimony->magic = PROTOCOL_MAGIC;
+    testimony->worker = is_worker();
+    testimony->n = (uint32_t)n;
+    struct iovec parts[] = {{testimony, offsetof(Testimony, text)}, {(char *)text, n}};
+    struct msghdr packet = {.msg_iov = parts, .msg_iovlen = 2};
+    if (sendmsg(fd, &packet, MSG_NOSIGNAL) > 0 && testimony->type == MESSAGE_FAULT)
+        await_answer(fd);
+    real_close(fd);
+}
+
+/* --- Where in Python ---------------------------------------------------------------------------------- */
+
+/* The structures may be what is broken: a fault while they are read ends the reading. */
+static size_t stack_read(char *ret, size_t size)
+{
+    int ends[2];
+    if (!python_has_stack() || pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
+        return 0;
+    sigjmp_buf back;
+    sigset_t faults;
+    sigset_t before;
+    sigemptyset(&faults);
+    sigaddset(&faults, SIGSEGV);
+    sigaddset(&faults, SIGBUS);
+    sigprocmask(SIG_UNBLOCK, &faults, &before);
+    if (sigsetjmp(back, 0) == 0) {
+        escape = &back;
+        python_write_stack(ends[1]);
+    }
+    escape = NULL;
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    ssize_t n = read(ends[0], ret, size);
+    real_close(ends[0]);
+    real_close(ends[1]);
+    return n > 0 ? (size_t)n : 0;
+}
+
+static void tell_stack(void)
+{
+    if (atomic_flag_test_and_set(&dumping))
+        return;
+    size_t n = stack_read(dump, sizeof dump);
+    if (n > 0)
+        testify(&(Testimony){.type = MESSAGE_STACK}, dump, n);
+    atomic_flag_clear(&dumping);
+}
+
+/* --- Faults ------------------------------------------------------------------------------------------- */
+
+static int watched_index(int signo)
+{
+    for (int i = 0; i < N_WATCHED; i++)
+        if (watched[i] == signo)
+            return listened_to ? i : -1;
+    return -1;
+}
+
+static void tell_fault(int signo, const siginfo_t *info)
+{
+    if (atomic_fetch_add(&records, 1) >= RECORDS_MAX)
+        return;
+    bool sent = info->si_code <= 0;
+    Testimony testimony = {
+        .type = MESSAGE_FAULT,
+        .signal = signo,
+        .code = info->si_code,
+        .address = sent ? 0 : (uint64_t)(uintptr_t)info->si_addr,
+        .sender = sent ? info->si_pid : 0,
+        .thread = (int32_t)syscall(SYS_gettid),
+    };
+    prctl(PR_GET_NAME, testimony.thread_name);
+    testify(&testimony, "", 0);
+    tell_stack();
+    witness_leave(1);
+}
+
+static void default_take(int signo, const siginfo_t *info)
+{
+    struct sigaction standard = {.sa_handler = SIG_DFL};
+    real_sigaction(signo, &standard, NULL);
+    /* One that the kernel raised for an instruction comes again when that runs again. */
+    if (info->si_code <= 0 || (signo == SIGBUS && info->si_code == BUS_MCEERR_AO))
+        syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), signo);
+}
+
+static void on_fault(int signo, siginfo_t *info, void *context)
+{
+    if (escape)
+        siglongjmp(*escape, 1);
+    int saved = errno;
+    Handler next = atomic_load(&nexts[watched_index(signo)].handler);
+    bool before = handling;
+    handling = true;
+    if (!before)
+        tell_fault(signo, info);
+    errno = saved;
+    if (next)
+        next(signo, info, context); /* one that takes only the number does not mind the rest */
+    else
+        default_take(signo, info);
+    handling = before; /* a handler that jumps out leaves it set: its thread is told of no more */
+}
+
+int witness_sigaction(int signo, const struct sigaction *action, struct sigaction *ret_old)
+{
+    int i = watched_index(signo);
+    if (i < 0 || (handling && action && action->sa_handler == SIG_DFL))
+        return real_sigaction(signo, action, ret_old);
+    struct sigaction ours = action ? *action : (struct sigaction){0};
+    struct sigaction old;
+    Handler next_old = atomic_load(&nexts[i].handler);
+    bool plain_old = atomic_load(&nexts[i].plain);
+    bool behind = action && action->sa_handler != SIG_IGN;
+    if (behind) {
+        bool standard = action->sa_handler == SIG_DFL;
+        ours.sa_sigaction = on_fault;
+        ours.sa_flags |= standard ? SA_SIGINFO | SA_ONSTACK : SA_SIGINFO;
+        atomic_store(&nexts[i].plain, !(action->sa_flags & SA_SIGINFO));
+        atomic_store(&nexts[i].handler, standard ? NULL : action->sa_sigaction);
+    }
+    if (real_sigaction(signo, action ? &ours : NULL, &old) < 0) {
+        if (behind) {
+            atomic_store(&nexts[i].handler, next_old);
+            atomic_store(&nexts[i].plain, plain_old);
+        }
+        return -1;
+    }
+    if (ret_old && (old.sa_flags & SA_SIGINFO) && old.sa_sigaction == on_fault) {
+        old.sa_sigaction = next_old;
+        if (plain_old)
+            old.sa_flags &= ~SA_SIGINFO;
+        if (!next_old)
+            old.sa_flags &= ~SA_ONSTACK;
+    }
+    if (ret_old)
+        *ret_old = old;
+    return 0;
+}
+
+bool witness_watches(int signo)
+{
+    return watched_index(signo) >= 0;
+}
+
+/* --- Last words --------------------------------------------------------------------------------------- */
+
+/* A ring; `said_bytes` only rises. Threads that write at the same time may mix their words, as on a terminal.
+ */
+static char said[SAID_BYTES];
+static atomic_size_t said_bytes;
+
+void witness_hear(const char *text, size_t n)
+{
+    if (!listened_to || n == 0)
+        return;
+    if (n > SAID_BYTES) {
+        text += n - SAID_BYTES;
+        n = SAID_BYTES;
+    }
+    size_t at = atomic_fetch_add_explicit(&said_bytes, n, memory_order_relaxed) % SAID_BYTES;
+    size_t first = n < SAID_BYTES - at ? n : SAID_BYTES - at;
+    memcpy(said + at, text, first);
+    memcpy(said, text + first, n - first);
+}
+
+void witness_leave(int code)
+{
+    size_t n = atomic_load(&said_bytes);
+    /* A child of vfork shares these words, and they are its parent's. */
+    if (code == 0 || n == 0 || !listened_to || atomic_load(&home) != getpid() ||
+        atomic_flag_test_and_set(&dumping))
+        return;
+    size_t kept = n < SAID_BYTES ? n : SAID_BYTES;
+    size_t start = n < SAID_BYTES ? 0 : n % SAID_BYTES;
+    memcpy(dump, said + start, kept - start);
+    memcpy(dump + kept - start, said, start);
+    testify(&(Testimony){.type = MESSAGE_SAID}, dump, kept);
+    atomic_store(&said_bytes, 0);
+    atomic_flag_clear(&dumping);
+}
+
+static void on_exit_code(int code, void *unused)
+{
+    (void)unused;
+    witness_leave(code);
+}
+
+static void fork_child(void)
+{
+    atomic_store(&home, getpid());
+    atomic_store(&said_bytes, 0);
+    atomic_store(&records, 0);
+    atomic_flag_clear(&dumping); /* of a thread that the child does not have */
+}
+
+/* --- Children ----------------------------------------------------------------------------------------- */
+
+/* PyTorch asks about a dead worker again and again before it waits for it: once is enough. */
+void witness_child(pid_t pid, int status)
+{
+    static _Atomic pid_t last;
+    bool bad = WIFSIGNALED(status) || (WIFEXITED(status) && WEXITSTATUS(status) != 0);
+    if (!bad || !listened_to || atomic_exchange(&last, pid) == pid)
+        return;
+    int saved = errno;
+    testify(&(Testimony){.type = MESSAGE_CHILD, .pid = pid, .status = status}, "", 0);
+    errno = saved;
+}
+
+/* --- Beginning ---------------------------------------------------------------------------------------- */
+
+void witness_start(void)
+{
+    if (!supervisor_is())
+        return;
+    atomic_store(&home, getpid());
+    if (pthread_atfork(NULL, NULL, fork_child) != 0 || on_exit(on_exit_code, NULL) != 0)
+        return;
+    listened_to = true;
+    for (int i = 0; i < N_WATCHED; i++) {
+        struct sigaction now;
+        struct sigaction standard = {.sa_handler = SIG_DFL};
+        if (real_sigaction(watched[i], NULL, &now) == 0 && now.sa_handler == SIG_DFL)
+            (void)witness_sigaction(watched[i], &standard, NULL);
+    }
+}

@@ -1,0 +1,73 @@
+/* The judging at work: shared by the files of the causes alone. */
+#pragma once
+
+#include "causes.h"
+#include "explain.h"
+
+#define MIB (UINT64_C(1) << 20)
+#define GIB (UINT64_C(1) << 30)
+
+/* After a failure (r < 0) nothing more is added. */
+typedef struct Trial {
+    const Evidence *evidence;
+    const Machine *machine; /* or NULL */
+    const Guard *guard;
+    Arena *arena;
+    Explanation text; /* of all that processes wrote, one after the other; unknown when they wrote nothing */
+    int r;
+} Trial;
+
+/* One answer, until a better one is found. */
+typedef struct Verdict {
+    Cause cause;
+    const char *detail;
+    const Ended *ended; /* the death that it is about, or NULL */
+    bool from_text;     /* the explanation's own: its fixes fit */
+} Verdict;
+
+/* Text in the arena; "" when there is no memory. */
+#define trial_printf(trial, ...) trial_keep((trial), arena_printf((trial)->arena, __VA_ARGS__))
+const char *trial_keep(Trial *trial, const char *text); /* NULL: there was no memory for it */
+const char *trial_escape(Trial *trial, Text text);      /* a stranger's, made fit to be shown */
+
+void verdict_set(Verdict *verdict, CauseId id, double confidence, const char *summary);
+void verdict_evidence(Trial *trial, Verdict *verdict, const char *text);
+
+/* "The command (pid 7)", "DataLoader worker 7", "Process 7 (ffmpeg)". */
+const char *ended_who(Trial *trial, const Ended *ended);
+const char *signal_name(Trial *trial, int signo); /* "SIGTERM", "signal 40" */
+
+/* What ended it, as far as its own fault or status says; 0: no signal. */
+int ended_signal(const Ended *ended);
+
+/* Somebody else's kill, no fault of the process. */
+bool fault_is_sent(const Ended *ended);
+
+/* A line on standard error tells of this pid. */
+bool text_names_pid(const Evidence *evidence, int pid);
+
+typedef enum Fullness {
+    FULLNESS_UNKNOWN,
+    FULLNESS_ROOM,
+    FULLNESS_NEARLY,
+    FULLNESS_FULL,
+} Fullness;
+
+Fullness shm_fullness(uint64_t size_bytes, uint64_t free_bytes);
+
+/* The death of one process, from its signal, its fault and the kernel's counters. ret is unknown where they
+ * do not tell. */
+void death_judge(Trial *trial, const Ended *ended, Verdict *ret);
+
+/* The kernel's log tells of its OOM kill; NULL: it does not, or not of this process. */
+const OomKill *kill_logged(const Trial *trial, int pid);
+
+/* A process was killed by SIGKILL, or is only said to have been: by the OOM killer? `who` begins a sentence,
+ * ended may be NULL. */
+void kill_judge(Trial *trial, int pid, const Ended *ended, const char *who, Verdict *ret);
+
+/* SIGBUS, and nobody knows where. */
+void bus_judge_blind(Trial *trial, const Ended *ended, const char *who, bool trains, Verdict *ret);
+
+/* What to do, ranked. */
+void verdict_fixes(Trial *trial, const Verdict *verdict, Fixes *fixes);

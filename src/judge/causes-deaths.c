@@ -1,0 +1,545 @@
+/* What the death of one process means. */
+#include <signal.h>
+#include <string.h>
+
+#include "causes-case.h"
+#include "units.h"
+
+/* Of /dev/shm: no page is to be had, or so little that it was filled to the brim a moment ago. */
+enum { SHM_FULL_BYTES = 8192, SHM_NEARLY_SHARE = 64 };
+
+#define SHM_NEARLY_BYTES (UINT64_C(64) << 10)
+
+/* Sizes of /dev/shm that a DataLoader fills easily, and that hardly any does. */
+#define SHM_SMALL_BYTES (128 * MIB)
+#define SHM_LARGE_BYTES (8 * GIB)
+
+/* An address below belongs to a null pointer with an offset. */
+enum { NULL_PAGE_BYTES = 4096 };
+
+Fullness shm_fullness(uint64_t size_bytes, uint64_t free_bytes)
+{
+    if (size_bytes == U64_UNKNOWN || free_bytes == U64_UNKNOWN)
+        return FULLNESS_UNKNOWN;
+    if (size_bytes == 0) /* a tmpfs without a limit */
+        return FULLNESS_ROOM;
+    if (free_bytes <= SHM_FULL_BYTES)
+        return FULLNESS_FULL;
+    return free_bytes <= MAX(size_bytes / SHM_NEARLY_SHARE, SHM_NEARLY_BYTES) ? FULLNESS_NEARLY
+                                                                              : FULLNESS_ROOM;
+}
+
+int ended_signal(const Ended *ended)
+{
+    if (!ended->has_status)
+        return ended->has_fault ? ended->fault.signal : 0;
+    if (ended->signal == 0 && ended->has_fault && ended->code == 128 + ended->fault.signal)
+        return ended->fault.signal;
+    return ended->signal;
+}
+
+/* The fault that it died of: an earlier one may have been handled. */
+static const Fault *ended_fault(const Ended *ended)
+{
+    return ended->has_fault && ended->fault.signal == ended_signal(ended) ? &ended->fault : NULL;
+}
+
+bool fault_is_sent(const Ended *ended)
+{
+    const Fault *fault = ended_fault(ended);
+    return fault && fault->sender != 0 && fault->sender != ended->pid;
+}
+
+/* A kernel that raises a signal itself gives a positive code. */
+static bool fault_is_kernels(const Fault *fault)
+{
+    return fault && fault->sender == 0 && fault->code > 0;
+}
+
+static void evidence_sample(Trial *trial, const Ended *ended, Verdict *verdict)
+{
+    if (ended && ended->has_sample)
+        verdict_evidence(trial, verdict,
+                         trial_printf(trial, "when last looked at, it had %s in memory, %s of it shared",
+                                      SIZE_TEXT(ended->last.rss_bytes),
+                                      SIZE_TEXT(ended->last.rss_shmem_bytes)));
+}
+
+static const char *fault_place_text(Trial *trial, const Fault *fault)
+{
+    switch (fault->place) {
+    case PLACE_NOT_MAPPED:
+        return "where nothing is mapped";
+    case PLACE_ANONYMOUS:
+        return "in its own memory (heap, stack)";
+    case PLACE_FILE:
+    case PLACE_SHM:
+    case PLACE_MEMFD:
+        break;
+    case PLACE_UNKNOWN:
+        return "";
+    }
+    const char *path = trial_escape(
+        trial, text_of(fault->path ? fault->path : (fault->place == PLACE_MEMFD ? "a memfd" : "a file")));
+    if (fault->file_bytes == U64_UNKNOWN)
+        return trial_printf(trial, "at offset %llu of %s", (unsigned long long)fault->offset, path);
+    return trial_printf(trial, "at offset %llu of %s%s, which has %llu bytes",
+                        (unsigned long long)fault->offset, path,
+                        fault->deleted && fault->place == PLACE_FILE ? " (deleted)" : "",
+                        (unsigned long long)fault->file_bytes);
+}
+
+/* Who, of what, where. */
+static void evidence_death(Trial *trial, const Ended *ended, Verdict *verdict)
+{
+    if (ended->pid == 0) /* only told of */
+        return;
+    const Fault *fault = ended_fault(ended);
+    const char *who = ended_who(trial, ended);
+    const char *name = signal_name(trial, ended_signal(ended));
+    const char *place = fault_is_kernels(fault) ? fault_place_text(trial, fault) : "";
+    if (fault_is_sent(ended))
+        verdict_evidence(trial, verdict,
+                         trial_printf(trial, "%s got %s from process %d", who, name, fault->sender));
+    else if (place[0])
+        verdict_evidence(trial, verdict,
+                         trial_printf(trial, "%s got %s at address 0x%llx, %s", who, name,
+                                      (unsigned long long)fault->address, place));
+    else if (fault_is_kernels(fault))
+        verdict_evidence(trial, verdict,
+                         trial_printf(trial, "%s got %s at address 0x%llx", who, name,
+                                      (unsigned long long)fault->address));
+    else
+        verdict_evidence(trial, verdict, trial_printf(trial, "%s was ended by %s", who, name));
+}
+
+/* --- SIGBUS --- */
+
+static void evidence_mount(Trial *trial, uint64_t size, uint64_t left, const char *when, Verdict *verdict)
+{
+    if (size != U64_UNKNOWN && size > 0 && left != U64_UNKNOWN)
+        verdict_evidence(
+            trial, verdict,
+            trial_printf(trial, "/dev/shm had %s free of %s %s", SIZE_TEXT(left), SIZE_TEXT(size), when));
+}
+
+static Fullness evidence_fullness(Trial *trial, const Fault *fault, Verdict *verdict, Fullness *ret_least)
+{
+    const Evidence *evidence = trial->evidence;
+    Fullness now = fault ? shm_fullness(fault->shm_size_bytes, fault->shm_free_bytes) : FULLNESS_UNKNOWN;
+    *ret_least = shm_fullness(evidence->shm_size_bytes, evidence->shm_free_least_bytes);
+    if (now != FULLNESS_UNKNOWN)
+        evidence_mount(trial, fault->shm_size_bytes, fault->shm_free_bytes, "at that moment", verdict);
+    if (now < FULLNESS_NEARLY)
+        evidence_mount(trial, evidence->shm_size_bytes, evidence->shm_free_least_bytes,
+                       "when it was fullest (looked at once a second)", verdict);
+    return now;
+}
+
+static void bus_in_shm(Trial *trial, const Ended *ended, const char *who, Verdict *ret)
+{
+    Fullness least = FULLNESS_UNKNOWN;
+    Fullness now = evidence_fullness(trial, &ended->fault, ret, &least);
+    /* The kernel has no other reason than a full mount here, bad swap and broken RAM aside; but room that was
+     * there a moment later is a contradiction. */
+    double confidence = now == FULLNESS_FULL       ? 0.98
+                        : now == FULLNESS_NEARLY   ? 0.92
+                        : least >= FULLNESS_NEARLY ? (now == FULLNESS_ROOM ? 0.75 : 0.9)
+                        : now == FULLNESS_UNKNOWN  ? 0.8
+                                                   : 0.5;
+    verdict_set(
+        ret, CAUSE_SHM_EXHAUSTED, confidence,
+        now == FULLNESS_ROOM
+            ? trial_printf(trial,
+                           "%s died of a bus error in a segment of /dev/shm. Most likely /dev/shm was "
+                           "full for a moment; it had room again when it was looked at.",
+                           who)
+            : trial_printf(trial, "%s died of a bus error: /dev/shm was full when it wrote there.", who));
+}
+
+static void bus_in_file(Trial *trial, const Ended *ended, const char *who, Verdict *ret)
+{
+    const Fault *fault = &ended->fault;
+    const char *path = trial_escape(trial, text_of(fault->path ? fault->path : "a mapped file"));
+    if (fault->file_bytes == U64_UNKNOWN)
+        verdict_set(ret, CAUSE_BUS_ERROR_FILE, 0.7,
+                    trial_printf(trial,
+                                 "%s died of a bus error in %s: most likely the file was cut short while it "
+                                 "was mapped. It has nothing to do with shared memory.",
+                                 who, path));
+    else if (fault->offset >= fault->file_bytes)
+        verdict_set(ret, CAUSE_BUS_ERROR_FILE, 0.97,
+                    trial_printf(trial,
+                                 "%s read or wrote %s beyond its end: somebody cut the file short while it "
+                                 "was mapped. It has nothing to do with shared memory.",
+                                 who, path));
+    else
+        verdict_set(ret, CAUSE_BUS_ERROR_FILE, 0.5,
+                    trial_printf(trial,
+                                 "%s died of a bus error inside of %s: the storage failed, its file system "
+                                 "was full, or the file was cut short for a moment.",
+                                 who, path));
+}
+
+/* The file was longer when it was mapped. */
+static bool segment_is_cut(const Fault *fault)
+{
+    return fault->file_bytes != U64_UNKNOWN && fault->offset >= fault->file_bytes;
+}
+
+static void bus_in_memfd(Trial *trial, const char *who, Verdict *ret)
+{
+    const Evidence *evidence = trial->evidence;
+    verdict_set(ret, CAUSE_UNKNOWN, 0.2,
+                trial_printf(trial,
+                             "%s died of a bus error in memory outside of /dev/shm (a memfd), inside of its "
+                             "size. Memory that runs out ends in SIGKILL there; huge pages, swap or RAM that "
+                             "failed end like this.",
+                             who));
+    if (evidence->group_limit_bytes != U64_UNKNOWN && evidence->group_used_most_bytes != U64_UNKNOWN)
+        verdict_evidence(trial, ret,
+                         trial_printf(trial, "the control group used at most %s of its limit of %s",
+                                      SIZE_TEXT(evidence->group_used_most_bytes),
+                                      SIZE_TEXT(evidence->group_limit_bytes)));
+}
+
+void bus_judge_blind(Trial *trial, const Ended *ended, const char *who, bool trains, Verdict *ret)
+{
+    Fullness least = FULLNESS_UNKNOWN;
+    Fullness now = evidence_fullness(trial, ended ? ended_fault(ended) : NULL, ret, &least);
+    uint64_t size = trial->evidence->shm_size_bytes;
+    if (now >= FULLNESS_NEARLY || least >= FULLNESS_NEARLY) {
+        verdict_set(ret, CAUSE_SHM_EXHAUSTED,
+                    now == FULLNESS_FULL     ? 0.85
+                    : now == FULLNESS_NEARLY ? 0.8
+                    : least == FULLNESS_FULL ? 0.75
+                                             : 0.65,
+                    trial_printf(trial,
+                                 "%s died of a bus error while /dev/shm was full: most likely it wrote a "
+                                 "batch there.",
+                                 who));
+        return;
+    }
+    if (trial->text.cause.id == CAUSE_BUS_ERROR_FILE) {
+        verdict_set(ret, CAUSE_BUS_ERROR_FILE, 0.6, trial->text.cause.summary);
+        return;
+    }
+    bool large = size != U64_UNKNOWN && (size == 0 || size >= SHM_LARGE_BYTES);
+    if (trains && !large && (trial->text.bus_guess || size <= SHM_SMALL_BYTES)) {
+        verdict_set(ret, CAUSE_SHM_EXHAUSTED, size <= SHM_SMALL_BYTES ? 0.75 : 0.5,
+                    trial_printf(trial,
+                                 "%s died of a bus error: most likely /dev/shm was full for a moment. A "
+                                 "mapped file that was cut short ends the same way.",
+                                 who));
+        return;
+    }
+    verdict_set(ret, CAUSE_UNKNOWN, 0,
+                trial_printf(trial,
+                             "%s died of a bus error (SIGBUS). Whether shared memory ran out or a mapped "
+                             "file was cut short was not to be seen.",
+                             who));
+}
+
+static void bus_judge(Trial *trial, const Ended *ended, const char *who, Verdict *ret)
+{
+    const Fault *fault = ended_fault(ended);
+    FaultPlace place = fault_is_kernels(fault) ? fault->place : PLACE_UNKNOWN;
+    if (fault_is_kernels(fault) && (fault->code == BUS_MCEERR_AR || fault->code == BUS_MCEERR_AO)) {
+        verdict_set(ret, CAUSE_UNKNOWN, 0.5,
+                    trial_printf(trial,
+                                 "%s died because the machine found a piece of its RAM broken. Show this to "
+                                 "whoever cares for the machine.",
+                                 who));
+        return;
+    }
+    switch (place) {
+    case PLACE_SHM:
+    case PLACE_MEMFD:
+        if (segment_is_cut(fault))
+            verdict_set(ret, CAUSE_BUS_ERROR_FILE, 0.85,
+                        trial_printf(trial,
+                                     "%s used a shared segment beyond its end: somebody cut it short while "
+                                     "it was mapped. That is no lack of shared memory.",
+                                     who));
+        else if (place == PLACE_SHM)
+            bus_in_shm(trial, ended, who, ret);
+        else
+            bus_in_memfd(trial, who, ret);
+        return;
+    case PLACE_FILE:
+        bus_in_file(trial, ended, who, ret);
+        return;
+    case PLACE_ANONYMOUS:
+        verdict_set(ret, CAUSE_UNKNOWN, 0.2,
+                    trial_printf(trial,
+                                 "%s died of a bus error in memory of its own, which neither a full /dev/shm "
+                                 "nor a file causes: huge pages that ran out, swap or RAM that failed.",
+                                 who));
+        return;
+    case PLACE_NOT_MAPPED: /* unmapped by another thread meanwhile */
+    case PLACE_UNKNOWN:
+        bus_judge_blind(trial, ended, who, ended->role == ROLE_WORKER || ended->role == ROLE_TRAINER, ret);
+        return;
+    }
+}
+
+/* --- SIGKILL --- */
+
+/* In a container the kernel's log has other pids than we have. */
+static bool log_pids_are_ours(const Trial *trial)
+{
+    return !trial->machine || trial->machine->sandbox.initial_pidns;
+}
+
+const OomKill *kill_logged(const Trial *trial, int pid)
+{
+    const OomKills *kills = &trial->evidence->kills;
+    for (size_t i = 0; pid > 0 && log_pids_are_ours(trial) && i < kills->n; i++)
+        if (kills->items[i].pid == pid)
+            return &kills->items[i];
+    return NULL;
+}
+
+/* The log can be read, and what it tells of is not this process, as far as pids and names go. */
+static bool log_names_others(const Trial *trial, int pid, const Ended *ended)
+{
+    const Evidence *evidence = trial->evidence;
+    if (evidence->kills_error != 0 || evidence->kills.n == 0 || kill_logged(trial, pid))
+        return false;
+    if (log_pids_are_ours(trial))
+        return pid > 0;
+    for (size_t i = 0; i < evidence->kills.n; i++)
+        if (!ended || !ended->comm[0] ||
+            strncmp(evidence->kills.items[i].comm, ended->comm, COMM_MAX - 1) == 0)
+            return false;
+    return true;
+}
+
+static bool machine_was_short(const Trial *trial)
+{
+    uint64_t least = trial->evidence->available_least_bytes;
+    uint64_t total = trial->machine ? trial->machine->memory.total_bytes : 0;
+    if (total == U64_UNKNOWN)
+        total = 0;
+    return least != U64_UNKNOWN && least < MAX(total / 50, 256 * MIB);
+}
+
+/* Whose memory was short, when only the counter of the group's kills rose: that one counts kills of its
+ * processes for any reason, the machine's want too. */
+static CauseId group_kill_cause(const Trial *trial, double *ret_confidence)
+{
+    const Evidence *evidence = trial->evidence;
+    uint64_t limit = evidence->group_limit_bytes;
+    uint64_t used = evidence->group_used_most_bytes;
+    if (limit == U64_UNKNOWN) {
+        bool machine = machine_was_short(trial);
+        *ret_confidence = machine ? 0.8 : 0.7; /* else a limit above that cannot be seen from here */
+        return machine ? CAUSE_SYSTEM_OOM : CAUSE_CGROUP_OOM;
+    }
+    bool at_limit = used != U64_UNKNOWN && used >= limit - limit / 10;
+    if (!at_limit && machine_was_short(trial)) {
+        *ret_confidence = 0.65;
+        return CAUSE_SYSTEM_OOM;
+    }
+    *ret_confidence = at_limit ? 0.95 : 0.9;
+    return CAUSE_CGROUP_OOM;
+}
+
+static void evidence_memory(Trial *trial, CauseId id, Verdict *verdict)
+{
+    const Evidence *evidence = trial->evidence;
+    if (id == CAUSE_CGROUP_OOM && evidence->group_limit_bytes != U64_UNKNOWN)
+        verdict_evidence(trial, verdict,
+                         evidence->group_used_most_bytes == U64_UNKNOWN
+                             ? trial_printf(trial, "the control group's memory limit is %s",
+                                            SIZE_TEXT(evidence->group_limit_bytes))
+                             : trial_printf(trial,
+                                            "the control group's memory limit is %s; %s were in use at most "
+                                            "(looked at once a second)",
+                                            SIZE_TEXT(evidence->group_limit_bytes),
+                                            SIZE_TEXT(evidence->group_used_most_bytes)));
+    if (id == CAUSE_SYSTEM_OOM && evidence->available_least_bytes != U64_UNKNOWN)
+        verdict_evidence(trial, verdict,
+                         trial_printf(trial,
+                                      "the machine had %s of memory available at the least (looked at once a "
+                                      "second)",
+                                      SIZE_TEXT(evidence->available_least_bytes)));
+}
+
+static void evidence_counter(Trial *trial, uint64_t kills, const char *where, Verdict *verdict)
+{
+    verdict_evidence(trial, verdict,
+                     trial_printf(trial, "the OOM killer killed %llu process%s %s while the job ran",
+                                  (unsigned long long)kills, kills == 1 ? "" : "es", where));
+}
+
+static bool risen(uint64_t counter)
+{
+    return counter != U64_UNKNOWN && counter > 0;
+}
+
+/* It was no OOM kill, as far as is known. */
+static void kill_from_outside(Trial *trial, const Ended *ended, const char *who, bool others, Verdict *ret)
+{
+    const Evidence *evidence = trial->evidence;
+    const char *why = NULL;
+    double confidence = 0.5;
+    if (evidence->group_kills == 0 || evidence->machine_kills == 0) {
+        bool quiet = evidence->machine_kills == 0 || evidence->machine_kills == U64_UNKNOWN;
+        confidence = evidence->machine_kills == 0 ? 0.95 : quiet ? 0.9 : 0.7;
+        why = quiet ? "the OOM killer killed nobody while the job ran"
+                    : "the OOM killer killed somebody on this machine, but nobody in the job's control group";
+    } else if (others) {
+        confidence = 0.6;
+        why = "the kernel's log tells of OOM kills, but of other processes";
+    } else
+        why =
+            "the OOM killer's counters could not be read, so it may have been the kernel for lack of memory";
+    verdict_evidence(trial, ret, why);
+    evidence_sample(trial, ended, ret);
+    verdict_set(ret, CAUSE_KILLED, confidence,
+                trial_printf(trial,
+                             confidence > 0.5 ? "%s was killed from outside (SIGKILL): by a person, a "
+                                                "scheduler or another program. Nothing shows a lack of "
+                                                "memory."
+                                              : "%s was killed (SIGKILL): by a person, a scheduler, or the "
+                                                "kernel for lack of memory. Which, was not to be seen.",
+                             who));
+    ret->detail = "sigkill";
+}
+
+void kill_judge(Trial *trial, int pid, const Ended *ended, const char *who, Verdict *ret)
+{
+    const Evidence *evidence = trial->evidence;
+    const OomKill *logged = kill_logged(trial, pid);
+    bool others = log_names_others(trial, pid, ended);
+    bool group = risen(evidence->group_kills);
+    bool machine = risen(evidence->machine_kills);
+    double confidence = 0;
+    CauseId id = CAUSE_KILLED;
+    if (logged) {
+        id = logged->scope == OOM_SCOPE_CGROUP    ? CAUSE_CGROUP_OOM
+             : logged->scope == OOM_SCOPE_MACHINE ? CAUSE_SYSTEM_OOM
+                                                  : group_kill_cause(trial, &confidence);
+        confidence = logged->scope == OOM_SCOPE_UNKNOWN ? MIN(confidence, 0.75)
+                     : group || machine                 ? 0.99
+                                                        : 0.93;
+        verdict_evidence(trial, ret,
+                         trial_printf(trial, "the kernel's log says that its OOM killer killed %d", pid));
+        if (group)
+            evidence_counter(trial, evidence->group_kills, "in the job's control group", ret);
+    } else if (group) {
+        id = group_kill_cause(trial, &confidence);
+        if (others)
+            confidence = MIN(confidence, 0.7);
+        evidence_counter(trial, evidence->group_kills, "in the job's control group", ret);
+    } else if (machine && evidence->group_kills == U64_UNKNOWN && !others) {
+        id = CAUSE_SYSTEM_OOM;
+        confidence = machine_was_short(trial) ? 0.75 : 0.6;
+        evidence_counter(trial, evidence->machine_kills, "on this machine", ret);
+    }
+    if (id == CAUSE_KILLED) {
+        kill_from_outside(trial, ended, who, others, ret);
+        return;
+    }
+    evidence_memory(trial, id, ret);
+    evidence_sample(trial, ended, ret);
+    verdict_set(ret, id, confidence,
+                trial_printf(trial,
+                             id == CAUSE_CGROUP_OOM
+                                 ? "%s was killed by the kernel because its control group (the container or "
+                                   "job) was at its memory limit."
+                                 : "%s was killed by the kernel because the machine was out of memory.",
+                             who));
+}
+
+/* --- The others --- */
+
+static void segfault_judge(Trial *trial, const Ended *ended, const char *who, Verdict *ret)
+{
+    const Fault *fault = ended_fault(ended);
+    bool null = fault_is_kernels(fault) && fault->code != SI_KERNEL && fault->address < NULL_PAGE_BYTES;
+    verdict_set(ret, CAUSE_SEGFAULT, fault_is_kernels(fault) ? 0.97 : 0.9,
+                trial_printf(trial,
+                             "%s crashed in native code (SIGSEGV%s): a bug in a library or extension, not a "
+                             "lack of memory.",
+                             who, null ? ", a null pointer" : ""));
+}
+
+static void term_judge(Trial *trial, const Ended *ended, const char *who, Verdict *ret)
+{
+    bool command = ended->pid == trial->evidence->pid;
+    bool named = text_names_pid(trial->evidence, ended->pid);
+    verdict_set(ret, CAUSE_KILLED,
+                command ? 0.8
+                : named ? 0.8
+                        : 0.5,
+                trial_printf(trial, "%s was asked to end (SIGTERM), and did. %s", who,
+                             command ? "Who asked was not to be seen."
+                                     : "A launcher, a scheduler or a person does that."));
+    ret->detail = "sigterm";
+}
+
+typedef struct OddSignal {
+    int signal;
+    double confidence;
+    const char *summary; /* after who */
+} OddSignal;
+
+/* What has no name in the list of causes, and is told all the same. */
+static const OddSignal odd_signals[] = {
+    {SIGABRT, 0.3, "aborted itself (SIGABRT). What it wrote just before may say why."},
+    {SIGFPE, 0.4,
+     "divided an integer by zero in native code (SIGFPE): a bug in a library or extension, or an empty "
+     "input to it. Not a lack of memory."},
+    {SIGILL, 0.4,
+     "met an instruction that this CPU does not have (SIGILL): a package was built for another CPU."},
+    {SIGINT, 0, "was interrupted (SIGINT, as Ctrl-C sends it)."},
+    {SIGHUP, 0, "was ended because its terminal or session went away (SIGHUP)."},
+    {SIGXCPU, 0.5, "used up the CPU time that it was allowed (SIGXCPU, ulimit -t)."},
+    {SIGXFSZ, 0.5, "wrote a file larger than it was allowed to (SIGXFSZ, ulimit -f)."},
+    {SIGSYS, 0.5, "made a system call that is forbidden here (SIGSYS, seccomp)."},
+    {SIGPIPE, 0.3, "wrote to a pipe that nobody read any more (SIGPIPE)."},
+    {0, 0, "was ended by a signal."},
+};
+
+static void odd_judge(Trial *trial, int signo, const char *who, Verdict *ret)
+{
+    const OddSignal *odd = odd_signals;
+    while (odd->signal != 0 && odd->signal != signo)
+        odd++;
+    verdict_set(ret, CAUSE_UNKNOWN, odd->confidence, trial_printf(trial, "%s %s", who, odd->summary));
+}
+
+void death_judge(Trial *trial, const Ended *ended, Verdict *ret)
+{
+    const char *who = ended_who(trial, ended);
+    int signo = ended_signal(ended);
+    ret->ended = ended;
+    ret->cause.pid = ended->pid;
+    evidence_death(trial, ended, ret);
+    if (fault_is_sent(ended)) {
+        verdict_set(ret, CAUSE_UNKNOWN, 0.3,
+                    trial_printf(
+                        trial, "%s was sent %s by process %d: it did not crash by itself, somebody ended it.",
+                        who, signal_name(trial, signo), ended->fault.sender));
+        return;
+    }
+    switch (signo) {
+    case SIGBUS:
+        bus_judge(trial, ended, who, ret);
+        break;
+    case SIGKILL:
+        kill_judge(trial, ended->pid, ended, who, ret);
+        break;
+    case SIGSEGV:
+        segfault_judge(trial, ended, who, ret);
+        break;
+    case SIGTERM:
+        term_judge(trial, ended, who, ret);
+        break;
+    default:
+        odd_judge(trial, signo, who, ret);
+        break;
+    }
+}

@@ -1,0 +1,216 @@
+/* What to do after a job's end. */
+#include <string.h>
+
+#include "causes-case.h"
+#include "units.h"
+
+typedef struct Advice {
+    Trial *trial;
+    const Verdict *verdict;
+    Fixes *fixes;
+} Advice;
+
+static void advise(Advice *advice, FixNeeds needs, const char *what, const char *command)
+{
+    Trial *trial = advice->trial;
+    if (trial->r >= 0)
+        trial->r = fix_add(trial->arena, advice->fixes, needs, what, command);
+}
+
+/* Keeps the error that an advise_* function returned. */
+static void advised(Advice *advice, int r)
+{
+    if (advice->trial->r >= 0 && r < 0)
+        advice->trial->r = r;
+}
+
+/* The explanation's own, which are about the very lines that told. */
+static void advise_text(Advice *advice)
+{
+    const Fixes *text = &advice->trial->text.fixes;
+    for (size_t i = 0; advice->verdict->from_text && i < text->n; i++)
+        advise(advice, text->items[i].needs, text->items[i].what, text->items[i].command);
+}
+
+static void advise_guarded(Advice *advice, const char *what)
+{
+    if (!advice->trial->evidence->guarded && advice->trial->guard->ready)
+        advise(advice, NEEDS_NOTHING, what, NULL);
+}
+
+static void advise_shm(Advice *advice)
+{
+    Trial *trial = advice->trial;
+    uint64_t size = trial->evidence->shm_size_bytes;
+    bool inodes = advice->verdict->detail && strcmp(advice->verdict->detail, "inodes") == 0;
+    advise_guarded(advice,
+                   "Run it without --no-guard: its batches then lie outside of /dev/shm, whose size no "
+                   "longer matters.");
+    if (trial->evidence->guarded)
+        advise(advice, NEEDS_NOTHING,
+               "The guard keeps PyTorch's tensors out of /dev/shm, so something else fills it (NCCL, other "
+               "jobs, leftovers): see who, while it runs.",
+               "shmguard ps --segments");
+    if (inodes && trial->machine) {
+        advised(advice, advise_shm_inodes(trial->machine, trial->arena, advice->fixes));
+        return;
+    }
+    advised(advice, advise_smaller_batches(trial->arena, advice->fixes));
+    uint64_t wanted = MAX(size < UINT64_MAX / 2 ? size * 2 : 0, GIB);
+    if (trial->machine)
+        advised(advice, advise_shm_mount(trial->machine, wanted, trial->arena, advice->fixes));
+    else
+        advise(advice, NEEDS_RESTART, "Start the container or job with a larger /dev/shm.", NULL);
+}
+
+static void advise_memory(Advice *advice)
+{
+    Trial *trial = advice->trial;
+    if (trial->machine) {
+        advised(advice, advise_less_memory(trial->machine, trial->arena, advice->fixes));
+        return;
+    }
+    advise(advice, NEEDS_NOTHING,
+           "Lower num_workers first, for each worker has memory of its own; then batch_size and "
+           "prefetch_factor.",
+           NULL);
+    advise(advice, NEEDS_RESTART, "Ask for more memory for the container or job.", NULL);
+}
+
+static void advise_budget(Advice *advice)
+{
+    Trial *trial = advice->trial;
+    const Evidence *evidence = trial->evidence;
+    if (evidence->refused_for_want) {
+        advise_memory(advice);
+        return;
+    }
+    advised(advice, advise_smaller_batches(trial->arena, advice->fixes));
+    advise(advice, NEEDS_NOTHING,
+           evidence->budget_bytes != U64_UNKNOWN && evidence->refused_bytes > evidence->budget_bytes
+               ? trial_printf(trial, "Or give a budget that holds the largest batch, %s, several times over.",
+                              SIZE_TEXT(evidence->refused_bytes))
+               : "Or give a larger --budget, or --budget auto; or more time to wait for room with --wait.",
+           NULL);
+}
+
+static void advise_files(Advice *advice)
+{
+    Trial *trial = advice->trial;
+    advise(advice, NEEDS_NOTHING,
+           "Hold fewer tensors: keep numbers (loss.item()) and clones of what the loader gives, not the "
+           "batches themselves, and pack many small tensors into one.",
+           NULL);
+    if (trial->machine)
+        advised(advice, advise_open_files(trial->machine, trial->arena, advice->fixes));
+    else
+        advise(advice, NEEDS_NOTHING, "Raise the limit of open files in the shell that starts the training.",
+               "ulimit -n $(ulimit -Hn)");
+}
+
+static void advise_maps(Advice *advice)
+{
+    Trial *trial = advice->trial;
+    if (trial->machine) {
+        advised(advice, advise_max_map_count(trial->machine, trial->arena, advice->fixes));
+        return;
+    }
+    advise(advice, NEEDS_NOTHING,
+           "Hold fewer shared tensors: each takes a mapping, however small it is. Pack many into one.", NULL);
+    advise(advice, NEEDS_ROOT, "Raise the kernel's limit of mappings.", "sysctl -w vm.max_map_count=262144");
+}
+
+static void advise_deleted(Advice *advice)
+{
+    Trial *trial = advice->trial;
+    advise_guarded(advice, "Run it without --no-guard: the supervisor then keeps the names, and nobody can "
+                           "delete them.");
+    advise_text(advice);
+    if (trial->machine)
+        advised(advice, advise_remove_ipc(trial->machine, trial->arena, advice->fixes));
+}
+
+static void advise_mapped_file(Advice *advice)
+{
+    advise(advice, NEEDS_NOTHING,
+           "Do not change or cut files while a training has them mapped: write a new file and rename it.",
+           NULL);
+    advise(advice, NEEDS_NOTHING, "Compare the file's size with what it should be, and look for I/O errors.",
+           "dmesg | grep -i error");
+}
+
+static void advise_crash(Advice *advice)
+{
+    const Ended *ended = advice->verdict->ended;
+    if (ended && ended->has_fault && ended->fault.stack)
+        advise(advice, NEEDS_NOTHING,
+               "Look at the package that the Python line calls: update or reinstall it, with all that has "
+               "native code together.",
+               NULL);
+    else {
+        advise(advice, NEEDS_NOTHING,
+               "Run it with the fault handler on: it prints the Python line in which the crash happens.",
+               "export PYTHONFAULTHANDLER=1");
+        advise(advice, NEEDS_NOTHING,
+               "Update or reinstall the packages with native code together; leave out the newest one first.",
+               NULL);
+    }
+}
+
+static void advise_killed(Advice *advice)
+{
+    if (advice->verdict->from_text)
+        advise_text(advice);
+    else if (advice->trial->evidence->passed_on == 0)
+        advise(advice, NEEDS_NOTHING,
+               "Ask who ends jobs here: the scheduler's log (time limit, preemption), the container's "
+               "events, colleagues. Save checkpoints, so that nothing is lost.",
+               NULL);
+}
+
+void verdict_fixes(Trial *trial, const Verdict *verdict, Fixes *fixes)
+{
+    Advice advice = {trial, verdict, fixes};
+    switch (verdict->cause.id) {
+    case CAUSE_SHM_EXHAUSTED:
+        advise_shm(&advice);
+        break;
+    case CAUSE_BUDGET_EXCEEDED:
+        advise_budget(&advice);
+        break;
+    case CAUSE_CGROUP_OOM:
+    case CAUSE_SYSTEM_OOM:
+        advise_memory(&advice);
+        break;
+    case CAUSE_KILLED:
+        advise_killed(&advice);
+        break;
+    case CAUSE_SEGFAULT:
+        if (verdict->from_text)
+            advise_text(&advice);
+        else
+            advise_crash(&advice);
+        break;
+    case CAUSE_BUS_ERROR_FILE:
+        advise_mapped_file(&advice);
+        break;
+    case CAUSE_FD_EXHAUSTED:
+        advise_files(&advice);
+        break;
+    case CAUSE_MAPS_EXHAUSTED:
+        advise_maps(&advice);
+        break;
+    case CAUSE_SEGMENTS_DELETED:
+        advise_deleted(&advice);
+        break;
+    case CAUSE_PYTHON_ERROR:
+    case CAUSE_WORKER_HANG:
+    case CAUSE_UNKNOWN:
+        advise_text(&advice);
+        break;
+    case CAUSE_OK:
+    case CAUSE_IDS:
+        break;
+    }
+    fixes_rank(fixes);
+}

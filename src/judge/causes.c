@@ -1,0 +1,737 @@
+#include <signal.h>
+#include <string.h>
+
+#include "causes-case.h"
+#include "log-reader.h"
+#include "units.h"
+
+enum { EVIDENCE_MAX = 8, LINES_QUOTED = 3 };
+
+static const double CONFIDENCE_MOST = 0.99;
+
+/* A helper process that died so long before the command did has probably not killed it; of trainers and
+ * workers that holds after a longer time, and only if something else explains the end. */
+static const double SECONDS_NEAR_OTHER = 10;
+static const double SECONDS_NEAR = 60;
+
+/* What goes wrong so shortly before the end may as well come from the end. */
+static const double SECONDS_BEFORE = 5;
+
+/* --- Words --- */
+
+const char *trial_keep(Trial *trial, const char *text)
+{
+    if (!text)
+        trial->r = -ENOMEM;
+    return text ? text : "";
+}
+
+const char *trial_escape(Trial *trial, Text text)
+{
+    _cleanup_buffer_ Buffer safe = {0};
+    int r = text_escape(text, &safe);
+    return trial_keep(trial, r < 0 ? NULL : arena_copy(trial->arena, buffer_text(&safe), safe.size));
+}
+
+void verdict_set(Verdict *verdict, CauseId id, double confidence, const char *summary)
+{
+    verdict->cause.id = id;
+    verdict->cause.confidence = MIN(confidence, CONFIDENCE_MOST);
+    verdict->cause.summary = summary;
+}
+
+void verdict_evidence(Trial *trial, Verdict *verdict, const char *text)
+{
+    Cause *cause = &verdict->cause;
+    if (trial->r < 0 || cause->n_evidence >= EVIDENCE_MAX)
+        return;
+    const char **slot =
+        ARENA_PUSH(trial->arena, cause->evidence, cause->n_evidence, cause->evidence_capacity);
+    if (slot)
+        *slot = text;
+    else
+        trial->r = -ENOMEM;
+}
+
+const char *ended_who(Trial *trial, const Ended *ended)
+{
+    if (ended->pid == 0)
+        return "A process of the job";
+    if (ended->pid == trial->evidence->pid)
+        return trial_printf(trial, "The command (pid %d)", ended->pid);
+    switch (ended->role) {
+    case ROLE_WORKER:
+        return trial_printf(trial, "DataLoader worker %d", ended->pid);
+    case ROLE_TRAINER:
+        return trial_printf(trial, "Trainer %d", ended->pid);
+    case ROLE_MANAGER:
+    case ROLE_OTHER:
+        break;
+    }
+    if (!ended->comm[0])
+        return trial_printf(trial, "Process %d", ended->pid);
+    return trial_printf(trial, "Process %d (%s)", ended->pid, trial_escape(trial, text_of(ended->comm)));
+}
+
+const char *signal_name(Trial *trial, int signo)
+{
+    const char *name = sigabbrev_np(signo);
+    return name ? trial_printf(trial, "SIG%s", name) : trial_printf(trial, "signal %d", signo);
+}
+
+/* --- What processes wrote --- */
+
+static void explainer_cleanup(Explainer **explainer)
+{
+    explainer_free(*explainer);
+}
+
+static void log_reader_cleanup(LogReader **reader)
+{
+    log_reader_free(*reader);
+}
+
+static int text_explain(const Evidence *evidence, const Guard *guard, Arena *arena, Explanation *ret)
+{
+    _cleanup_(explainer_cleanup) Explainer *explainer = NULL;
+    for (size_t i = 0; i < evidence->n_ended; i++) {
+        Text said = evidence->ended[i].said;
+        if (said.size == 0)
+            continue;
+        if (!explainer && !(explainer = explainer_new()))
+            return -ENOMEM;
+        if (explainer_feed(explainer, said.data, said.size) < 0 || explainer_feed(explainer, "\n", 1) < 0)
+            return -ENOMEM;
+    }
+    if (explainer) /* not for this machine: what is known here is in the evidence */
+        return explainer_finish(explainer, NULL, guard, arena, ret);
+    *ret = (Explanation){.cause = {.id = CAUSE_UNKNOWN}};
+    return 0;
+}
+
+static bool line_names_pid(Text line, int pid)
+{
+    uint64_t number = 0;
+    while (line.size > 0) {
+        Text digits = text_digits(line);
+        if (digits.size > 0 && text_u64(digits, 10, &number) >= 0 && number == (uint64_t)pid)
+            return true;
+        line = text_skip(line, MAX(digits.size, (size_t)1));
+    }
+    return false;
+}
+
+bool text_names_pid(const Evidence *evidence, int pid)
+{
+    Text after;
+    for (size_t i = 0; pid > 0 && i < evidence->n_ended; i++)
+        TEXT_FOR_EACH_LINE (line, evidence->ended[i].said)
+            if (text_after(line, "pid", &after) && line_names_pid(after, pid))
+                return true;
+    return false;
+}
+
+static bool text_decides(const Trial *trial)
+{
+    return trial->text.cause.id != CAUSE_UNKNOWN;
+}
+
+static bool detail_is(const char *detail, const char *name)
+{
+    return detail && strcmp(detail, name) == 0;
+}
+
+static void evidence_lines(Trial *trial, Verdict *verdict, size_t most)
+{
+    for (size_t i = 0; i < MIN(trial->text.n_matched, most); i++)
+        verdict_evidence(trial, verdict,
+                         trial_printf(trial, "the error output says: %s", trial->text.matched[i]));
+}
+
+/* "train.py line 3, in f": the innermost frame of the thread that had the fault. */
+static const char *stack_frame(Trial *trial, const char *stack)
+{
+    static const char header[] = "Current thread 0x0 (most recent call first):\n";
+    _cleanup_(log_reader_cleanup) LogReader *reader = log_reader_new();
+    bool marked = strstr(stack, "Current thread 0x") != NULL; /* else it is of one thread alone */
+    if (!reader || (!marked && log_reader_feed(reader, header, sizeof header - 1) < 0) ||
+        log_reader_feed(reader, stack, strlen(stack)) < 0) {
+        trial->r = -ENOMEM;
+        return NULL;
+    }
+    const LogFacts *facts = log_reader_finish(reader);
+    if (!facts)
+        trial->r = -ENOMEM;
+    if (!facts || !facts->fatal.file[0])
+        return NULL;
+    const Frame *frame = &facts->fatal;
+    return trial_printf(trial, "%s line %u%s%s", trial_escape(trial, text_of(frame->file)), frame->line,
+                        frame->function[0] ? ", in " : "", trial_escape(trial, text_of(frame->function)));
+}
+
+/* --- Limits --- */
+
+static bool limit_is_near(uint64_t most, uint64_t limit)
+{
+    return most != U64_UNKNOWN && limit != U64_UNKNOWN && limit > 0 && most >= limit - limit / 10;
+}
+
+static bool limit_is_far(uint64_t most, uint64_t limit)
+{
+    return most != U64_UNKNOWN && limit != U64_UNKNOWN && most < limit / 2;
+}
+
+static void evidence_limit(Trial *trial, Verdict *verdict, const char *what, uint64_t most, uint64_t limit)
+{
+    if (most != U64_UNKNOWN && limit != U64_UNKNOWN)
+        verdict_evidence(trial, verdict,
+                         trial_printf(trial, "one process had %llu %s of the %llu that it may have",
+                                      (unsigned long long)most, what, (unsigned long long)limit));
+}
+
+static void evidence_files(Trial *trial, Verdict *verdict)
+{
+    evidence_limit(trial, verdict, "open files", trial->evidence->fds_most, trial->evidence->open_files_soft);
+}
+
+static void evidence_maps(Trial *trial, Verdict *verdict)
+{
+    evidence_limit(trial, verdict, "mappings", trial->evidence->maps_most, trial->evidence->max_map_count);
+}
+
+static bool files_are_near(const Evidence *evidence)
+{
+    return limit_is_near(evidence->fds_most, evidence->open_files_soft);
+}
+
+static bool maps_are_near(const Evidence *evidence)
+{
+    return limit_is_near(evidence->maps_most, evidence->max_map_count);
+}
+
+static Fullness shm_fullest(const Evidence *evidence)
+{
+    return shm_fullness(evidence->shm_size_bytes, evidence->shm_free_least_bytes);
+}
+
+static void evidence_shm(Trial *trial, Verdict *verdict)
+{
+    const Evidence *evidence = trial->evidence;
+    if (evidence->shm_size_bytes != U64_UNKNOWN && evidence->shm_size_bytes > 0 &&
+        evidence->shm_free_least_bytes != U64_UNKNOWN)
+        verdict_evidence(
+            trial, verdict,
+            trial_printf(trial, "/dev/shm had %s free of %s when it was fullest (looked at once a second)",
+                         SIZE_TEXT(evidence->shm_free_least_bytes), SIZE_TEXT(evidence->shm_size_bytes)));
+}
+
+static void budget_judge(Trial *trial, double confidence, Verdict *ret)
+{
+    const Evidence *evidence = trial->evidence;
+    bool huge = evidence->budget_bytes != U64_UNKNOWN && evidence->refused_bytes > evidence->budget_bytes;
+    ret->from_text = false;
+    ret->detail = evidence->refused_for_want ? "no-memory" : NULL;
+    ret->cause.pid = evidence->refused_pid;
+    verdict_evidence(trial, ret,
+                     trial_printf(trial, "%llu request%s for shared memory %s refused, the last one for %s",
+                                  (unsigned long long)evidence->refused, evidence->refused == 1 ? "" : "s",
+                                  evidence->refused == 1 ? "was" : "were",
+                                  SIZE_TEXT(evidence->refused_bytes)));
+    if (evidence->budget_bytes != U64_UNKNOWN)
+        verdict_evidence(trial, ret,
+                         trial_printf(trial, "the job's budget was %s", SIZE_TEXT(evidence->budget_bytes)));
+    if (evidence->refused_for_want)
+        verdict_set(ret, CAUSE_BUDGET_EXCEEDED, confidence,
+                    "The job asked for more shared memory than the machine or its control group could give "
+                    "at that moment. The guard refused it, so that nobody was killed.");
+    else if (huge)
+        verdict_set(ret, CAUSE_BUDGET_EXCEEDED, confidence,
+                    trial_printf(trial,
+                                 "A batch of %s is larger than the whole budget for shared memory, %s, and "
+                                 "was refused.",
+                                 SIZE_TEXT(evidence->refused_bytes), SIZE_TEXT(evidence->budget_bytes)));
+    else
+        verdict_set(ret, CAUSE_BUDGET_EXCEEDED, confidence,
+                    "The job's shared memory was at its budget, and no room came free in the time that a "
+                    "worker may wait.");
+}
+
+/* --- The text, with the facts beside it --- */
+
+static const char *text_who(Trial *trial)
+{
+    return trial->text.cause.pid > 0 ? trial_printf(trial, "Process %d", trial->text.cause.pid) : "A process";
+}
+
+static void judge_text_shm(Trial *trial, Verdict *ret)
+{
+    const Evidence *evidence = trial->evidence;
+    Fullness fullest = shm_fullest(evidence);
+    if (trial->text.bus_guess) {
+        ret->from_text = false;
+        bus_judge_blind(trial, NULL, text_who(trial), true, ret);
+    } else if (evidence->refused > 0)
+        budget_judge(trial, fullest >= FULLNESS_NEARLY ? 0.8 : 0.97, ret);
+    else {
+        /* A request that does not fit fails without filling the mount, so that room is no contradiction. */
+        evidence_shm(trial, ret);
+        if (fullest >= FULLNESS_NEARLY)
+            ret->cause.confidence = MAX(ret->cause.confidence, 0.98);
+    }
+}
+
+static void judge_text_exception(Trial *trial, Verdict *ret)
+{
+    const Evidence *evidence = trial->evidence;
+    bool no_space = detail_is(ret->detail, "disk-full");
+    if (no_space && evidence->refused > 0)
+        budget_judge(trial, 0.9, ret);
+    else if (no_space && shm_fullest(evidence) >= FULLNESS_NEARLY) {
+        evidence_shm(trial, ret);
+        ret->detail = NULL;
+        verdict_set(ret, CAUSE_SHM_EXHAUSTED, 0.7,
+                    "Something could not be written for want of space, while /dev/shm was full: most likely "
+                    "shared memory ran out.");
+    } else if (detail_is(ret->detail, "memory-error") && maps_are_near(evidence)) {
+        evidence_maps(trial, ret);
+        ret->detail = NULL;
+        verdict_set(ret, CAUSE_MAPS_EXHAUSTED, 0.75,
+                    "A process got no more memory while it was at the kernel's limit of memory mappings "
+                    "(vm.max_map_count): it holds too many shared tensors at once.");
+    }
+    if (ret->cause.id == CAUSE_PYTHON_ERROR && ret->cause.pid == 0)
+        ret->cause.pid = evidence->pid;
+}
+
+static void judge_text_files(Trial *trial, Verdict *ret)
+{
+    const Evidence *evidence = trial->evidence;
+    double *confidence = &ret->cause.confidence;
+    evidence_files(trial, ret);
+    if (files_are_near(evidence))
+        *confidence = *confidence >= 0.9 ? 0.99 : 0.9;
+    else if (limit_is_far(evidence->fds_most, evidence->open_files_soft))
+        *confidence = *confidence >= 0.9 ? 0.9 : 0.4;
+}
+
+static void judge_text_maps(Trial *trial, Verdict *ret)
+{
+    const Evidence *evidence = trial->evidence;
+    double *confidence = &ret->cause.confidence;
+    evidence_maps(trial, ret);
+    if (maps_are_near(evidence))
+        *confidence = *confidence >= 0.8 ? 0.99 : 0.9;
+    else if (limit_is_far(evidence->maps_most, evidence->max_map_count)) {
+        /* A weak witness: mappings are counted in turns, and taken in a blink. */
+        *confidence = *confidence >= 0.8 ? 0.6 : 0.45;
+        ret->cause.summary =
+            "A segment could not be mapped: the limit of mappings (vm.max_map_count), a limit on address "
+            "space (ulimit -v), or too little memory. Far fewer mappings were seen than are allowed.";
+    }
+}
+
+static void judge_text_hang(Trial *trial, Verdict *ret)
+{
+    if (trial->evidence->refused > 0) {
+        budget_judge(trial, 0.8, ret);
+        return;
+    }
+    if (ret->detail)
+        return;
+    verdict_evidence(trial, ret, "no process of the job had crashed before");
+    verdict_set(ret, CAUSE_WORKER_HANG, 0.9,
+                "No worker delivered a batch within the DataLoader's timeout, and none had crashed: a worker "
+                "hangs or is slower than that.");
+}
+
+/* A worker that lost a batch for want of room: its trainer would have waited for it for ever (rooms.h). */
+static bool ended_for_room(const Evidence *evidence)
+{
+    for (size_t i = 0; i < evidence->n_ended; i++)
+        if (evidence->ended[i].by_us && evidence->refused > 0)
+            return true;
+    return false;
+}
+
+static void judge_text_killed(Trial *trial, Verdict *ret)
+{
+    if (detail_is(ret->detail, "sigterm") && ended_for_room(trial->evidence))
+        budget_judge(trial, 0.95, ret);
+    else if (detail_is(ret->detail, "sigkill")) {
+        ret->from_text = false;
+        kill_judge(trial, ret->cause.pid, NULL, text_who(trial), ret);
+    } else if (detail_is(ret->detail, "interrupted")) /* killed stands for SIGKILL and SIGTERM */
+        verdict_set(ret, CAUSE_UNKNOWN, 0, ret->cause.summary);
+}
+
+static bool evidence_trains(const Evidence *evidence)
+{
+    for (size_t i = 0; i < evidence->n_ended; i++)
+        if (evidence->ended[i].role == ROLE_TRAINER || evidence->ended[i].role == ROLE_WORKER)
+            return true;
+    return false;
+}
+
+/* Of those that are gone, and nobody saw how, the one whom the kernel's log names. */
+static const Ended *vanished_victim(const Trial *trial)
+{
+    const Evidence *evidence = trial->evidence;
+    for (size_t i = 0; i < evidence->n_ended; i++)
+        if (!evidence->ended[i].has_status && kill_logged(trial, evidence->ended[i].pid))
+            return &evidence->ended[i];
+    return NULL;
+}
+
+/* Processes told nothing, or only of after-effects: what was short? */
+static void judge_want(Trial *trial, Verdict *ret)
+{
+    const Evidence *evidence = trial->evidence;
+    const Ended *vanished = vanished_victim(trial);
+    bool symptom = trial->text.cause.confidence > 0;
+    bool killed = evidence->group_kills != U64_UNKNOWN && evidence->group_kills > 0;
+    if (vanished) {
+        ret->ended = vanished;
+        ret->cause.pid = vanished->pid;
+        kill_judge(trial, vanished->pid, vanished, ended_who(trial, vanished), ret);
+    } else if (killed && (symptom || evidence_trains(evidence))) {
+        kill_judge(trial, ret->cause.pid, NULL, text_who(trial), ret);
+        ret->cause.confidence *= symptom ? 0.85 : 0.65;
+    } else if (evidence->refused > 0)
+        budget_judge(trial, 0.7, ret);
+    else if (files_are_near(evidence)) {
+        evidence_files(trial, ret);
+        verdict_set(ret, CAUSE_FD_EXHAUSTED, 0.55,
+                    "A process was at its limit of open files, and nothing else explains the end.");
+    } else if (maps_are_near(evidence)) {
+        evidence_maps(trial, ret);
+        verdict_set(ret, CAUSE_MAPS_EXHAUSTED, 0.55,
+                    "A process was at the kernel's limit of memory mappings (vm.max_map_count), and nothing "
+                    "else explains the end.");
+    } else if (shm_fullest(evidence) == FULLNESS_FULL && evidence_trains(evidence)) {
+        evidence_shm(trial, ret);
+        verdict_set(ret, CAUSE_SHM_EXHAUSTED, symptom ? 0.55 : 0.4,
+                    "/dev/shm was full, and nothing else explains the end.");
+    }
+    if (ret->cause.id != CAUSE_UNKNOWN)
+        ret->from_text = false;
+}
+
+static void judge_text(Trial *trial, Verdict *ret)
+{
+    const Explanation *text = &trial->text;
+    ret->from_text = true;
+    ret->detail = text->detail;
+    ret->cause.pid = text->cause.pid;
+    verdict_set(ret, text->cause.id, text->cause.confidence, text->cause.summary);
+    evidence_lines(trial, ret, LINES_QUOTED);
+    switch (text->cause.id) {
+    case CAUSE_SHM_EXHAUSTED:
+        judge_text_shm(trial, ret);
+        break;
+    case CAUSE_PYTHON_ERROR:
+        judge_text_exception(trial, ret);
+        break;
+    case CAUSE_FD_EXHAUSTED:
+        judge_text_files(trial, ret);
+        break;
+    case CAUSE_MAPS_EXHAUSTED:
+        judge_text_maps(trial, ret);
+        break;
+    case CAUSE_WORKER_HANG:
+        judge_text_hang(trial, ret);
+        break;
+    case CAUSE_KILLED:
+        judge_text_killed(trial, ret);
+        break;
+    case CAUSE_UNKNOWN:
+        judge_want(trial, ret);
+        break;
+    case CAUSE_OK:
+    case CAUSE_BUDGET_EXCEEDED:
+    case CAUSE_CGROUP_OOM:
+    case CAUSE_SYSTEM_OOM:
+    case CAUSE_SEGFAULT:
+    case CAUSE_BUS_ERROR_FILE:
+    case CAUSE_SEGMENTS_DELETED:
+    case CAUSE_IDS:
+        break;
+    }
+}
+
+/* --- Which death --- */
+
+/* The command died of it, or it is one of the job's without which the command could not go on. */
+static bool death_bears(const Trial *trial, const Ended *ended)
+{
+    const Evidence *evidence = trial->evidence;
+    if (ended->pid == evidence->pid || evidence->code == 128 + ended_signal(ended) ||
+        text_names_pid(evidence, ended->pid))
+        return true;
+    double before = evidence->seconds - ended->seconds;
+    if (ended->role == ROLE_WORKER || ended->role == ROLE_TRAINER)
+        return before <= SECONDS_NEAR || !text_decides(trial);
+    return before <= SECONDS_NEAR_OTHER;
+}
+
+/* Signals that trainers and launchers do not send when they tidy up. Of the command itself, any counts. */
+static bool death_is_strong(const Evidence *evidence, const Ended *ended)
+{
+    switch (ended_signal(ended)) {
+    case 0:
+        return false;
+    case SIGBUS:
+    case SIGSEGV:
+    case SIGABRT:
+    case SIGFPE:
+    case SIGILL:
+    case SIGKILL:
+        return true;
+    default:
+        return ended->pid == evidence->pid;
+    }
+}
+
+static const Ended *death_first(const Trial *trial, bool strong)
+{
+    const Evidence *evidence = trial->evidence;
+    for (size_t i = 0; i < evidence->n_ended; i++) {
+        const Ended *ended = &evidence->ended[i];
+        if (!ended->by_us && ended_signal(ended) != 0 && death_is_strong(evidence, ended) == strong &&
+            death_bears(trial, ended))
+            return ended;
+    }
+    return NULL;
+}
+
+static const Ended *ended_command(const Evidence *evidence)
+{
+    for (size_t i = 0; i < evidence->n_ended; i++)
+        if (evidence->ended[i].pid == evidence->pid)
+            return &evidence->ended[i];
+    return NULL;
+}
+
+/* An exit code above 128 is how a shell, or a launcher, tells of a signal. */
+static int signal_behind(int code)
+{
+    return code > 128 && code < 128 + NSIG && sigabbrev_np(code - 128) ? code - 128 : 0;
+}
+
+/* --- The cases --- */
+
+static void judge_no_start(Trial *trial, Verdict *ret)
+{
+    const Evidence *evidence = trial->evidence;
+    verdict_set(ret, CAUSE_UNKNOWN, 0, "The command could not be started.");
+    verdict_evidence(trial, ret,
+                     trial_printf(trial, "%s: %s", trial_escape(trial, text_of(evidence->command)),
+                                  strerror(evidence->start_error)));
+}
+
+static void judge_good(Trial *trial, Verdict *ret)
+{
+    verdict_set(ret, CAUSE_OK, 1, "The command ended well.");
+    ret->cause.confidence = 1;
+    verdict_evidence(trial, ret, "exit code 0");
+}
+
+/* Something had gone wrong well before we were asked to end the command: worth telling, but the cause of the
+ * end is the request, and nobody wants a job back that he has just stopped. */
+static void judge_before(Trial *trial, Verdict *ret)
+{
+    const Ended *ended = death_first(trial, true);
+    if (!ended || ended->pid == trial->evidence->pid ||
+        trial->evidence->seconds - ended->seconds < SECONDS_BEFORE)
+        return;
+    Verdict before = {0};
+    death_judge(trial, ended, &before);
+    if (before.cause.confidence < 0.7)
+        return;
+    ret->cause.summary = trial_printf(trial, "%s Before that: %s", ret->cause.summary, before.cause.summary);
+    for (size_t i = 0; i < before.cause.n_evidence; i++)
+        verdict_evidence(trial, ret, before.cause.evidence[i]);
+}
+
+static void judge_request(Trial *trial, Verdict *ret)
+{
+    const Evidence *evidence = trial->evidence;
+    int signo = evidence->passed_on;
+    bool by_it = evidence->signal == signo || evidence->code == 128 + signo;
+    const char *name = signal_name(trial, signo);
+    ret->cause.pid = evidence->pid;
+    verdict_evidence(trial, ret, trial_printf(trial, "shmguard was sent %s, and passed it on", name));
+    verdict_evidence(trial, ret,
+                     by_it ? trial_printf(trial, "the command was ended by %s", name)
+                           : trial_printf(trial, "the command ended with exit code %d", evidence->code));
+    if (signo == SIGTERM || signo == SIGKILL)
+        verdict_set(ret, CAUSE_KILLED, by_it ? 0.97 : 0.7,
+                    trial_printf(trial, "The command was asked to end (%s), and did.", name));
+    else
+        verdict_set(ret, CAUSE_UNKNOWN, 0,
+                    trial_printf(trial, "The command was interrupted (%s%s).", name,
+                                 signo == SIGINT ? ", as Ctrl-C sends it" : ""));
+    judge_before(trial, ret);
+}
+
+static bool is_request(const Evidence *evidence)
+{
+    const Ended *command = ended_command(evidence);
+    return evidence->passed_on != 0 &&
+           (evidence->signal == evidence->passed_on || evidence->code == 128 + evidence->passed_on ||
+            (command && command->by_us));
+}
+
+/* A death that tells nothing, or only that somebody killed, says less than an exception that does not speak
+ * of it: workers are killed when a trainer or launcher tidies up. */
+static bool text_outranks(const Trial *trial, const Verdict *death)
+{
+    const Cause *text = &trial->text.cause;
+    if (!text_decides(trial) || trial->text.bus_guess)
+        return false;
+    int signo = ended_signal(death->ended);
+    if (death->cause.id == CAUSE_UNKNOWN)
+        return signo != SIGFPE && signo != SIGILL && signo != SIGINT && !fault_is_sent(death->ended);
+    return death->cause.id == CAUSE_KILLED && text->id != CAUSE_KILLED && text->confidence >= 0.6 &&
+           death->ended->pid != trial->evidence->pid && !text_names_pid(trial->evidence, death->ended->pid);
+}
+
+static void judge_death(Trial *trial, const Ended *ended, Verdict *ret)
+{
+    death_judge(trial, ended, ret);
+    if (text_outranks(trial, ret)) {
+        Verdict text = {0};
+        judge_text(trial, &text);
+        if (ret->cause.id == CAUSE_KILLED) /* it may have been the first thing all the same */
+            text.cause.confidence *= 0.9;
+        if (ret->cause.n_evidence > 0)
+            verdict_evidence(trial, &text, ret->cause.evidence[0]);
+        if (ended_signal(ended) == SIGABRT) {
+            text.ended = ended;
+            text.cause.pid = ended->pid;
+        }
+        *ret = text;
+    } else if (ret->cause.id == CAUSE_SEGFAULT && trial->text.cause.id == CAUSE_PYTHON_ERROR) {
+        ret->cause.confidence = MIN(ret->cause.confidence, 0.8); /* of a crash while Python tidied up */
+        evidence_lines(trial, ret, 1);
+    } else if (text_names_pid(trial->evidence, ended->pid) || trial->text.cause.id == ret->cause.id)
+        evidence_lines(trial, ret, 1);
+    if (trial->evidence->passed_on != 0) {
+        ret->cause.confidence *= 0.8;
+        verdict_evidence(trial, ret,
+                         trial_printf(trial, "shmguard had been sent %s, and passed it on",
+                                      signal_name(trial, trial->evidence->passed_on)));
+    }
+}
+
+/* The command's exit code tells of a death that nobody saw. */
+static bool judge_told(Trial *trial, Verdict *ret)
+{
+    const Evidence *evidence = trial->evidence;
+    int signo = signal_behind(evidence->code);
+    if (signo == 0)
+        return false;
+    const Ended below = {.has_status = true, .signal = signo};
+    verdict_evidence(trial, ret,
+                     trial_printf(trial, "exit code %d, which stands for %s in a process below",
+                                  evidence->code, signal_name(trial, signo)));
+    death_judge(trial, &below, ret);
+    ret->ended = NULL;
+    ret->cause.confidence *= 0.65;
+    return ret->cause.id == CAUSE_CGROUP_OOM || ret->cause.id == CAUSE_SYSTEM_OOM || !text_decides(trial);
+}
+
+static void judge_unknown(Trial *trial, Verdict *ret)
+{
+    const Evidence *evidence = trial->evidence;
+    verdict_evidence(trial, ret, trial_printf(trial, "exit code %d", evidence->code));
+    ret->cause.pid = ret->cause.pid > 0 ? ret->cause.pid : evidence->pid;
+    if (trial->text.cause.confidence == 0)
+        ret->cause.summary = trial_printf(
+            trial, "The command ended with exit code %d; nothing that was seen says why.", evidence->code);
+}
+
+static void judge(Trial *trial, Verdict *ret)
+{
+    const Evidence *evidence = trial->evidence;
+    if (evidence->start_error != 0) {
+        judge_no_start(trial, ret);
+        return;
+    }
+    if (evidence->code == 0 && evidence->signal == 0) {
+        judge_good(trial, ret);
+        return;
+    }
+    if (is_request(evidence)) {
+        judge_request(trial, ret);
+        return;
+    }
+    const Ended *strong = death_first(trial, true);
+    if (strong) {
+        judge_death(trial, strong, ret);
+        return;
+    }
+    if (judge_told(trial, ret))
+        return;
+    *ret = (Verdict){0};
+    judge_text(trial, ret);
+    CauseId id = ret->cause.id;
+    const Ended *weak = death_first(trial, false);
+    bool vague = id == CAUSE_UNKNOWN || id == CAUSE_PYTHON_ERROR || id == CAUSE_KILLED;
+    if (evidence->passed_on != 0 && vague) {
+        *ret = (Verdict){0};
+        judge_request(trial, ret);
+    } else if (weak && (id == CAUSE_UNKNOWN || detail_is(ret->detail, "sigterm"))) {
+        *ret = (Verdict){0};
+        judge_death(trial, weak, ret);
+    } else if (id == CAUSE_UNKNOWN)
+        judge_unknown(trial, ret);
+}
+
+int cause_judge(const Evidence *evidence, const Machine *machine, const Guard *guard, Arena *arena,
+                Judged *ret)
+{
+    const Guard no_guard = {0};
+    Trial trial = {
+        .evidence = evidence, .machine = machine, .guard = guard ? guard : &no_guard, .arena = arena};
+    trial.r = text_explain(evidence, trial.guard, arena, &trial.text);
+    if (trial.r < 0)
+        return trial.r;
+    Verdict verdict = {0};
+    judge(&trial, &verdict);
+
+    Judged judged = {.cause = verdict.cause, .detail = verdict.detail};
+    const Ended *ended = verdict.ended;
+    if (ended && ended->has_fault && ended->fault.stack) {
+        judged.stack = ended->fault.stack;
+        judged.frame = stack_frame(&trial, judged.stack);
+    }
+    verdict_fixes(&trial, &verdict, &judged.fixes);
+    if (trial.r < 0)
+        return trial.r;
+    *ret = judged;
+    return 0;
+}
+
+bool cause_helped_by_less(CauseId id)
+{
+    switch (id) {
+    case CAUSE_SHM_EXHAUSTED:
+    case CAUSE_BUDGET_EXCEEDED:
+    case CAUSE_CGROUP_OOM:
+    case CAUSE_SYSTEM_OOM:
+    case CAUSE_FD_EXHAUSTED:
+    case CAUSE_MAPS_EXHAUSTED:
+    case CAUSE_WORKER_HANG: /* smaller batches come sooner; a true deadlock may come again */
+        return true;
+    case CAUSE_OK:
+    case CAUSE_KILLED:
+    case CAUSE_SEGFAULT:
+    case CAUSE_BUS_ERROR_FILE:
+    case CAUSE_SEGMENTS_DELETED:
+    case CAUSE_PYTHON_ERROR:
+    case CAUSE_UNKNOWN:
+    case CAUSE_IDS:
+        break;
+    }
+    return false;
+}

@@ -1,0 +1,80 @@
+/*
+ * How much memory the job's tensors may take, and who gets the next piece of it. Pure: it is told what is
+ * used, what the machine still has and what time it is.
+ *
+ * A process asks before it touches pages that were not there: for a new segment, or for one whose pages were
+ * given back. What is used is never counted here: the caller asks the kernel about every segment (janitor.h),
+ * so a process that is killed at any point leaves nothing to put right.
+ *
+ * Who is next. Loaders take their workers' batches in turn, so the worker with the least memory in use is the
+ * one that is needed soonest; among equals, who has waited longest. Nobody starves: whoever has waited
+ * AGED_SECONDS goes before all that have not.
+ *
+ * Why nobody waits for ever. Memory comes back when the trainer lets go of a batch, and the trainer may be
+ * waiting for just the worker that waits here, or may keep its batches. So when nothing was let go for a
+ * while, the next in turn passes the ceiling, provided the memory really exists. How long that is follows the
+ * pace at which batches are let go, and doubles with each rescue in a row, so that a trainer that pauses for
+ * minutes does not take the ceiling for a suggestion.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct Request {
+    uint64_t id; /* the caller's, not 0 */
+    int pid;
+    uint64_t device; /* of the segment */
+    uint64_t inode;
+    uint64_t bytes;
+    double asked; /* seconds, as all times here */
+    bool feeder;  /* asked by another thread than the process's first */
+    bool waited;  /* there was no room for it at first */
+} Request;
+
+typedef struct Budget {
+    uint64_t limit_bytes; /* UINT64_MAX: no ceiling, only the memory that exists */
+    double wait_seconds;  /* then whoever waits is let through, or refused when there is no memory */
+    Request *requests;    /* that wait, in the order in which they came */
+    size_t n;
+    size_t capacity;
+    double progress;  /* when something was last let go, or a rescue made */
+    double pace;      /* mean time between two releases; 0 unknown */
+    double released;  /* when something was last let go; 0 never */
+    unsigned rescues; /* in a row */
+    uint64_t waits;   /* requests that had to wait */
+    double waited_seconds;
+    uint64_t refused;
+    Request refused_last;
+    bool refused_for_want; /* the last refusal: memory was not there */
+} Budget;
+
+/* {.limit_bytes, .wait_seconds} is one that nobody has asked. */
+void budget_free(Budget *budget);
+
+/* -ENOMEM; the request is then as good as granted. */
+int budget_ask(Budget *budget, const Request *request);
+
+/* Whoever asked has gone. */
+void budget_withdraw(Budget *budget, uint64_t id);
+
+/* Something was let go. */
+void budget_released(Budget *budget, double now);
+
+typedef struct Facts {
+    uint64_t used_bytes;  /* by the job's tensors, what was granted and is not touched yet included */
+    uint64_t spare_bytes; /* memory that exists beyond that */
+    uint64_t (*held_by)(int pid, const void *context); /* bytes in use that the process has made */
+    const void *context;
+    double now;
+} Facts;
+
+typedef enum Decision {
+    DECISION_NONE, /* all wait */
+    DECISION_GRANTED,
+    DECISION_REFUSED,
+} Decision;
+
+/* One decision at a time; the caller counts again, and asks again. The request has left the queue. */
+Decision budget_decide(Budget *budget, const Facts *facts, Request *ret);

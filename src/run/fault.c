@@ -1,0 +1,91 @@
+#include <signal.h>
+#include <string.h>
+
+#include "fault.h"
+#include "mapped-file.h"
+#include "proc-path.h"
+
+/* Whether si_addr means anything. A non-canonical address comes as SI_KERNEL, with 0 instead of itself. */
+static bool has_address(const Testimony *testimony)
+{
+    return testimony->signal != SIGABRT && testimony->code > 0 && testimony->code != SI_KERNEL;
+}
+
+/* Memory that the kernel keeps in files of its own making, which nobody can cut short: shared anonymous
+ * mappings, System V's, huge pages. */
+static bool is_anonymous(const MapEntry *entry)
+{
+    bool file = entry->inode != 0 || entry->device.major != 0 || entry->device.minor != 0;
+    return !file || (entry->device.major == 0 && entry->deleted &&
+                     (text_equal(entry->path, "/dev/zero") || text_starts(entry->path, "/SYSV") ||
+                      text_equal(entry->path, "/anon_hugepage")));
+}
+
+static FaultPlace place_of(const Root *root, int pid, const MapEntry *entry)
+{
+    FileStat shm;
+    if (is_anonymous(entry))
+        return PLACE_ANONYMOUS;
+    if (entry->device.major == 0 && entry->deleted && text_starts(entry->path, "/memfd:"))
+        return PLACE_MEMFD;
+    bool on_shm =
+        root_stat(root, PROC_PATH(pid, "root/dev/shm"), &shm) == 0 && device_equal(shm.device, entry->device);
+    return on_shm ? PLACE_SHM : PLACE_FILE;
+}
+
+static void address_look(const Root *root, int pid, Buffer *scratch, Fault *fault)
+{
+    MapEntry entry;
+    FileStat stat;
+    int r = maps_find(root, pid, fault->address, scratch, &entry);
+    if (r <= 0) {
+        fault->place = r < 0 ? PLACE_UNKNOWN : PLACE_NOT_MAPPED;
+        return;
+    }
+    fault->place = place_of(root, pid, &entry);
+    if (fault->place == PLACE_ANONYMOUS)
+        return;
+    fault->offset = entry.offset + (fault->address - entry.start);
+    bool has_stat = mapped_file_stat(root, pid, &entry, &stat) == 0;
+    if (has_stat)
+        fault->file_bytes = stat.size_bytes;
+    fault->deleted = fault->place != PLACE_MEMFD && (has_stat ? stat.nlink == 0 : entry.deleted);
+    size_t n = entry.path.size;
+    if (n == 0)
+        return;
+    /* In the text of the mappings more of them follow. */
+    memmove(scratch->data, entry.path.data, n);
+    scratch->data[n] = '\0';
+    scratch->size = n;
+    fault->path = scratch->data;
+}
+
+static void shm_look(const Root *root, int pid, Fault *fault)
+{
+    FsStat fs;
+    if (root_statfs(root, PROC_PATH(pid, "root/dev/shm"), &fs) < 0 || fs.size_bytes == 0)
+        return;
+    fault->shm_size_bytes = fs.size_bytes;
+    fault->shm_free_bytes = fs.available_bytes;
+}
+
+void fault_read(const Root *root, int pid, const Testimony *testimony, bool look, Buffer *scratch, Fault *ret)
+{
+    *ret = (Fault){
+        .signal = testimony->signal,
+        .code = testimony->code,
+        .sender = testimony->code > 0 ? 0 : testimony->sender,
+        .thread = testimony->thread,
+        .file_bytes = U64_UNKNOWN,
+        .shm_size_bytes = U64_UNKNOWN,
+        .shm_free_bytes = U64_UNKNOWN,
+    };
+    memcpy(ret->thread_name, testimony->thread_name, sizeof ret->thread_name - 1);
+    if (has_address(testimony))
+        ret->address = testimony->address;
+    if (!look)
+        return;
+    shm_look(root, pid, ret); /* first: others may let go of memory now that one has died */
+    if (has_address(testimony))
+        address_look(root, pid, scratch, ret);
+}

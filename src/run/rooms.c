@@ -1,0 +1,162 @@
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "macro.h"
+#include "proc-stat.h"
+#include "proc-status.h"
+#include "rooms.h"
+
+/*
+ * LOOK_SECONDS: whoever lets go says so, unless it is killed or lets go in a way that the guard does not see.
+ * SPARE_SECONDS: how old a look at the machine's memory may be; it costs more than one at our segments.
+ * GRACE_SECONDS: for a feeder to print what happened.
+ */
+static const double LOOK_SECONDS = 0.02;
+static const double SPARE_SECONDS = 0.05;
+static const double GRACE_SECONDS = 1;
+
+static double now_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+void rooms_free(Rooms *rooms)
+{
+    budget_free(&rooms->budget);
+    for (size_t i = 0; i < rooms->n_doomed; i++)
+        fd_close(rooms->doomed[i].pidfd);
+    rooms->n_doomed = 0;
+}
+
+int rooms_ask(Rooms *rooms, Janitor *janitor, uint64_t id, int pid, int fd, uint64_t bytes, bool feeder)
+{
+    struct stat st;
+    ssize_t i = fstat(fd, &st) < 0 ? -errno : janitor_add(janitor, fd, 0, pid);
+    if (i < 0)
+        return (int)i;
+    rooms->look = true;
+    return budget_ask(&rooms->budget, &(Request){
+                                          .id = id,
+                                          .pid = pid,
+                                          .device = st.st_dev,
+                                          .inode = st.st_ino,
+                                          .bytes = bytes,
+                                          .asked = now_seconds(),
+                                          .feeder = feeder,
+                                      });
+}
+
+/* --- Whoever would be waited for for ever ------------------------------------------------------------- */
+
+/* As survey.h knows a worker; the command itself, our child, is none. */
+static bool is_worker(const Root *root, int pid)
+{
+    const uint64_t caught = UINT64_C(1) << (SIGBUS - 1) | UINT64_C(1) << (SIGSEGV - 1) |
+                            UINT64_C(1) << (SIGFPE - 1) | UINT64_C(1) << (SIGTERM - 1);
+    ProcStat stat;
+    ProcStatus status;
+    return proc_stat_read(root, pid, &stat) == 0 && proc_status_read(root, pid, &status) == 0 &&
+           stat.ppid != getpid() && (status.signals_caught & caught) == caught;
+}
+
+static void doom(Rooms *rooms, const Request *request, double now)
+{
+    if (!request->feeder || rooms->n_doomed == DOOMED_MAX || !is_worker(rooms->root, request->pid))
+        return;
+    int pidfd = (int)syscall(SYS_pidfd_open, request->pid, 0);
+    if (pidfd >= 0)
+        rooms->doomed[rooms->n_doomed++] = (Doomed){request->pid, pidfd, now + GRACE_SECONDS};
+}
+
+void rooms_tick(Rooms *rooms)
+{
+    double now = now_seconds();
+    for (size_t i = 0; i < rooms->n_doomed;) {
+        Doomed *doomed = &rooms->doomed[i];
+        if (now < doomed->due) {
+            i++;
+            continue;
+        }
+        if (rooms->ending)
+            rooms->ending(rooms->context, doomed->pid);
+        (void)syscall(SYS_pidfd_send_signal, doomed->pidfd, SIGTERM, NULL, 0);
+        fd_close(doomed->pidfd);
+        *doomed = rooms->doomed[--rooms->n_doomed];
+    }
+}
+
+/* --- Deciding ----------------------------------------------------------------------------------------- */
+
+static uint64_t held_by(int pid, const void *context)
+{
+    return janitor_used_of(context, pid);
+}
+
+/* What is promised and not touched yet is no longer spare, though the kernel says so. */
+static uint64_t spare_now(Rooms *rooms, const Janitor *janitor, double now)
+{
+    if (now - rooms->spare_read >= SPARE_SECONDS) {
+        rooms->spare = rooms->spare_bytes(rooms->context);
+        rooms->spare_read = now;
+    }
+    uint64_t promised = janitor_promised(janitor);
+    return rooms->spare == UINT64_MAX ? UINT64_MAX : rooms->spare - MIN(rooms->spare, promised);
+}
+
+static Facts facts_now(Rooms *rooms, Janitor *janitor, uint64_t more)
+{
+    double now = now_seconds();
+    Facts facts = {.used_bytes = janitor_used(janitor) + more,
+                   .spare_bytes = spare_now(rooms, janitor, now),
+                   .held_by = held_by,
+                   .context = janitor,
+                   .now = now};
+    uint64_t in_use = janitor_in_use(janitor);
+    if (in_use < rooms->in_use)
+        budget_released(&rooms->budget, now);
+    rooms->in_use = in_use;
+    return facts;
+}
+
+/* What is kept for speed alone goes before anybody waits. */
+static bool make_room(Rooms *rooms, Janitor *janitor)
+{
+    rooms->spare_read = 0;
+    return janitor_reclaim(janitor, rooms->budget.requests[0].bytes);
+}
+
+void rooms_settle(Rooms *rooms, Janitor *janitor, uint64_t more, RoomsAnswer answer, void *context)
+{
+    Budget *budget = &rooms->budget;
+    if (budget->n == 0 || (!rooms->look && now_seconds() < rooms->next))
+        return;
+    bool reclaimed = false;
+    while (budget->n > 0) {
+        Request request;
+        Facts facts = facts_now(rooms, janitor, more);
+        Decision decision = budget_decide(budget, &facts, &request);
+        if (decision == DECISION_GRANTED) {
+            janitor_promise(janitor, request.device, request.inode, request.bytes);
+            rooms->in_use += request.bytes;
+            answer(context, request.id, 0);
+        } else if (decision == DECISION_REFUSED) {
+            doom(rooms, &request, facts.now);
+            answer(context, request.id, ENOSPC);
+        } else if (reclaimed || !make_room(rooms, janitor))
+            break;
+        else
+            reclaimed = true;
+    }
+    rooms->look = false;
+    rooms->next = now_seconds() + LOOK_SECONDS;
+}
+
+int rooms_timeout(const Rooms *rooms)
+{
+    return rooms->budget.n == 0 ? -1 : rooms->look ? 0 : (int)(LOOK_SECONDS * 1000);
+}

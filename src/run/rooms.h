@@ -1,0 +1,52 @@
+/*
+ * The budget at work: requests for room (protocol.h) against what the kernel says of segments and of memory.
+ *
+ * A feeder that is refused. PyTorch's queues share tensors in a thread of their own; what fails there is
+ * printed and lost, and a trainer that waits for the lost batch would wait for ever. So a DataLoader worker
+ * to which this happens is ended a moment later, and the trainer is told by PyTorch that its worker died.
+ */
+#pragma once
+
+#include "budget.h"
+#include "janitor.h"
+#include "root.h"
+
+enum { DOOMED_MAX = 32 };
+
+typedef struct Doomed {
+    int pid;
+    int pidfd;
+    double due;
+} Doomed;
+
+typedef struct Rooms {
+    Budget budget;
+    const Root *root;
+    uint64_t (*spare_bytes)(const void *context); /* memory that exists */
+    void (*ending)(void *context, int pid);       /* is told whom we end; NULL */
+    void *context;
+    bool look; /* something changed since the last decision */
+    double next;
+    double spare_read;
+    uint64_t spare;
+    uint64_t in_use; /* when last counted */
+    Doomed doomed[DOOMED_MAX];
+    size_t n_doomed;
+} Rooms;
+
+void rooms_free(Rooms *rooms);
+
+/* Request `id` of process `pid` for so many bytes of the segment behind fd, which stays the caller's. 0: an
+ * answer will come. Negative errno: it cannot be counted, and is as good as granted. */
+int rooms_ask(Rooms *rooms, Janitor *janitor, uint64_t id, int pid, int fd, uint64_t bytes, bool feeder);
+
+/* Answers whoever can be answered: `answer` gets 0 or ENOSPC. `more` are bytes in use that the janitor does
+ * not know of. Costs nothing when nobody waits. */
+typedef void (*RoomsAnswer)(void *context, uint64_t id, int error);
+void rooms_settle(Rooms *rooms, Janitor *janitor, uint64_t more, RoomsAnswer answer, void *context);
+
+/* Milliseconds until rooms_settle has something to do, -1: nothing. */
+int rooms_timeout(const Rooms *rooms);
+
+/* Once a second. */
+void rooms_tick(Rooms *rooms);

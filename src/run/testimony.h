@@ -1,0 +1,11 @@
+/* What a process of the job may say about its end (protocol.h). It comes from strangers: any bytes. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "protocol.h"
+
+/* Whether a packet of `size` bytes is a testimony from which its receiver may take what its type has. Pure.
+ */
+bool testimony_is_sane(const Testimony *testimony, size_t size);

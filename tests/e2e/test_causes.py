@@ -1,0 +1,177 @@
+"""Every way in which a training dies, brought about for real, and the cause that `run` names: right, or unknown."""
+
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import time
+import uuid
+
+import pytest
+
+from conftest import HERE, PROGRAM, Machine, children, needs_root, wait_until
+
+CRASH = HERE / "crash.py"
+MIB = 1 << 20
+
+pytestmark = pytest.mark.skipif("sanitize" in str(PROGRAM),
+                                reason="an instrumented library cannot be preloaded into a plain program")
+
+
+def start(machine, python, tmp_path, way, *arguments, options=(), **kwargs):
+    return machine.popen(machine.program, "run", "--report", tmp_path / "report.json", *options, "--", python, "-W", "ignore",
+                         CRASH, way, *arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **kwargs)
+
+
+def finish(job, tmp_path):
+    out, err = job.communicate(timeout=120)
+    report = json.loads((tmp_path / "report.json").read_text())
+    report["terminal"] = err.decode()
+    report["out"] = out.decode()
+    return report
+
+
+def crash(machine, python, tmp_path, way, *arguments, **kwargs):
+    return finish(start(machine, python, tmp_path, way, *arguments, **kwargs), tmp_path)
+
+
+def expect(report, cause, *words, confidence=0.5):
+    found = report["cause"]
+    assert found["id"] == cause, (found, report["terminal"])
+    assert found["confidence"] >= confidence, found
+    everything = json.dumps(found, ensure_ascii=False)
+    for word in words:
+        assert word in everything, (word, everything)
+    # On the terminal: what died and why, and where the rest is.
+    if cause != "ok":
+        last = report["terminal"].strip().splitlines()[-12:]
+        assert any(cause in line for line in last), last
+
+
+@contextlib.contextmanager
+def memory_group(limit):
+    """A memory control group of our own, wherever this machine has its hierarchy."""
+    name = f"shmguard-test-{uuid.uuid4().hex[:8]}"
+    old = pathlib.Path("/sys/fs/cgroup/memory")
+    group = (old if old.is_dir() else pathlib.Path("/sys/fs/cgroup")) / name
+    try:
+        group.mkdir()
+        (group / ("memory.limit_in_bytes" if old.is_dir() else "memory.max")).write_text(str(limit))
+    except OSError as error:
+        pytest.skip(f"no memory control group can be made here: {error}")
+    try:
+        yield Machine(["sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh"])
+    finally:
+        wait_until(lambda: not (group / "cgroup.procs").read_text().split(), 30, "the group is empty")
+        time.sleep(0.1)
+        group.rmdir()
+
+
+def test_ok(here, python, tmp_path):
+    report = crash(here, python, tmp_path, "none", "--step", 0.2)
+    expect(report, "ok")
+    assert report["peaks"]["processes"] >= 3 and report["peaks"]["rss"] > 50 * MIB
+
+
+@needs_root
+@pytest.mark.parametrize("strategy", ["file_descriptor", "file_system"])
+def test_small_mount(small_shm, python, tmp_path, strategy):
+    report = crash(small_shm, python, tmp_path, "none", "--bytes", 32 * MIB, "--strategy", strategy, options=["--no-guard"])
+    expect(report, "shm-exhausted", "64.0 MiB")
+
+
+@pytest.mark.parametrize("way", ["none", "feeder"])
+def test_larger_than_the_budget(here, python, tmp_path, way):
+    report = crash(here, python, tmp_path, way, "--bytes", 32 * MIB, options=["--budget", "16M"])
+    expect(report, "budget-exceeded")
+    assert report["guard"]["refused"] > 0
+    assert "No space left on device" in report["terminal"]
+
+
+@needs_root
+@pytest.mark.parametrize("way", ["eats", "worker-eats"])
+def test_control_group(python, tmp_path, way):
+    with memory_group(600 * MIB) as machine:
+        report = crash(machine, python, tmp_path, way)
+    expect(report, "cgroup-oom", confidence=0.8)
+
+
+@pytest.mark.parametrize("way", ["worker-killed"])
+def test_worker_killed(here, python, tmp_path, way):
+    report = crash(here, python, tmp_path, way)
+    expect(report, "killed", "SIGKILL")
+
+
+@pytest.mark.parametrize("signo", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("whom", ["trainer", "worker"])
+def test_killed_from_outside(here, tmp_path, whom, signo):
+    job = start(here, "/usr/bin/python3", tmp_path, "waits", "--batches", 1000)
+    assert job.stdout.readline() == b"training\n"
+    trainer = children(job.pid)[0]
+    pid = trainer if whom == "trainer" else next(pid for pid in children(trainer))
+    os.kill(pid, signo)
+    report = finish(job, tmp_path)
+    expect(report, "killed", signo.name)
+    assert report["cause"]["pid"] == pid
+
+
+@pytest.mark.parametrize("way", ["segfault", "worker-segfault"])
+def test_segfault(here, python, tmp_path, way):
+    report = crash(here, python, tmp_path, way)
+    expect(report, "segfault", confidence=0.8)
+    if python.startswith("/usr"):
+        assert "crash.py" in json.dumps(report), "the Python stack is in the report"
+
+
+@pytest.mark.parametrize("way", ["cut-short", "worker-cut-short"])
+def test_file_cut_short(here, python, tmp_path, way):
+    report = crash(here, python, tmp_path, way)
+    expect(report, "bus-error-file", confidence=0.7)
+
+
+@pytest.mark.parametrize("way", ["getitem", "collate", "main"])
+def test_python_error(here, python, tmp_path, way):
+    report = crash(here, python, tmp_path, way)
+    words = {"getitem": "sample 12 is broken", "collate": "stack expects", "main": "no such layer"}
+    expect(report, "python-error", words[way], confidence=0.7)
+    assert report["exit"]["code"] == 1
+
+
+def test_hung_worker(here, python, tmp_path):
+    report = crash(here, python, tmp_path, "worker-hangs", "--timeout", 3)
+    expect(report, "worker-hang", confidence=0.7)
+
+
+@pytest.mark.parametrize("guard", [[], ["--no-guard"]])
+def test_descriptors(here, python, tmp_path, guard):
+    limited = here.within("prlimit", "--nofile=160:160")
+    report = crash(limited, python, tmp_path, "none", "--keep", "--batches", 400, "--bytes", 64 * 1024, options=guard)
+    expect(report, "fd-exhausted")
+
+
+@pytest.mark.parametrize("guard", [[], ["--no-guard"]])
+def test_mappings(here, python, tmp_path, guard):
+    report = crash(here, python, tmp_path, "maps", "--keep", options=guard)
+    expect(report, "maps-exhausted")
+
+
+@needs_root
+def test_segments_deleted(private_shm, tmp_path):
+    job = start(private_shm, "/usr/bin/python3", tmp_path, "waits", "--strategy", "file_system", "--batches", 400,
+                options=["--no-guard"])
+    assert job.stdout.readline() == b"training\n"
+    deadline = time.monotonic() + 20
+    while job.poll() is None and time.monotonic() < deadline:
+        for path in private_shm.shm.glob("torch_*"):
+            with contextlib.suppress(FileNotFoundError):
+                path.unlink()
+    report = finish(job, tmp_path)
+    expect(report, "segments-deleted")
+
+
+@pytest.mark.parametrize("way", ["exit", "abort", "worker-abort"])
+def test_what_is_not_known_is_unknown(here, python, tmp_path, way):
+    report = crash(here, python, tmp_path, way)
+    assert report["cause"]["id"] == "unknown", report["cause"]

@@ -1,0 +1,299 @@
+/*
+ * What processes under the preload library tell of their end. The test is the supervisor; each case is this
+ * same program, started anew to die in its own way.
+ */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "protocol.h"
+
+static int listener;
+
+/* --- Ways to die -------------------------------------------------------------------------------------- */
+
+static volatile sig_atomic_t called;
+
+static void raise_again(int signo, siginfo_t *info, void *context)
+{
+    (void)context;
+    called = info->si_code > 0 ? 1 : 2;
+    struct sigaction standard = {.sa_handler = SIG_DFL};
+    if (write(STDERR_FILENO, "theirs", 6) != 6)
+        _exit(1);
+    sigaction(signo, &standard, NULL);
+    kill(getpid(), signo);
+}
+
+static void note(int signo)
+{
+    called = signo;
+}
+
+static void touch(volatile char *where)
+{
+    __asm__("" : "+r"(where)); /* the compiler need not know that this is nowhere */
+    *where = 1;
+}
+
+static int die_by_handler(void)
+{
+    struct sigaction theirs = {.sa_sigaction = raise_again, .sa_flags = SA_SIGINFO | SA_NODEFER};
+    sigaction(SIGSEGV, &theirs, NULL);
+    touch((char *)64);
+    return 0;
+}
+
+static int die_in_a_file_cut_short(void)
+{
+    FILE *file = tmpfile();
+    if (!file || ftruncate(fileno(file), 8192) < 0)
+        return 1;
+    char *data = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file), 0);
+    if (data == MAP_FAILED || ftruncate(fileno(file), 0) < 0)
+        return 1;
+    touch(data + 4096);
+    return 0;
+}
+
+/* The program sees its own handlers, with its own flags, and defaults where it has none. */
+static int see_no_handler(void)
+{
+    struct sigaction old;
+    struct sigaction theirs = {.sa_handler = note, .sa_flags = SA_RESTART};
+    sigaddset(&theirs.sa_mask, SIGUSR1);
+    int wrong = 0;
+    wrong |= sigaction(SIGBUS, NULL, &old) < 0 || old.sa_handler != SIG_DFL ||
+             (old.sa_flags & (SA_SIGINFO | SA_ONSTACK | SA_RESTART));
+    wrong |= (sigaction(SIGBUS, &theirs, &old) < 0 || old.sa_handler != SIG_DFL) << 1;
+    wrong |= (sigaction(SIGBUS, NULL, &old) < 0 || old.sa_handler != note || (old.sa_flags & SA_SIGINFO) ||
+              !(old.sa_flags & SA_RESTART) || !sigismember(&old.sa_mask, SIGUSR1))
+             << 2;
+    wrong |= (raise(SIGBUS) != 0 || called != SIGBUS) << 3;
+    wrong |= (signal(SIGFPE, note) != SIG_DFL || signal(SIGFPE, SIG_IGN) != note ||
+              signal(SIGFPE, SIG_DFL) != SIG_IGN)
+             << 4;
+    wrong |= (signal(SIGSEGV, SIG_IGN) != SIG_DFL || raise(SIGSEGV) != 0) << 5;
+    struct sigaction once = {.sa_handler = note, .sa_flags = SA_RESETHAND};
+    wrong |= (sigaction(SIGABRT, &once, NULL) < 0 || raise(SIGABRT) != 0 || called != SIGABRT ||
+              sigaction(SIGABRT, NULL, &old) < 0 || old.sa_handler != SIG_DFL)
+             << 6;
+    return wrong;
+}
+
+static int child_dies(void)
+{
+    pid_t child = fork();
+    if (child == 0)
+        kill(getpid(), SIGKILL);
+    int status = 0;
+    return waitpid(child, &status, 0) == child && WIFSIGNALED(status) ? 0 : 1;
+}
+
+static int say(int code, bool at_once)
+{
+    for (int i = 0; i < 3000; i++)
+        if (write(STDERR_FILENO, "words ", 6) != 6)
+            return 99;
+    if (write(STDERR_FILENO, "the last\n", 9) != 9)
+        return 99;
+    if (at_once)
+        _exit(code);
+    return code;
+}
+
+static int die(const char *how)
+{
+    if (strcmp(how, "segv") == 0)
+        touch((char *)128);
+    else if (strcmp(how, "abort") == 0)
+        abort();
+    else if (strcmp(how, "handler") == 0)
+        return die_by_handler();
+    else if (strcmp(how, "file") == 0)
+        return die_in_a_file_cut_short();
+    else if (strcmp(how, "see") == 0)
+        return see_no_handler();
+    else if (strcmp(how, "child") == 0)
+        return child_dies();
+    else if (strcmp(how, "said") == 0)
+        return say(3, false);
+    else if (strcmp(how, "said-exit") == 0)
+        return say(4, true);
+    else if (strcmp(how, "well") == 0)
+        return say(0, false);
+    return 100;
+}
+
+/* --- The supervisor ----------------------------------------------------------------------------------- */
+
+typedef struct Seen {
+    Testimony first;
+    size_t n; /* testimonies in all */
+    int status;
+    double seconds;
+} Seen;
+
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+/* Takes what lies in the queue. */
+static void listen_once(Seen *seen, bool answer)
+{
+    int client = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (client < 0)
+        return;
+    Testimony testimony = {0};
+    ssize_t n = -1;
+    for (int i = 0; n < 0 && i < 1000; i++) {
+        n = recv(client, &testimony, sizeof testimony, 0);
+        if (n < 0)
+            usleep(1000);
+    }
+    assert_true(n >= (ssize_t)offsetof(Testimony, text));
+    assert_int_equal(testimony.magic, PROTOCOL_MAGIC);
+    assert_int_equal((size_t)n, offsetof(Testimony, text) + testimony.n);
+    if (seen->n++ == 0)
+        seen->first = testimony;
+    Message reply = {.magic = PROTOCOL_MAGIC, .type = MESSAGE_ANSWER};
+    if (answer && testimony.type == MESSAGE_FAULT)
+        assert_int_equal(send(client, &reply, sizeof reply, MSG_NOSIGNAL), sizeof reply);
+    if (answer || testimony.type != MESSAGE_FAULT)
+        close(client);
+}
+
+static Seen watch(const char *how, bool answer)
+{
+    Seen seen = {0};
+    double began = now();
+    pid_t pid = fork();
+    if (pid == 0) {
+        freopen("/dev/null", "w", stderr);
+        execl("/proc/self/exe", "test-witness", how, (char *)NULL);
+        _exit(101);
+    }
+    while (waitpid(pid, &seen.status, WNOHANG) == 0)
+        listen_once(&seen, answer);
+    listen_once(&seen, answer);
+    seen.seconds = now() - began;
+    return seen;
+}
+
+static void test_faults(void **state)
+{
+    (void)state;
+    Seen seen = watch("segv", true);
+    assert_true(WIFSIGNALED(seen.status) && WTERMSIG(seen.status) == SIGSEGV);
+    assert_int_equal(seen.n, 1);
+    assert_int_equal(seen.first.type, MESSAGE_FAULT);
+    assert_int_equal(seen.first.signal, SIGSEGV);
+    assert_int_equal(seen.first.address, 128);
+    assert_string_equal(seen.first.thread_name, "exe");
+
+    seen = watch("file", true);
+    assert_true(WIFSIGNALED(seen.status) && WTERMSIG(seen.status) == SIGBUS);
+    assert_int_equal(seen.first.signal, SIGBUS);
+    assert_int_equal(seen.first.code, BUS_ADRERR);
+    assert_int_equal(seen.first.address % 8192 % 4096, 0);
+
+    seen = watch("abort", true);
+    assert_true(WIFSIGNALED(seen.status) && WTERMSIG(seen.status) == SIGABRT);
+    assert_int_equal(seen.n, 1);
+    assert_int_equal(seen.first.signal, SIGABRT);
+    assert_true(seen.first.sender > 0);
+}
+
+static void test_the_programs_handler_runs_after_one_record(void **state)
+{
+    (void)state;
+    Seen seen = watch("handler", true);
+    assert_true(WIFSIGNALED(seen.status) && WTERMSIG(seen.status) == SIGSEGV);
+    assert_int_equal(seen.n, 1);
+    assert_int_equal(seen.first.address, 64);
+}
+
+static void test_the_program_does_not_see_us(void **state)
+{
+    (void)state;
+    Seen seen = watch("see", true);
+    assert_int_equal(seen.status, 0);
+}
+
+static void test_a_silent_supervisor_is_not_waited_for(void **state)
+{
+    (void)state;
+    Seen seen = watch("segv", false);
+    assert_true(WIFSIGNALED(seen.status) && WTERMSIG(seen.status) == SIGSEGV);
+    assert_true(seen.seconds > 1 && seen.seconds < 5);
+}
+
+static void test_children(void **state)
+{
+    (void)state;
+    Seen seen = watch("child", true);
+    assert_int_equal(seen.status, 0);
+    assert_int_equal(seen.n, 1);
+    assert_int_equal(seen.first.type, MESSAGE_CHILD);
+    assert_true(seen.first.pid > 0);
+    assert_true(WIFSIGNALED(seen.first.status) && WTERMSIG(seen.first.status) == SIGKILL);
+}
+
+static void test_last_words(void **state)
+{
+    (void)state;
+    const char *ways[] = {"said", "said-exit"};
+    for (int i = 0; i < 2; i++) {
+        Seen seen = watch(ways[i], true);
+        assert_int_equal(WEXITSTATUS(seen.status), 3 + i);
+        assert_int_equal(seen.n, 1);
+        assert_int_equal(seen.first.type, MESSAGE_SAID);
+        assert_int_equal(seen.first.n, TESTIMONY_TEXT_MAX);
+        assert_memory_equal(seen.first.text + TESTIMONY_TEXT_MAX - 15, "words the last\n", 15);
+        for (size_t j = 0; j + 6 < TESTIMONY_TEXT_MAX - 15; j++)
+            assert_int_equal(seen.first.text[j], seen.first.text[j + 6]);
+    }
+    assert_int_equal(watch("well", true).n, 0);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1)
+        return die(argv[1]);
+    char name[64];
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int n = snprintf(name, sizeof name, "shmguard-test-%d", getpid());
+    memcpy(address.sun_path + 1, name, (size_t)n);
+    listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (listener < 0 ||
+        bind(listener, (struct sockaddr *)&address,
+             (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)) < 0 ||
+        listen(listener, 16) < 0 || setenv(PROTOCOL_ENVIRONMENT, name, 1) < 0)
+        return 1;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_the_programs_handler_runs_after_one_record),
+        cmocka_unit_test(test_the_program_does_not_see_us),
+        cmocka_unit_test(test_a_silent_supervisor_is_not_waited_for),
+        cmocka_unit_test(test_children),
+        cmocka_unit_test(test_last_words),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
