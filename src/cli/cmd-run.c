@@ -34,24 +34,26 @@ typedef struct RunOptions {
 
 static const Option run_options[] = {
     {OPTION_FLAG, 'q', "quiet", offsetof(RunOptions, quiet),
-     .help = "no summary at the end, no word between attempts"},
+     .help = "no word before, between and after attempts,\nand no line of progress"},
     {OPTION_FLAG, 0, "no-guard", offsetof(RunOptions, no_guard),
-     .help = "only watch over the command: its tensors\nstay in /dev/shm"},
+     .help = "tensors stay in /dev/shm, without a budget;\nhow processes end is still recorded"},
     {OPTION_TEXT, 0, "report", offsetof(RunOptions, report), "FILE",
      .help = "write what happened to FILE as JSON,\nalso after a crash"},
     {OPTION_FLAG, 0, "check", offsetof(RunOptions, check),
-     .help = "only say what threatens a job here;\nexit code as doctor's"},
+     .help = "start nothing, only say what threatens this job;\nexit code as doctor's"},
     {OPTION_WISH, 0, "shm", offsetof(RunOptions, shm), "SIZE|auto|off",
-     .help = "a /dev/shm of the job's own, where the rights\nallow it"},
+     .help = "a /dev/shm of the job's own, where the rights\nallow it; off unless asked for"},
     {OPTION_WISH, 0, "budget", offsetof(RunOptions, budget), "SIZE|auto|off",
-     .help = "a ceiling for shared memory: workers wait\nfor room"},
+     .help =
+         "a ceiling for shared memory, at which workers\nwait for room; auto unless said: three quarters\n"
+         "of what can be spared at the start"},
     {OPTION_SECONDS, 0, "wait", offsetof(RunOptions, wait_seconds), "SECONDS",
-     .help = "how long a worker may wait for room"},
+     .help = "how long a worker may wait for room;\n60 unless said"},
     {OPTION_COUNT, 0, "retry", offsetof(RunOptions, retry), "N",
-     .help = "try again up to N times when it has failed"},
+     .help = "after a failure try again, up to N times"},
     {OPTION_LIST, 0, "degrade", offsetof(RunOptions, degrade), "NAME=V1,V2,...",
-     .help = "put V1 in the place of {NAME} in COMMAND,\nV2 after less could have helped, and so on;\n"
-             "may be given for several names"},
+     .help = "put V1 in the place of {NAME} in COMMAND, and\nthe next value when memory, open files or the\n"
+             "like ran out; may be given for several names"},
     {OPTION_TEXT, 0, "resume", offsetof(RunOptions, resume), "ARGS",
      .help = "further arguments from the second attempt on;\n{latest:GLOB} is the newest whole checkpoint"},
     {OPTION_END},
@@ -501,10 +503,11 @@ const Command command_run = {
     .operands = "-- COMMAND [ARGUMENT]...",
     .operands_most = INT_MAX,
     .about = "Runs COMMAND with its shared tensors in recycled memory outside of /dev/shm,\n"
-             "which may then be as small as it likes. Nothing in the training changes. Signals\n"
-             "reach the command, the exit code is its own (128 + signal when a signal ended\n"
-             "it), and no process, file or memory is left behind. A short summary goes to\n"
-             "standard error.",
+             "which may then be as small as it likes. Before memory runs out, workers wait.\n"
+             "Nothing in the training changes. Signals reach the command, the exit code is\n"
+             "its own (128 + signal when a signal ended it), and no process, file or memory\n"
+             "is left behind. At the end a summary goes to standard error and, when the\n"
+             "command has failed, what died, why we think so and what to do.",
     .options = run_options,
     .run = run_run,
 };
