@@ -112,6 +112,17 @@ static bool resume_take(Job *job, int *ret_code)
     return true;
 }
 
+static bool guard_is_there(const RunOptions *options, int *ret_code)
+{
+    const char *idle = options->budget.kind != WISH_AUTO ? "budget"
+                       : options->wait_seconds >= 0      ? "wait"
+                                                         : NULL;
+    if (!options->no_guard || !idle)
+        return true;
+    *ret_code = complain(EX_USAGE, "run: --%s is the guard's: leave it out, or leave --no-guard out", idle);
+    return false;
+}
+
 static bool retry_is_said(const RunOptions *options, int *ret_code)
 {
     const char *idle = options->degrade.n > 0 ? "degrade" : options->resume ? "resume" : NULL;
@@ -142,8 +153,8 @@ static bool job_parse(const Command *command, int argc, char **argv, Job *job, i
         return false;
     }
     job->command = words;
-    return retry_is_said(&job->options, ret_code) && degrade_parse(job, ret_code) &&
-           resume_take(job, ret_code);
+    return guard_is_there(&job->options, ret_code) && retry_is_said(&job->options, ret_code) &&
+           degrade_parse(job, ret_code) && resume_take(job, ret_code);
 }
 
 static int report_open(const char *path, ReportFile *ret)
@@ -219,7 +230,7 @@ static bool look_ahead(const RunOptions *options, PrivateShm *shm, int *ret_code
         .guarded = guard.ready && !options->no_guard,
         .shm_tried = wish->kind != WISH_OFF,
         .private_shm_bytes = shm->answer == SHM_PRIVATE ? shm->bytes : 0,
-        .budget_bytes = U64_UNKNOWN,
+        .budget_bytes = options->budget.kind == WISH_SIZE ? options->budget.bytes : U64_UNKNOWN,
     };
     Preflight preflight = {0};
     (void)preflight_judge(&machine, &guard, &plan, &arena, &preflight);
