@@ -163,7 +163,9 @@ Counters *guard_counters(void); /* never NULL */
 
 void supervisor_find(void); /* by the constructor, once */
 bool supervisor_is(void);
-int supervisor_connect(void); /* a connection of its own, close-on-exec; -1 with errno */
+/* A connection of its own, close-on-exec; -1 with errno. Neither to connect nor to send takes longer than
+ * patience_msec; 0: as long as it takes. */
+int supervisor_connect(int patience_msec);
 
 /* --- python.c: the interpreter, where there is one --- */
 
