@@ -43,9 +43,9 @@ typedef enum MessageType {
 typedef struct Message {
     uint32_t magic;
     uint32_t type;
-    int32_t error;                /* of an answer: 0 or a positive errno */
-    uint32_t feeder;              /* of ROOM: 1 when it is not the process's first thread that asks */
-    uint64_t bytes;               /* of ROOM */
+    int32_t error;   /* of an answer: 0 or a positive errno */
+    uint32_t feeder; /* of ROOM: 1 when it is not the first thread that asks, of what may be a worker */
+    uint64_t bytes;  /* of ROOM */
     char name[PROTOCOL_NAME_MAX]; /* with its leading slash, NUL-terminated */
 } Message;
 

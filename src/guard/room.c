@@ -27,7 +27,7 @@ static bool room_send(int connection, int fd, uint64_t bytes)
         .magic = PROTOCOL_MAGIC,
         .type = MESSAGE_ROOM,
         .bytes = bytes,
-        .feeder = syscall(SYS_gettid) != getpid(),
+        .feeder = syscall(SYS_gettid) != getpid() && witness_may_be_worker(),
     };
     struct iovec part = {&message, sizeof message};
     struct msghdr packet = {

@@ -82,11 +82,20 @@ static void await_answer(int fd)
             return;
 }
 
+/* From outside nobody can tell: under our handlers every process of the job catches these. */
+bool witness_may_be_worker(void)
+{
+    bool may = true;
+    for (int i = 0; i < N_WATCHED; i++)
+        may &= watched[i] == SIGABRT || atomic_load(&nexts[i].handler) != NULL;
+    return may;
+}
+
 static bool is_worker(void)
 {
-    bool is = true;
+    bool is = witness_may_be_worker();
     for (int i = 0; i < N_WATCHED; i++)
-        is &= (watched[i] != SIGABRT) == (atomic_load(&nexts[i].handler) != NULL);
+        is &= watched[i] != SIGABRT || atomic_load(&nexts[i].handler) == NULL;
     return is;
 }
 

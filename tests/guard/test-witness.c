@@ -161,7 +161,9 @@ static int put_back(void)
     return wrong;
 }
 
-/* Python sets all handlers to the default in such a child. */
+/* Python sets all handlers to the default in such a child.
+ * NOLINTBEGIN(clang-analyzer-security.insecureAPI.vfork,clang-analyzer-unix.Vfork): what it does is what is
+ * tested */
 static int vfork_keeps_the_parents_handlers(void)
 {
     struct sigaction theirs = {.sa_handler = jump};
@@ -184,6 +186,7 @@ static int vfork_keeps_the_parents_handlers(void)
     wrong |= (waitpid(child, &status, 0) != child || !WIFSIGNALED(status)) << 3;
     return wrong | !fault_reaches(SIGSEGV) << 4;
 }
+/* NOLINTEND(clang-analyzer-security.insecureAPI.vfork,clang-analyzer-unix.Vfork) */
 
 /* The program has made no error with dlopen and the like. */
 static int see_no_error(void)
