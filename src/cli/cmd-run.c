@@ -312,7 +312,7 @@ static int attempt_run(Job *job, char *const *settings, RunAttempt *attempt)
     return attempt_judge(job, MAX(error, 0), attempt);
 }
 
-static void progress_tick(void *context, const RunTick *tick)
+static bool progress_tick(void *context, const RunTick *tick)
 {
     Job *job = context;
     const GuardFigures *guard = &tick->guard;
@@ -328,6 +328,7 @@ static void progress_tick(void *context, const RunTick *tick)
         progress_erase(&job->progress, tick->wrote);
     else
         progress_draw(&job->progress, &figures, tick->pid, tick->wrote);
+    return job->progress.drawn;
 }
 
 /* found: one for each {latest:GLOB}; NULL: without the arguments of --resume. */

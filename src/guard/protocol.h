@@ -102,5 +102,6 @@ typedef struct Counters {
     _Atomic uint32_t crowded;      /* 0 or 1 */
     _Atomic uint32_t budgeted;     /* 1: room must be asked for. The supervisor's, as the next */
     _Atomic uint32_t waiting;      /* requests for room that wait: whoever lets go says so */
+    _Atomic uint32_t line_drawn;   /* 1: our line of progress stands where the job writes next */
     _Atomic uint64_t wrote_msec;   /* when the job last wrote to standard output or error; 0: not seen */
 } Counters;

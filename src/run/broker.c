@@ -650,6 +650,11 @@ const char *broker_socket(const Broker *broker)
     return broker->socket;
 }
 
+void broker_line(Broker *broker, bool drawn)
+{
+    atomic_store_explicit(&broker->counters->line_drawn, drawn, memory_order_relaxed);
+}
+
 GuardFigures broker_figures(Broker *broker)
 {
     count(broker);

@@ -49,5 +49,8 @@ void broker_tick(Broker *broker, bool short_of_memory);
 /* Whether a shortage of memory would matter at all. */
 bool broker_holds_memory(const Broker *broker);
 
+/* Whether a line of progress stands on the terminal: who writes there erases it first. */
+void broker_line(Broker *broker, bool drawn);
+
 /* Counts once more. */
 GuardFigures broker_figures(Broker *broker);

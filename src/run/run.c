@@ -40,7 +40,7 @@ struct Run {
     Broker *broker; /* NULL: without the guard */
     bool only_witness;
     Journal *journal;
-    void (*tick)(void *context, const RunTick *tick);
+    bool (*tick)(void *context, const RunTick *tick);
     void *tick_context;
     Arena arena;
     Child child;
@@ -93,7 +93,9 @@ static void tick_tell(Run *run, bool over)
         uint64_t msec = (uint64_t)time.tv_sec * 1000 + (uint64_t)time.tv_nsec / 1000000;
         now.wrote = now.guard.wrote_msec == 0 || msec - now.guard.wrote_msec < 1000;
     }
-    run->tick(run->tick_context, &now);
+    bool drawn = run->tick(run->tick_context, &now);
+    if (run->broker)
+        broker_line(run->broker, drawn);
 }
 
 static void reap(Run *run)
@@ -434,7 +436,7 @@ int run_start(Run *run, char *const *command, char *const *settings, ChildStage 
     return 0;
 }
 
-void run_on_tick(Run *run, void (*tick)(void *context, const RunTick *tick), void *context)
+void run_on_tick(Run *run, bool (*tick)(void *context, const RunTick *tick), void *context)
 {
     run->tick = tick;
     run->tick_context = context;

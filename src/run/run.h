@@ -72,7 +72,8 @@ void run_private_shm(Run *run, const PrivateShm *shm);
  * about. */
 int run_start(Run *run, char *const *command, char *const *settings, ChildStage *ret_stage);
 
-void run_on_tick(Run *run, void (*tick)(void *context, const RunTick *tick), void *context);
+/* It tells whether a line of progress stands on the terminal. */
+void run_on_tick(Run *run, bool (*tick)(void *context, const RunTick *tick), void *context);
 
 /* Until the command and all that it left behind have ended. The guard has then no memory left, and is to be
  * started anew for another attempt. */
