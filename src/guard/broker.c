@@ -26,7 +26,7 @@
 enum { ATTEMPTS_MAX = 64, TRIES_MAX = 2, MANAGER_MSEC = 50 };
 
 static int connection = -1;
-static uint64_t connection_inode;
+static FileId connection_id;
 static unsigned attempts;
 static bool lost;                               /* there was a supervisor, and nobody listens any more */
 static Counters nowhere;                        /* counted in vain, without a supervisor */
@@ -45,7 +45,8 @@ static bool is_manager(void)
 static bool connection_is_ours(void)
 {
     FileId id;
-    return connection >= 0 && file_id(connection, &id) == 0 && id.inode == connection_inode;
+    return connection >= 0 && file_id(connection, &id) == 0 && id.inode == connection_id.inode &&
+           id.device == connection_id.device;
 }
 
 static void disconnect(void)
@@ -156,7 +157,7 @@ static bool connect_now(void)
 {
     FileId id;
     errno = 0;
-    int fd = supervisor_connect();
+    int fd = supervisor_connect(0);
     if (fd < 0) {
         lost = errno == ECONNREFUSED;
         return false;
@@ -168,7 +169,7 @@ static bool connect_now(void)
         return false;
     }
     connection = fd;
-    connection_inode = id.inode;
+    connection_id = id;
     if (is_manager() || welcomed())
         return true;
     disconnect();

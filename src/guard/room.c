@@ -1,6 +1,5 @@
 #include <errno.h>
 #include <poll.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -28,7 +27,7 @@ static bool room_send(int connection, int fd, uint64_t bytes)
         .magic = PROTOCOL_MAGIC,
         .type = MESSAGE_ROOM,
         .bytes = bytes,
-        .feeder = syscall(SYS_gettid) != getpid(),
+        .feeder = syscall(SYS_gettid) != getpid() && witness_may_be_worker(),
     };
     struct iovec part = {&message, sizeof message};
     struct msghdr packet = {
@@ -64,9 +63,7 @@ static int room_await(int connection, int msec)
 
 int room_ask(int fd, uint64_t bytes)
 {
-    int cancel = 0;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-    int connection = supervisor_connect();
+    int connection = supervisor_connect(0);
     bool asked = connection >= 0 && room_send(connection, fd, bytes);
     int r = asked ? room_await(connection, SOON_MSEC) : 0;
     if (r == -EAGAIN) {
@@ -76,7 +73,6 @@ int room_ask(int fd, uint64_t bytes)
     }
     if (connection >= 0)
         real_close(connection);
-    pthread_setcancelstate(cancel, NULL);
     return r;
 }
 

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -37,11 +38,14 @@ static bool peer_is_right(int fd)
            (peer.uid == geteuid() || peer.uid == 0);
 }
 
-int supervisor_connect(void)
+int supervisor_connect(int patience_msec)
 {
     int fd = address_size == 0 ? -1 : socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -1;
+    /* One that is stopped lets callers in until its queue is full; then they wait, and connect heeds this. */
+    struct timeval patience = {patience_msec / 1000, (suseconds_t)patience_msec % 1000 * 1000};
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
     int r = 0;
     do
         r = connect(fd, (const struct sockaddr *)&address, address_size);
