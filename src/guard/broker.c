@@ -67,28 +67,6 @@ bool broker_lost(void)
     return lost;
 }
 
-static bool send_message(const Message *message, int fd)
-{
-    union {
-        struct cmsghdr header;
-        char space[CMSG_SPACE(sizeof(int))];
-    } control = {0};
-    struct iovec part = {(void *)message, sizeof *message};
-    struct msghdr packet = {.msg_iov = &part, .msg_iovlen = 1};
-    if (fd >= 0) {
-        packet.msg_control = &control;
-        packet.msg_controllen = sizeof control;
-        control.header = (struct cmsghdr){
-            .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof fd)};
-        memcpy(CMSG_DATA(&control.header), &fd, sizeof fd);
-    }
-    ssize_t n;
-    do
-        n = sendmsg(connection, &packet, MSG_NOSIGNAL);
-    while (n < 0 && errno == EINTR);
-    return n == sizeof *message;
-}
-
 /* *ret_fd is -1 when the packet brought none. */
 static bool receive_message(Message *ret, int *ret_fd)
 {
@@ -197,7 +175,7 @@ static bool exchange(Message *message, int fd, bool answered, int *ret_fd)
 {
     for (int i = 0; i < TRIES_MAX && broker_reach(); i++) {
         Message answer;
-        if (send_message(message, fd)) {
+        if (message_send(connection, message, fd)) {
             if (!answered)
                 return true;
             if (receive_answer(&answer, ret_fd)) {
