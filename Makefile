@@ -49,6 +49,7 @@ bench: build
 	@scripts/need bench
 	$(PYTHON) bench/loader.py $(BUILD)/shmguard
 	$(PYTHON) bench/budget.py $(BUILD)/shmguard
+	$(PYTHON) bench/supervisor.py $(BUILD)/shmguard
 	$(PYTHON) bench/ps.py $(BUILD)/shmguard
 
 lint: build
