@@ -275,19 +275,19 @@ static int attempt_values(Job *job, unsigned level, RunAttempt *attempt)
 static int attempt_judge(Job *job, int start_error, RunAttempt *attempt)
 {
     const RunResult *result = &attempt->result;
-    Evidence evidence;
-    int r = run_evidence(job->run, result, &job->arena, &evidence);
+    Evidence *evidence = &attempt->evidence;
+    int r = run_evidence(job->run, result, &job->arena, evidence);
     if (r < 0)
         return r;
-    evidence.start_error = start_error;
-    evidence.command = attempt->command[0];
+    evidence->start_error = start_error;
+    evidence->command = attempt->command[0];
 
     Root root = ROOT_NONE;
     Machine machine;
     bool known = result->code != 0 && root_open(NULL, &root) >= 0 &&
                  machine_read(&root, 0, &job->arena, &machine) >= 0;
     Guard guard = guard_find(known ? &machine : NULL);
-    r = cause_judge(&evidence, known ? &machine : NULL, &guard, &job->arena, &attempt->judged);
+    r = cause_judge(evidence, known ? &machine : NULL, &guard, &job->arena, &attempt->judged);
     root_close(&root);
     return r;
 }
