@@ -217,7 +217,7 @@ static bool look_ahead(const RunOptions *options, PrivateShm *shm, int *ret_code
         .guarded = guard.ready && !options->no_guard,
         .shm_tried = wish->kind != WISH_OFF,
         .private_shm_bytes = shm->answer == SHM_PRIVATE ? shm->bytes : 0,
-        .budget_bytes = U64_UNKNOWN,
+        .budget_bytes = options->budget.kind == WISH_SIZE ? options->budget.bytes : U64_UNKNOWN,
     };
     Preflight preflight = {0};
     (void)preflight_judge(&machine, &guard, &plan, &arena, &preflight);

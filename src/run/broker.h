@@ -10,6 +10,7 @@
 #include "figures.h"
 #include "protocol.h"
 #include "root.h"
+#include "shortage.h"
 
 typedef struct Broker Broker;
 
@@ -17,8 +18,9 @@ typedef struct Broker Broker;
 typedef struct BrokerOwner {
     const Root *root;
     uint64_t budget_bytes; /* U64_UNKNOWN: no ceiling */
+    bool budget_is_wished; /* by the user, and not a guess of ours */
     double wait_seconds;
-    uint64_t (*spare_bytes)(const void *context); /* memory that exists. NULL: nobody has to ask for any */
+    Spare (*spare_now)(const void *context); /* memory that exists. NULL: nobody has to ask for any */
     bool (*testify)(void *context, int pid, const Testimony *testimony, size_t size); /* NULL */
     void (*ending)(void *context, int pid); /* we are about to end this process; NULL */
     void *context;

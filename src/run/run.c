@@ -350,10 +350,10 @@ void run_die(void)
     _exit(128 + SIGINT);
 }
 
-static uint64_t spare_bytes(const void *context)
+static Spare spare_now(const void *context)
 {
     const Run *run = context;
-    return shortage_spare_bytes(&run->shortage);
+    return shortage_spare(&run->shortage);
 }
 
 static bool testify(void *context, int pid, const Testimony *testimony, size_t size)
@@ -372,7 +372,7 @@ uint64_t run_budget_bytes(const Run *run, const SizeWish *wish)
 {
     if (wish->kind == WISH_SIZE)
         return wish->bytes;
-    uint64_t spare = wish->kind == WISH_OFF ? U64_UNKNOWN : shortage_spare_bytes(&run->shortage);
+    uint64_t spare = wish->kind == WISH_OFF ? U64_UNKNOWN : shortage_spare(&run->shortage).bytes;
     return spare == U64_UNKNOWN ? U64_UNKNOWN : MAX(spare / 4 * 3, BUDGET_LEAST_BYTES);
 }
 
@@ -385,8 +385,9 @@ int run_guard(Run *run, const char *library, const GuardWish *wish)
     BrokerOwner owner = {
         .root = &run->shortage.root,
         .budget_bytes = run_budget_bytes(run, &wish->budget),
+        .budget_is_wished = wish->budget.kind == WISH_SIZE,
         .wait_seconds = wish->wait_seconds < 0 ? WAIT_SECONDS : wish->wait_seconds,
-        .spare_bytes = wish->budget.kind == WISH_OFF || wish->only_witness ? NULL : spare_bytes,
+        .spare_now = wish->budget.kind == WISH_OFF || wish->only_witness ? NULL : spare_now,
         .testify = testify,
         .ending = ending_note,
         .context = run,
