@@ -137,11 +137,14 @@ EXPORT int close(int fd)
 
 EXPORT ssize_t write(int fd, const void *data, size_t size)
 {
+    bool shown = fd == STDOUT_FILENO || fd == STDERR_FILENO;
+    if (shown)
+        line_make_way(fd);
     ssize_t n = real_write(fd, data, size);
     if (fd == STDERR_FILENO && n > 0)
         witness_hear(data, (size_t)n);
-    if (fd == STDOUT_FILENO || fd == STDERR_FILENO)
-        atomic_store_explicit(&guard_counters()->wrote_msec, now_msec(), memory_order_relaxed);
+    if (shown && n > 0)
+        line_note(fd, ((const char *)data)[n - 1]);
     return n;
 }
 

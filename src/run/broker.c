@@ -651,6 +651,12 @@ const char *broker_socket(const Broker *broker)
     return broker->socket;
 }
 
+void broker_line(Broker *broker, uint64_t terminal, bool drawn)
+{
+    atomic_store_explicit(&broker->counters->terminal, terminal, memory_order_relaxed);
+    atomic_store_explicit(&broker->counters->line, drawn, memory_order_relaxed);
+}
+
 GuardFigures broker_figures(Broker *broker)
 {
     count(broker);
@@ -675,6 +681,8 @@ GuardFigures broker_figures(Broker *broker)
         .refused_pid = broker->rooms.budget.refused_last.pid,
         .refused_for_want = broker->rooms.budget.refused_for_want,
         .wrote_msec = READ(wrote_msec),
+        .unfinished = READ(unfinished) != 0,
+        .line = READ(line) != 0,
     };
 #undef READ
 }

@@ -51,5 +51,9 @@ void broker_tick(Broker *broker, bool short_of_memory);
 /* Whether a shortage of memory would matter at all. */
 bool broker_holds_memory(const Broker *broker);
 
+/* The terminal (st_rdev; 0: none) on which a line of progress is drawn, or may be: the job takes it away
+ * before it writes there, and says what it has written. */
+void broker_line(Broker *broker, uint64_t terminal, bool drawn);
+
 /* Counts once more. */
 GuardFigures broker_figures(Broker *broker);

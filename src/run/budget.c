@@ -8,12 +8,15 @@
  * RESCUE_LEAST: a loader's batches follow each other more closely; less would pass the ceiling for nothing.
  * RESCUE_MOST: a trainer that takes longer for a step does not lose much by waiting as long.
  * RESCUE_FIRST: while the pace is not known.
+ * AT_ONCE, COPY_BYTES: between two tensors of one batch there is only the copying of one, at about a GiB/s.
  * PACE_STEPS: a rescue is due when so many times the usual time between two releases has passed.
  */
 static const double RESCUE_LEAST_SECONDS = 0.1;
 static const double RESCUE_MOST_SECONDS = 5;
 static const double RESCUE_FIRST_SECONDS = 0.5;
 static const double PACE_STEPS = 2;
+static const double AT_ONCE_SECONDS = 0.01;
+static const double COPY_BYTES = 1 << 30;
 
 void budget_free(Budget *budget)
 {
@@ -102,7 +105,7 @@ static size_t rescued(Budget *budget, size_t next, const Facts *facts)
     for (size_t i = 0; budget->rescued != 0 && i < budget->n; i++) {
         const Request *request = &budget->requests[i];
         if (request->pid == budget->rescued && request->bytes <= facts->most_bytes &&
-            request->asked - budget->progress < RESCUE_LEAST_SECONDS)
+            request->asked - budget->progress < AT_ONCE_SECONDS + (double)request->bytes / COPY_BYTES)
             return i;
     }
     double since = MAX(budget->progress, budget->requests[0].asked);

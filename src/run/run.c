@@ -91,7 +91,7 @@ static void tick_tell(Run *run, bool over)
         struct timespec time;
         clock_gettime(CLOCK_MONOTONIC, &time);
         uint64_t msec = (uint64_t)time.tv_sec * 1000 + (uint64_t)time.tv_nsec / 1000000;
-        now.wrote = now.guard.wrote_msec == 0 || msec - now.guard.wrote_msec < 1000;
+        now.wrote = now.guard.wrote_msec != 0 && (now.guard.unfinished || msec - now.guard.wrote_msec < 1000);
     }
     run->tick(run->tick_context, &now);
 }
@@ -433,6 +433,12 @@ int run_start(Run *run, char *const *command, char *const *settings, ChildStage 
     run->pid = run->child.pid;
     journal_begin(run->journal, run->pid);
     return 0;
+}
+
+void run_line(Run *run, uint64_t terminal, bool drawn)
+{
+    if (run->broker)
+        broker_line(run->broker, terminal, drawn);
 }
 
 void run_on_tick(Run *run, void (*tick)(void *context, const RunTick *tick), void *context)
