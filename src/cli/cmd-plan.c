@@ -371,7 +371,7 @@ static int measured_notes(const Planning *planning, Arena *arena, Plan *plan)
             arena_printf(
                 arena,
                 "Measured under the guard, whose pools keep segments for the next batch. Scaled to what "
-                "lies in /dev/shm without it, for prefetch_factor=%llu and %llu batches kept.",
+                "lies in /dev/shm without it, for prefetch_factor=%llu and %llu kept by the trainer.",
                 (unsigned long long)usual->prefetch, (unsigned long long)usual->held));
     if (r >= 0 && measured->now)
         r = plan_note(

@@ -42,8 +42,15 @@ static void roles_count(Measuring *measuring, pid_t pid)
         trainers += process->role == ROLE_TRAINER;
         workers += process->role == ROLE_WORKER;
     }
-    measuring->trainers = MAX(measuring->trainers, trainers);
-    measuring->workers = MAX(measuring->workers, workers);
+    /* A worker that was forked this moment looks like a trainer: the look that knows most workers is right.
+     */
+    bool better = workers > measuring->workers ||
+                  (workers == measuring->workers &&
+                   (workers > 0 ? trainers < measuring->trainers : trainers > measuring->trainers));
+    if (better) {
+        measuring->trainers = trainers;
+        measuring->workers = workers;
+    }
 }
 
 static void time_keep(Measuring *measuring, const RunTick *tick)
@@ -72,6 +79,8 @@ static bool measuring_tick(void *context, const RunTick *tick)
         return measuring->progress.drawn;
     }
     progress_draw(&measuring->progress, &figures, tick->pid, tick->wrote);
+    if (tick->pid <= 0) /* it has ended, and what it left behind is being ended */
+        return measuring->progress.drawn;
     if (tick->seconds >= measuring->next_look) {
         roles_count(measuring, tick->pid);
         measuring->next_look = tick->seconds < LOOKS_DENSE_SECONDS ? 0 : tick->seconds + LOOKS_EVERY_SECONDS;
