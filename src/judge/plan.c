@@ -18,15 +18,16 @@ enum { SEMAPHORES_QUEUE = 3, SEMAPHORES_EVENT = 5, SEMAPHORE_BYTES = 32 };
 
 /*
  * Estimated. Where GPUs cannot reach each other's memory, NCCL sends through segments that the receiver
- * makes, 9,637,888 bytes each with the default buffer sizes, and opens at least two channels. Over NVLink or
+ * makes, 9,637,888 bytes each with the default buffer sizes, two channels of them at least. Over NVLink or
  * PCIe peer access it makes none of this size.
  */
 #define NCCL_SEGMENT_BYTES UINT64_C(9637888)
 enum { NCCL_CHANNELS = 2 };
 
-/* Estimated. Gloo itself talks over sockets; the shared buffers that some CPU collectives add (two of 32 MiB
- * in DeepSpeed's and Intel's reduction) are the only large ones that were seen. */
-#define GLOO_RANK_BYTES (64 * MIB)
+/* Estimated. Gloo talks over sockets, and was seen to make no segment in PyTorch 1.13 and 2.13. Where its
+ * all-reduce through shared memory is switched on, each rank has two buffers of 1 MiB, two of 32 MiB, and a
+ * page of states. */
+#define GLOO_RANK_BYTES (66 * MIB + 4096)
 
 /* Whatever else lives in /dev/shm takes no notice of how small a job is. */
 #define MARGIN_LEAST_BYTES (256 * MIB)
@@ -428,10 +429,11 @@ static int note_kind(const PlanQuestion *question, Arena *arena, Plan *plan)
 
 static int note_collectives(const PlanQuestion *question, Arena *arena, Plan *plan)
 {
-    const char *what = question->collectives == COLLECTIVES_NCCL
-                           ? "NCCL's segments between ranks (two channels of 9.2 MiB a rank, as where the "
-                             "GPUs cannot reach each other directly; over NVLink it makes none that large)"
-                           : "shared buffers of CPU collectives (64 MiB a rank; Gloo alone uses sockets)";
+    const char *what =
+        question->collectives == COLLECTIVES_NCCL
+            ? "NCCL's segments between ranks (two channels of 9.2 MiB a rank, as where the "
+              "GPUs cannot reach each other directly; over NVLink it makes none that large)"
+            : "Gloo's all-reduce through shared memory (66 MiB a rank where it is switched on, else none)";
     return plan_note(plan, arena,
                      arena_printf(arena, "Estimated and added to what is recommended: %s for %s.",
                                   SIZE_TEXT(plan->collective_bytes), what));

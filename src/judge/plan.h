@@ -15,8 +15,8 @@
  * ordered, and orders the next one whenever it hands one out; those that the trainer keeps come on top.
  *
  * handover: PyTorch orders the next batch before it returns the one that is due, and the trainer lets go of
- * its last one only then. A worker that needs no time for a batch may have the new one ready within that
- * moment: one batch more than in flight.
+ * its last one only then. A worker that needs no time for its samples may have the new one ready within that
+ * moment, of milliseconds: one batch more than in flight.
  *
  * trainer: a process that trains. A job has one for each of its ranks on this node.
  *

@@ -23,8 +23,8 @@ import time
 
 INTERVAL = 0.0005
 STEPS_AFTER_FULL = 12
-STEP_SECONDS = 0.008
-BYTES_A_SECOND = 200e6  # that workers make on a busy machine
+STEP_SECONDS = 0.02
+BYTES_A_SECOND = 100e6  # that workers make on a busy machine
 
 
 def used():
@@ -144,7 +144,7 @@ def main():
 
     def make(loader, case):
         batches = outstanding(loader) + case["held"] + STEPS_AFTER_FULL
-        cost = 0.4 * loader["workers"] * step_seconds(case) if case["mode"] == "steady" else 0
+        cost = 0.1 * loader["workers"] * step_seconds(case) if case["mode"] == "steady" else 0
         return torch.utils.data.DataLoader(
             Samples(loader, batches * loader["batch"], cost), batch_size=loader["batch"], num_workers=loader["workers"],
             prefetch_factor=loader["prefetch"], collate_fn=collates[loader["collate"]])

@@ -98,7 +98,7 @@ static void test_bytes(void **state)
 
     question.collectives = COLLECTIVES_GLOO;
     plan = plan_of(&question, &arena);
-    assert_int_equal(plan.collective_bytes, 6 * 64 * MIB);
+    assert_int_equal(plan.collective_bytes, 6 * (66 * MIB + PAGE));
     question.ranks = 1; /* nobody to talk to */
     plan = plan_of(&question, &arena);
     assert_int_equal(plan.collective_bytes, 0);
