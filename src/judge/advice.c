@@ -253,13 +253,15 @@ static void offer_remount(Offers *offers, const char *size)
                                       : "Make /dev/shm larger at once, for as long as this container runs.",
                    remount_command(offers, sudo, arena_printf(offers->arena, "size=%s", size)));
 
-    if (is_system(machine))
-        offer_made(
-            offers, MAX(needs, system),
-            "Keep that size for good: add this line to /etc/fstab, in place of the one for /dev/shm if "
-            "there is one.",
-            arena_printf(offers->arena, "echo '%s' | %stee -a /etc/fstab", fstab_shm(offers->arena, size),
-                         system == NEEDS_ROOT ? sudo : "sudo "));
+    if (!is_system(machine))
+        return;
+    const char *line = fstab_shm(offers->arena, size);
+    offer_made(offers, MAX(needs, system),
+               "Keep that size for good: add this line to /etc/fstab, in place of the one for /dev/shm if "
+               "there is one.",
+               line ? arena_printf(offers->arena, "echo '%s' | %stee -a /etc/fstab", line,
+                                   system == NEEDS_ROOT ? sudo : "sudo ")
+                    : NULL);
 }
 
 static const char *kubernetes_shm(Arena *arena, uint64_t bytes)
