@@ -464,7 +464,15 @@ static bool room_take(const Planning *planning, const Machine *machine, PlanQues
             return false;
         question->memory_room_bytes = question->memory_bytes;
     }
-    return size_take("shm", planning->options.shm, &question->shm_bytes, ret_code);
+    if (!size_take("shm", planning->options.shm, &question->shm_bytes, ret_code))
+        return false;
+    /* A size that was given is judged as it is; one beyond our memory is of another machine. */
+    if (planning->options.shm && !planning->options.memory) {
+        question->memory_room_bytes = U64_UNKNOWN;
+        if (question->shm_bytes > question->memory_bytes)
+            question->memory_bytes = U64_UNKNOWN;
+    }
+    return true;
 }
 
 static int plan_answer(Planning *planning, const Machine *machine)

@@ -169,6 +169,8 @@ int measure_run(const MeasureWish *wish, PlanMeasured *ret, int *ret_code)
         return code;
     if (result.typed)
         run_die();
+    if (result.told_to_end) /* somebody wants an end, not an answer */
+        return 128 + result.told_to_end;
     uint64_t trainers = MAX(measuring.trainers, (uint64_t)1);
     *ret = (PlanMeasured){
         /* What went past the guard (NCCL's segments, semaphores) lies in /dev/shm. */

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "plan.h"
+#include "text.h"
 
 enum { PLAN_FIELDS_MOST = 256, PLAN_DIMENSIONS_MOST = 64 };
 

@@ -24,7 +24,9 @@
  */
 #pragma once
 
-#include "advice.h"
+#include <stdbool.h>
+
+#include "arena.h"
 
 enum { PLAN_BATCH_MOST = 1 << 30, PLAN_COUNT_MOST = 1 << 20, PLAN_ROWS_MOST = 1024, PLAN_LADDER = 3 };
 

@@ -1,6 +1,7 @@
 /* `plan` for people and for scripts. */
 #pragma once
 
+#include "advice.h"
 #include "json.h"
 #include "plan.h"
 #include "terminal.h"

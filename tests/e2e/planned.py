@@ -23,7 +23,7 @@ import time
 
 INTERVAL = 0.0005
 STEPS_AFTER_FULL = 12
-STEP_SECONDS = 0.02
+STEP_SECONDS = 0.03
 BYTES_A_SECOND = 100e6  # that workers make on a busy machine
 
 
@@ -144,7 +144,7 @@ def main():
 
     def make(loader, case):
         batches = outstanding(loader) + case["held"] + STEPS_AFTER_FULL
-        cost = 0.1 * loader["workers"] * step_seconds(case) if case["mode"] == "steady" else 0
+        cost = 0.3 * loader["workers"] * step_seconds(case) if case["mode"] == "steady" else 0
         return torch.utils.data.DataLoader(
             Samples(loader, batches * loader["batch"], cost), batch_size=loader["batch"], num_workers=loader["workers"],
             prefetch_factor=loader["prefetch"], collate_fn=collates[loader["collate"]])

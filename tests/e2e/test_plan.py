@@ -8,6 +8,7 @@ import pytest
 
 from conftest import MIB, PROGRAM, TRAIN, needs_root
 from planned import case, loader, measure, predict
+from schema import loads_checked
 from test_bad_input import refused
 
 GIB = 1 << 30
@@ -81,6 +82,12 @@ def test_the_largest_that_fits_fits(here):
     assert not here.json("plan", *options, "--batch", str(largest["batch"] + 1))["fits"]
 
 
+def test_a_given_size_is_not_held_against_our_memory(here):
+    plan = here.json("plan", "--batch-bytes", "1T", "--workers", "4", "--shm", "100T")
+    assert plan["fits"] and plan["memory"] == {"total": None, "available": None, "share": None}
+    assert not here.json("plan", "--batch-bytes", "1T", "--workers", "4", "--shm", "100T", "--memory", "1T")["fits"]
+
+
 def test_the_table_of_the_field_notes(here):
     plan = here.json("plan", "--per-process", "5.75MiB", "--gpus", "8", "--per-gpu", "1..12")
     assert [row["base"] for row in plan["table"]] == [46 * MIB * n for n in range(1, 13)]
@@ -102,7 +109,6 @@ def test_measure(small_shm, python):
     command = [python, "-W", "ignore", TRAIN, "--workers", "2", "--batch", "16", "--side", "512", "--steps", "100000"]
     done = small_shm.shmguard("plan", "--measure", *options, "--json", "--", *command)
     assert done.returncode == 0, done
-    from schema import loads_checked
     plan = loads_checked("plan", done)
     measured = plan["measured"]
     assert (measured["trainers"], measured["workers"], measured["batch"]) == (1, 2, 16)
@@ -111,7 +117,8 @@ def test_measure(small_shm, python):
     assert plan["per_trainer"] == pytest.approx(9 * batch, rel=0.1)
     assert plan["guard"]["memory"] == pytest.approx(2 * 12 * batch, rel=0.1)
     assert plan["trainers"] == 2
-    assert any("from" in note or "Measured with 2 workers" in note for note in plan["notes"])
+    assert any("Measured with 2 workers, scaled to 4" in note for note in plan["notes"])
+    assert any("Measured with batches of 16, scaled to 32" in note for note in plan["notes"])
 
 
 @needs_root
