@@ -82,15 +82,6 @@ static void job_free(Job *job)
     arena_free(&job->arena);
 }
 
-/* The "--" before the command, or the end of argv. */
-static int command_place(int argc, char **argv)
-{
-    int i = 1;
-    while (i < argc && strcmp(argv[i], "--") != 0)
-        i++;
-    return i;
-}
-
 static bool degrade_parse(Job *job, int *ret_code)
 {
     _cleanup_buffer_ Buffer error = {0};

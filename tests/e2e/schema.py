@@ -59,7 +59,28 @@ SHAPES = {
         "fixes": [FIX],
         "notes": [str],
     },
+    "plan": {
+        "schema": {"shmguard.plan/1"},
+        "batch_bytes": (int, None), "in_flight": (int, None), "per_trainer": int, "trainers": int, "base": int,
+        "recommended": int, "available": (int, None), "fits": bool, "source": {"arithmetic", "measured"},
+        "basis": {"loaders", "per-process", "rule-of-thumb", "command", "process"},
+        "margin": float, "with_margin": int, "handover": int,
+        "collectives": {"kind": {"none", "nccl", "gloo"}, "bytes": int, "source": {"estimated"}},
+        "memory": {"total": (int, None), "available": (int, None), "share": (float, None)},
+        "guard": {"ready": bool, "memory": int},
+        "largest_fit": ({"batch": (int, None), "workers": int}, None),
+        "largest_trainers": (int, None),
+        "flags": ({"docker": str, "podman": str, "compose": str, "kubernetes": str, "remount": str, "fstab": str}, None),
+        "measured": ({"peak": int, "guarded": bool, "now": bool, "seconds": float, "trainers": int, "workers": int,
+                      "batch": (int, None), "scaled": bool}, None),
+        "loaders": [{"batch": (int, None), "workers": int, "prefetch": int, "held": int, "payload_bytes": int,
+                     "batch_bytes": int, "segments": int, "in_flight": int, "semaphore_bytes": int, "bytes": int}],
+        "ladder": [{"name": str, "share": float, "batch": (int, None), "workers": (int, None)}],
+        "notes": [str],
+    },
 }
+
+PLAN_TABLE = [{"per_gpu": int, "processes": int, "base": int, "recommended": int}]
 
 
 def misfit(value, shape, path="$"):
@@ -132,7 +153,19 @@ def check_explain(answer, code):
     assert answer["cause"]["id"] != "unknown" or answer["cause"]["confidence"] == 0
 
 
-CHECKS = {"doctor": check_doctor, "ps": check_ps, "clean": check_clean, "explain": check_explain}
+def check_plan(answer, code):
+    assert code == 0
+    assert answer["base"] == answer["per_trainer"] * answer["trainers"]
+    assert answer["base"] <= answer["with_margin"] <= answer["recommended"] or answer["base"] == 0
+    assert (answer["source"] == "measured") == (answer["measured"] is not None)
+    if "table" in answer:
+        assert misfit(answer["table"], PLAN_TABLE) is None
+    for loader in answer["loaders"]:
+        assert loader["in_flight"] == loader["workers"] * loader["prefetch"] + loader["held"]
+        assert loader["bytes"] == loader["batch_bytes"] * loader["in_flight"] + loader["semaphore_bytes"]
+
+
+CHECKS = {"doctor": check_doctor, "ps": check_ps, "clean": check_clean, "explain": check_explain, "plan": check_plan}
 
 
 def loads_checked(command, done):
