@@ -456,7 +456,7 @@ static int run_run(const Command *command, int argc, char **argv)
 {
     _cleanup_(job_free) Job job = {
         .options = {.retry = RETRY_NOT_SAID, .shm.kind = WISH_OFF, .wait_seconds = -1},
-        .report = {.peaks = {U64_UNKNOWN, U64_UNKNOWN, U64_UNKNOWN, U64_UNKNOWN}},
+        .report = {.peaks = PEAKS_UNKNOWN},
         .progress = PROGRESS_NONE,
     };
     int code = EX_OK;

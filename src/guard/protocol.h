@@ -95,4 +95,5 @@ typedef struct Counters {
     _Atomic uint32_t waiting;      /* requests for room that wait: whoever lets go says so */
     _Atomic uint32_t line_drawn;   /* 1: our line of progress stands where the job writes next */
     _Atomic uint64_t wrote_msec;   /* when the job last wrote to standard output or error; 0: not seen */
+    _Atomic uint64_t small_bytes;  /* of small_backed */
 } Counters;
