@@ -241,7 +241,7 @@ static TuneSetting setting_look(const Tune *tune, size_t setting, double noise)
             continue;
         known.trials++;
         known.last = trial;
-        bad |= trial->cause != CAUSE_OK;
+        bad |= trial->cause.id != CAUSE_OK;
         u64_raise(&known.memory_bytes, trial_memory(trial));
         if (trial->measured) {
             known.measured++;

@@ -44,9 +44,8 @@ typedef struct TuneTrial {
     double error;       /* standard error within the trial */
     double seconds;     /* that the command ran */
     bool stopped;       /* early, being clearly worse */
-    CauseId cause;      /* CAUSE_OK: it ended well, or because its time was over */
+    Cause cause;        /* CAUSE_OK: it ended well, or because its time was over */
     bool less_helps;    /* smaller values might have let it live */
-    const char *what;   /* one sentence when there is more to say; or NULL */
     uint64_t shm_bytes; /* peaks; U64_UNKNOWN */
     uint64_t own_bytes; /* without shared memory, at most: pages that processes share are counted in each */
     uint64_t rss_bytes;

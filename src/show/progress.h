@@ -49,5 +49,9 @@ void progress_close(Progress *progress);
  */
 void progress_draw(Progress *progress, const ProgressFigures *now, pid_t job, bool wrote);
 
+/* The same with a line of the caller's own, without newline, while the command's output goes elsewhere; cut
+ * to fit. */
+void progress_say(Progress *progress, const char *text, pid_t job);
+
 /* Before anything is printed, and at the end. What the command wrote over the line is left alone. */
 void progress_erase(Progress *progress, bool wrote);
