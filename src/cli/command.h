@@ -24,6 +24,7 @@ extern const Command command_doctor;
 extern const Command command_explain;
 extern const Command command_ps;
 extern const Command command_run;
+extern const Command command_tune;
 
 /* Options that mean the same everywhere; T is the command's struct of values. */
 #define OPTION_JSON(T)                                                                                       \

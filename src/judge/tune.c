@@ -78,7 +78,9 @@ static double place_of(const Tune *tune, size_t setting, size_t axis)
 
 size_t tune_trials_default(size_t n_settings, size_t n_axes)
 {
-    return MIN(MIN(MAX(n_settings / 3, 2 + 2 * n_axes), n_settings), (size_t)TUNE_TRIALS_MAX);
+    enum { REPEATS = 2 };
+    size_t least = MIN(2 + 2 * n_axes, n_settings + REPEATS);
+    return MIN(MAX(n_settings / 3, least), (size_t)TUNE_TRIALS_MAX);
 }
 
 int tune_setting_words(const Tune *tune, size_t setting, Buffer *out)

@@ -68,7 +68,7 @@ size_t tune_settings(const Tune *tune); /* of the whole grid */
 /* The place of a setting's value on an axis. */
 size_t tune_value(const Tune *tune, size_t setting, size_t axis);
 
-/* A third of the grid, at least as many as a search of that many axes needs, at most all of it. */
+/* A third of the grid; of a small one as many as a search needs, at most all of it and two repeats. */
 size_t tune_trials_default(size_t n_settings, size_t n_axes);
 
 /* "batch=64 workers=4", escaped. 0 or -ENOMEM. */

@@ -25,7 +25,7 @@ static int fate_words(const TuneReport *report, const TuneSetting *known, Buffer
 {
     switch (known->fate) {
     case TUNE_MEASURED:
-        return buffer_append_text(out, known->last->stopped ? "clearly slower, stopped early" : "");
+        return buffer_append_text(out, known->last->stopped ? "slower, cut short" : "");
     case TUNE_OVER:
         return buffer_printf(out, "over the ceiling of %s", SIZE_TEXT(report->tune.ceiling_bytes));
     case TUNE_FAILED:
@@ -110,9 +110,9 @@ static int safety_words(const TuneReport *report, const TuneSetting *best, Buffe
 static int effort_words(const TuneReport *report, Buffer *out)
 {
     const TuneVerdict *verdict = &report->verdict;
-    int r = buffer_printf(out, ". %zu trial%s of %zu of the %zu settings", report->tune.n,
-                          report->tune.n == 1 ? "" : "s", verdict->measured + verdict->failed,
-                          tune_settings(&report->tune));
+    int r = buffer_printf(out, ". %zu of the %zu settings were tried, in %zu trial%s",
+                          verdict->measured + verdict->failed, tune_settings(&report->tune), report->tune.n,
+                          report->tune.n == 1 ? "" : "s");
     if (r == 0 && verdict->failed > 0)
         r = buffer_printf(out, ", %zu of which failed", verdict->failed);
     if (r == 0 && verdict->skipped > 0)
