@@ -410,7 +410,7 @@ static bool progress_tick(void *context, const RunTick *tick)
     }
     double mean = trial_mean_seconds(tuning);
     double left = (double)(tune->most - tune->n - 1) * mean + MAX(mean - tick->seconds, 0.0);
-    (void)buffer_printf(&line, "shmguard: trial %zu of at most %zu, about %s left: ", tune->n + 1, tune->most,
+    (void)buffer_printf(&line, "shmguard: trial %zu/%zu, about %s left: ", tune->n + 1, tune->most,
                         DURATION_TEXT(left));
     (void)tune_setting_words(tune, running->setting, &line);
     if (!running->meter.began)
@@ -475,13 +475,13 @@ static const char *silence_words(const Tuning *tuning, const RunResult *result, 
         return arena_printf(arena, "It printed nothing in %s, so --rate found nothing.", seconds);
     _cleanup_buffer_ Buffer last = {0};
     _cleanup_buffer_ Buffer safe = {0};
-    (void)text_shorten(text_of(reader->last), 60, "...", &last);
-    (void)text_escape(text_of(buffer_text(&last)), &safe);
+    (void)text_escape(text_of(reader->last), &safe);
+    (void)text_shorten(text_of(buffer_text(&safe)), 60, "...", &last);
     return arena_printf(arena,
                         reader->nonsense > 0
                             ? "What the group of --rate matched is no number; the last of %llu lines is: %s"
                             : "--rate matched none of its %llu lines; the last is: %s",
-                        (unsigned long long)reader->lines, buffer_text(&safe));
+                        (unsigned long long)reader->lines, buffer_text(&last));
 }
 
 static int trial_judge(Tuning *tuning, const RunResult *result, const char *command, TuneTrial *trial)

@@ -518,6 +518,11 @@ static bool repeat_next(const TuneSetting *known, size_t n_settings, size_t *ret
         return false;
     const TuneSetting *first = &known[leaders[0]];
     const TuneSetting *second = &known[leaders[1]];
+    /* What varies from trial to trial does not show within one: the leader runs twice at least. */
+    if (first->trials < 2) {
+        *ret = leaders[0];
+        return true;
+    }
     bool separated = first->low > second->high;
     bool equal = first->high - second->low < EQUAL_PART * first->rate;
     if (separated || equal)

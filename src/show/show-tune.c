@@ -21,13 +21,13 @@ int tune_rate_words(const TuneReport *report, double rate, Buffer *out)
 
 /* --- Sentences ---------------------------------------------------------------------------------------- */
 
-static int fate_words(const TuneReport *report, const TuneSetting *known, Buffer *out)
+static int fate_words(const TuneSetting *known, Buffer *out)
 {
     switch (known->fate) {
     case TUNE_MEASURED:
         return buffer_append_text(out, known->last->stopped ? "slower, cut short" : "");
     case TUNE_OVER:
-        return buffer_printf(out, "over the ceiling of %s", SIZE_TEXT(report->tune.ceiling_bytes));
+        return buffer_append_text(out, "over the ceiling");
     case TUNE_FAILED:
         return buffer_printf(out, "failed: %s", cause_name(known->last->cause.id));
     case TUNE_SKIPPED_MEMORY:
@@ -228,7 +228,7 @@ static void row_cell(const void *context, size_t row, size_t column, Buffer *out
         if (rows->report->verdict.found && item->setting == rows->report->verdict.best)
             (void)buffer_append_text(out, rows->report->verdict.safe ? "best" : "fastest, not safe");
         else
-            (void)fate_words(rows->report, &item->known, out);
+            (void)fate_words(&item->known, out);
         break;
     }
 }

@@ -16,6 +16,8 @@ SHM_UNKNOWN = {"path": {"/dev/shm"}, "state": {"absent", "not-tmpfs", "unknown"}
 CAUSES = {"ok", "shm-exhausted", "budget-exceeded", "cgroup-oom", "system-oom", "killed", "segfault", "bus-error-file",
           "fd-exhausted", "maps-exhausted", "segments-deleted", "python-error", "worker-hang", "unknown"}
 
+CAUSE = {"id": CAUSES, "confidence": float, "summary": str, "evidence": [str], "pid": (int, None)}
+
 SHAPES = {
     "doctor": {
         "schema": {"shmguard.doctor/1"},
@@ -53,11 +55,23 @@ SHAPES = {
     },
     "explain": {
         "schema": {"shmguard.explain/1"},
-        "cause": {"id": CAUSES, "confidence": float, "summary": str, "evidence": [str], "pid": (int, None)},
+        "cause": CAUSE,
         "detail": (str, None),
         "matched": [str],
         "fixes": [FIX],
         "notes": [str],
+    },
+    "tune": {
+        "schema": {"shmguard.tune/1"},
+        "trials": [{"values": dict, "rate": (float, None), "cause": CAUSE, "error": (float, None), "seconds": float,
+                    "peaks": {"shm": (int, None), "rss": (int, None), "fds": (int, None), "processes": int,
+                              "own": (int, None)},
+                    "stopped_early": bool, "less_helps": bool}],
+        "best": ({"values": dict, "rate": float, "low": float, "high": float, "trials": int, "memory": (int, None)},
+                 None),
+        "safe": bool, "why": (str, None), "separated": bool, "rivals": int, "unit": {"samples/s", "bytes/s"},
+        "noise": float, "ceiling": (int, None), "grid": int, "trials_most": int, "method": {"gaussian-process"},
+        "skipped": [{"values": dict, "estimated": (int, None), "why": str}], "interrupted": bool,
     },
 }
 
@@ -132,7 +146,18 @@ def check_explain(answer, code):
     assert answer["cause"]["id"] != "unknown" or answer["cause"]["confidence"] == 0
 
 
-CHECKS = {"doctor": check_doctor, "ps": check_ps, "clean": check_clean, "explain": check_explain}
+def check_tune(answer, code):
+    assert code == (0 if answer["safe"] else 65)
+    assert len(answer["trials"]) <= answer["trials_most"]
+    assert (answer["best"] is None) == (answer["why"] is None)
+    for trial in answer["trials"]:
+        assert trial["rate"] is not None or trial["cause"]["id"] != "ok"
+    if answer["best"]:
+        assert answer["best"]["low"] <= answer["best"]["rate"] <= answer["best"]["high"]
+        assert answer["best"]["values"] in [trial["values"] for trial in answer["trials"]]
+
+
+CHECKS = {"doctor": check_doctor, "ps": check_ps, "clean": check_clean, "explain": check_explain, "tune": check_tune}
 
 
 def loads_checked(command, done):

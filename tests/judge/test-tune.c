@@ -175,10 +175,184 @@ static void test_finds(void **state)
         }
 }
 
+static size_t setting_of(size_t batch, size_t n)
+{
+    return batch * ARRAY_SIZE(workers) + n;
+}
+
+static void test_grid(void **state)
+{
+    (void)state;
+    Grid grid;
+    grid_open(&grid, U64_UNKNOWN);
+    assert_int_equal(tune_settings(&grid.tune), 36);
+    assert_int_equal(grid.tune.most, 12);
+    _cleanup_buffer_ Buffer words = {0};
+    assert_int_equal(tune_setting_words(&grid.tune, setting_of(3, 4), &words), 0);
+    assert_string_equal(buffer_text(&words), "batch=64 workers=6");
+    assert_true(grid.axes[1].processes && !grid.axes[0].processes);
+
+    static const char *const names[] = {"b\n", "a"};
+    static const char *const falling[] = {"8", "1", "2"};
+    TuneAxis axis;
+    assert_int_equal(tune_axis_make("policy", names, 2, &grid.arena, &axis), 0);
+    assert_null(axis.numbers);
+    assert_int_equal(tune_axis_make("n", falling, 3, &grid.arena, &axis), 0);
+    assert_true(axis.places[0] == 1 && axis.places[1] == 0 && axis.places[2] == 0.5);
+
+    static const struct {
+        size_t settings;
+        size_t axes;
+        size_t trials;
+    } trials[] = {{2, 1, 4}, {3, 1, 4}, {12, 1, 4}, {30, 2, 10}, {6, 2, 6}, {4096, 6, 512}, {1, 1, 3}};
+    for (size_t i = 0; i < ARRAY_SIZE(trials); i++)
+        assert_int_equal(tune_trials_default(trials[i].settings, trials[i].axes), trials[i].trials);
+    arena_free(&grid.arena);
+}
+
+/* Nothing that cannot fit is tried, and the best is what fits. */
+static void test_ceiling(void **state)
+{
+    (void)state;
+    for (unsigned round = 0; round < 20; round++) {
+        Grid grid;
+        Dice dice = {.state = round};
+        grid_open(&grid, 2 * GIB);
+        search(&grid, decode_bound, 0.01, &dice);
+        TuneVerdict verdict = tune_verdict(&grid.tune);
+        assert_true(verdict.found && verdict.safe && verdict.skipped > 0);
+        assert_true(tune_setting(&grid.tune, verdict.best).memory_bytes <= 2 * GIB);
+        for (size_t i = 0; i < grid.tune.n; i++) /* scaled from what was seen: at most a little beyond */
+            assert_true(grid.tune.trials[i].shm_bytes + grid.tune.trials[i].own_bytes < 3 * GIB);
+        TuneSetting largest = tune_setting(&grid.tune, setting_of(5, 5));
+        assert_true(largest.fate == TUNE_SKIPPED_MEMORY || largest.fate == TUNE_SKIPPED_SMALLER);
+        arena_free(&grid.arena);
+    }
+}
+
+/* A setting that ran out of memory takes all larger ones with it, an exception only itself. */
+static void test_failures(void **state)
+{
+    (void)state;
+    Grid grid;
+    TuneStep step;
+    grid_open(&grid, U64_UNKNOWN);
+    TuneTrial *trial = trial_add(&grid, setting_of(2, 2), 0);
+    trial->measured = false;
+    trial->cause.id = CAUSE_CGROUP_OOM;
+    trial->less_helps = true;
+    assert_int_equal(tune_setting(&grid.tune, setting_of(2, 2)).fate, TUNE_FAILED);
+    assert_int_equal(tune_setting(&grid.tune, setting_of(2, 3)).fate, TUNE_SKIPPED_SMALLER);
+    assert_int_equal(tune_setting(&grid.tune, setting_of(5, 5)).fate, TUNE_SKIPPED_SMALLER);
+    assert_int_equal(tune_setting(&grid.tune, setting_of(5, 1)).fate, TUNE_UNTRIED);
+    assert_false(tune_verdict(&grid.tune).found);
+    assert_int_equal(tune_next(&grid.tune, &step), 0);
+    assert_int_equal(step.move, TUNE_TRY);
+    assert_int_equal(tune_setting(&grid.tune, step.setting).fate, TUNE_UNTRIED);
+
+    trial->cause.id = CAUSE_PYTHON_ERROR;
+    trial->less_helps = false;
+    assert_int_equal(tune_setting(&grid.tune, setting_of(2, 3)).fate, TUNE_UNTRIED);
+    arena_free(&grid.arena);
+
+    /* All fail: each is tried once at most, and it ends. */
+    grid_open(&grid, U64_UNKNOWN);
+    grid.tune.most = 100;
+    while (tune_next(&grid.tune, &step) == 0 && step.move != TUNE_DONE) {
+        assert_int_equal(tune_setting(&grid.tune, step.setting).trials, 0);
+        trial = trial_add(&grid, step.setting, 0);
+        trial->measured = false;
+        trial->cause.id = CAUSE_SEGFAULT;
+    }
+    assert_int_equal(grid.tune.n, 36);
+    arena_free(&grid.arena);
+}
+
+/* Of settings that are equally fast, the one with least memory; and it is said that they cannot be told
+ * apart.
+ */
+static void test_equals(void **state)
+{
+    (void)state;
+    Grid grid;
+    grid_open(&grid, U64_UNKNOWN);
+    trial_add(&grid, setting_of(4, 4), 1005);
+    trial_add(&grid, setting_of(1, 1), 1000);
+    trial_add(&grid, setting_of(0, 0), 500);
+    TuneVerdict verdict = tune_verdict(&grid.tune);
+    assert_int_equal(verdict.best, setting_of(1, 1));
+    assert_false(verdict.separated);
+    assert_int_equal(verdict.rivals, 1);
+    assert_int_equal(verdict.next, setting_of(4, 4));
+    assert_true(tune_is_hopeless(&grid.tune, 500, 5));
+    assert_false(tune_is_hopeless(&grid.tune, 900, 5));
+    assert_false(tune_is_hopeless(&grid.tune, 700, 200)); /* not known well enough yet */
+    arena_free(&grid.arena);
+
+    grid_open(&grid, U64_UNKNOWN);
+    trial_add(&grid, setting_of(4, 4), 1200);
+    trial_add(&grid, setting_of(1, 1), 1000);
+    verdict = tune_verdict(&grid.tune);
+    assert_true(verdict.separated && verdict.best == setting_of(4, 4) && verdict.next == setting_of(1, 1));
+    arena_free(&grid.arena);
+}
+
+/* Trials of one setting that differ widen all intervals. */
+static void test_noise(void **state)
+{
+    (void)state;
+    Grid grid;
+    grid_open(&grid, U64_UNKNOWN);
+    assert_true(tune_noise(&grid.tune) > 0.1);
+    trial_add(&grid, 3, 1000);
+    assert_true(fabs(tune_noise(&grid.tune) - 0.01) < 1e-9);
+    trial_add(&grid, 3, 1300);
+    assert_true(tune_noise(&grid.tune) > 0.08);
+    TuneSetting known = tune_setting(&grid.tune, 3);
+    assert_true(known.rate == 1150 && known.low < 1050 && known.high > 1250 && known.measured == 2);
+    arena_free(&grid.arena);
+
+    /* Noise that hides the difference: the leaders are repeated, in turn, and it ends all the same. */
+    Dice dice = {.state = 5};
+    grid_open(&grid, U64_UNKNOWN);
+    grid.tune.most = 60;
+    search(&grid, trainer_bound, 0.1, &dice);
+    size_t most = 0;
+    for (size_t i = 0; i < 36; i++)
+        most = MAX(most, tune_setting(&grid.tune, i).trials);
+    assert_true(most >= 2 && most <= 5);
+    arena_free(&grid.arena);
+}
+
+/* One axis, of two values; of words; one that has no numbers. */
+static void test_small(void **state)
+{
+    (void)state;
+    static const char *const words[] = {"spawn", "fork", "forkserver"};
+    static const double rates[] = {100, 130, 90};
+    _cleanup_arena_ Arena arena = {0};
+    TuneAxis axis;
+    TuneStep step;
+    assert_int_equal(tune_axis_make("method", words, 3, &arena, &axis), 0);
+    Tune tune = {.axes = &axis, .n_axes = 1, .ceiling_bytes = GIB, .most = tune_trials_default(3, 1)};
+    while (tune_next(&tune, &step) == 0 && step.move != TUNE_DONE) {
+        TuneTrial *trial = ARENA_PUSH(&arena, tune.trials, tune.n, tune.capacity);
+        *trial = (TuneTrial){.setting = step.setting,
+                             .measured = true,
+                             .rate = rates[step.setting],
+                             .shm_bytes = U64_UNKNOWN,
+                             .own_bytes = U64_UNKNOWN};
+    }
+    TuneVerdict verdict = tune_verdict(&tune);
+    assert_true(verdict.found && verdict.safe && verdict.best == 1 && verdict.measured == 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_finds),
+        cmocka_unit_test(test_grid),     cmocka_unit_test(test_finds),  cmocka_unit_test(test_ceiling),
+        cmocka_unit_test(test_failures), cmocka_unit_test(test_equals), cmocka_unit_test(test_noise),
+        cmocka_unit_test(test_small),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
