@@ -50,6 +50,7 @@ bench: build
 	$(PYTHON) bench/loader.py $(BUILD)/shmguard
 	$(PYTHON) bench/budget.py $(BUILD)/shmguard
 	$(PYTHON) bench/ps.py $(BUILD)/shmguard
+	$(PYTHON) bench/tune.py $(BUILD)/shmguard
 
 lint: build
 	@scripts/need lint

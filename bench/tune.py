@@ -1,10 +1,11 @@
 """`shmguard tune` against the whole grid, on trainings with three different bottlenecks.
 
-    python3 bench/tune.py PROGRAM [--trial SECONDS]
+    python3 bench/tune.py PROGRAM [--trial SECONDS] [--only KIND]
 
 For each it measures every setting of the grid once, lets `tune` search with a third of as many trials, and then measures what `tune` chose and
 the fastest of the grid again, in turns, since the fastest of many noisy figures is also the luckiest. Fails when the choice is more than 5% slower
-than the best, or took more trials than a third of the grid. It takes about six minutes.
+than the best, or took more trials than a third of the grid. It takes about six minutes, and needs a quiet machine: the decoders take all
+processors that there are.
 """
 
 import argparse
@@ -16,6 +17,7 @@ import sys
 
 LOAD = pathlib.Path(__file__).resolve().parent / "tune-load.py"
 GRID = {"batch": [1, 2, 4, 8, 16, 32], "workers": [1, 2, 3, 4]}
+KINDS = ["decode", "transport", "trainer"]
 AGAIN = 2  # of the grid's fastest are measured again
 ROUNDS = 3
 
@@ -45,11 +47,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("program")
     parser.add_argument("--trial", type=float, default=2)
+    parser.add_argument("--only", choices=KINDS)
     parser.add_argument("--python", default=sys.executable)
     args = parser.parse_args()
     settings = [(batch, workers) for batch in GRID["batch"] for workers in GRID["workers"]]
     missed = False
-    for kind in ("decode", "transport", "trainer"):
+    for kind in [args.only] if args.only else KINDS:
         training = Training(args, kind)
         answer = training.tune()
         chosen = tuple(int(answer["best"]["values"][name]) for name in GRID)
@@ -65,7 +68,7 @@ def main():
         trials = len(answer["trials"])
         good = part >= 0.95 and trials * 3 <= len(settings)
         missed |= not good
-        print(f"{kind}-bound: {trials} trials of {len(settings)}\n"
+        print(f"{kind}-bound: {trials} trials of {len(settings)}, which differ by {100 * answer['noise']:.1f}% when repeated\n"
               f"  chosen        batch {chosen[0]}, workers {chosen[1]}: {medians[chosen]:.0f} samples/s\n"
               f"  best of grid  batch {best[0]}, workers {best[1]}: {medians[best]:.0f} samples/s\n"
               f"  slowest       {min(grid.values()):.0f} samples/s\n"
