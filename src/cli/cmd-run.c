@@ -32,24 +32,26 @@ typedef struct RunOptions {
 
 static const Option run_options[] = {
     {OPTION_FLAG, 'q', "quiet", offsetof(RunOptions, quiet),
-     .help = "no summary at the end, no word between attempts"},
+     .help = "no word before, between and after attempts,\nand no line of progress"},
     {OPTION_FLAG, 0, "no-guard", offsetof(RunOptions, no_guard),
-     .help = "only watch over the command: its tensors\nstay in /dev/shm"},
+     .help = "tensors stay in /dev/shm, without a budget;\nhow processes end is still recorded"},
     {OPTION_TEXT, 0, "report", offsetof(RunOptions, report), "FILE",
      .help = "write what happened to FILE as JSON,\nalso after a crash"},
     {OPTION_FLAG, 0, "check", offsetof(RunOptions, check),
-     .help = "only say what threatens a job here;\nexit code as doctor's"},
+     .help = "start nothing, only say what threatens this job;\nexit code as doctor's"},
     {OPTION_WISH, 0, "shm", offsetof(RunOptions, shm), "SIZE|auto|off",
-     .help = "a /dev/shm of the job's own, where the rights\nallow it"},
+     .help = "a /dev/shm of the job's own, where the rights\nallow it; off unless asked for"},
     {OPTION_WISH, 0, "budget", offsetof(RunOptions, budget), "SIZE|auto|off",
-     .help = "a ceiling for shared memory: workers wait\nfor room"},
+     .help =
+         "a ceiling for shared memory, at which workers\nwait for room; auto unless said: three quarters\n"
+         "of what can be spared at the start"},
     {OPTION_SECONDS, 0, "wait", offsetof(RunOptions, wait_seconds), "SECONDS",
-     .help = "how long a worker may wait for room"},
+     .help = "how long a worker may wait for room;\n60 unless said"},
     {OPTION_COUNT, 0, "retry", offsetof(RunOptions, retry), "N",
-     .help = "try again up to N times when it has failed"},
+     .help = "after a failure try again, up to N times"},
     {OPTION_LIST, 0, "degrade", offsetof(RunOptions, degrade), "NAME=V1,V2,...",
-     .help = "put V1 in the place of {NAME} in COMMAND,\nV2 after less could have helped, and so on;\n"
-             "may be given for several names"},
+     .help = "put V1 in the place of {NAME} in COMMAND, and\nthe next value when memory, open files or the\n"
+             "like ran out; may be given for several names"},
     {OPTION_TEXT, 0, "resume", offsetof(RunOptions, resume), "ARGS",
      .help = "further arguments from the second attempt on;\n{latest:GLOB} is the newest whole checkpoint"},
     {OPTION_END},
@@ -99,6 +101,17 @@ static bool resume_take(Job *job, int *ret_code)
     return true;
 }
 
+static bool guard_is_there(const RunOptions *options, int *ret_code)
+{
+    const char *idle = options->budget.kind != WISH_AUTO ? "budget"
+                       : options->wait_seconds >= 0      ? "wait"
+                                                         : NULL;
+    if (!options->no_guard || !idle)
+        return true;
+    *ret_code = complain(EX_USAGE, "run: --%s is the guard's: leave it out, or leave --no-guard out", idle);
+    return false;
+}
+
 static bool retry_is_said(const RunOptions *options, int *ret_code)
 {
     const char *idle = options->degrade.n > 0 ? "degrade" : options->resume ? "resume" : NULL;
@@ -112,8 +125,8 @@ static bool job_parse(const Command *command, int argc, char **argv, Job *job, i
 {
     if (!command_take(command, argc, argv, &job->options, &job->command, ret_code))
         return false;
-    return retry_is_said(&job->options, ret_code) && degrade_parse(job, ret_code) &&
-           resume_take(job, ret_code);
+    return guard_is_there(&job->options, ret_code) && retry_is_said(&job->options, ret_code) &&
+           degrade_parse(job, ret_code) && resume_take(job, ret_code);
 }
 
 static int report_open(const char *path, ReportFile *ret)
@@ -179,7 +192,7 @@ static bool look_ahead(const RunOptions *options, PrivateShm *shm, int *ret_code
         .guarded = guard.ready && !options->no_guard,
         .shm_tried = wish->kind != WISH_OFF,
         .private_shm_bytes = shm->answer == SHM_PRIVATE ? shm->bytes : 0,
-        .budget_bytes = U64_UNKNOWN,
+        .budget_bytes = options->budget.kind == WISH_SIZE ? options->budget.bytes : U64_UNKNOWN,
     };
     Preflight preflight = {0};
     (void)preflight_judge(&machine, &guard, &plan, &arena, &preflight);
@@ -238,7 +251,7 @@ static int attempt_run(Job *job, char *const *settings, RunAttempt *attempt)
         peaks_take(job, &attempt->result);
     }
     return end_judge(job->run, &attempt->result, attempt->command[0], MAX(error, 0), &job->arena,
-                     &attempt->judged);
+                     &attempt->evidence, &attempt->judged);
 }
 
 static bool progress_tick(void *context, const RunTick *tick)
@@ -430,10 +443,11 @@ const Command command_run = {
     .operands = "-- COMMAND [ARGUMENT]...",
     .operands_most = INT_MAX,
     .about = "Runs COMMAND with its shared tensors in recycled memory outside of /dev/shm,\n"
-             "which may then be as small as it likes. Nothing in the training changes. Signals\n"
-             "reach the command, the exit code is its own (128 + signal when a signal ended\n"
-             "it), and no process, file or memory is left behind. A short summary goes to\n"
-             "standard error.",
+             "which may then be as small as it likes. Before memory runs out, workers wait.\n"
+             "Nothing in the training changes. Signals reach the command, the exit code is\n"
+             "its own (128 + signal when a signal ended it), and no process, file or memory\n"
+             "is left behind. At the end a summary goes to standard error and, when the\n"
+             "command has failed, what died, why we think so and what to do.",
     .options = run_options,
     .run = run_run,
 };

@@ -487,7 +487,8 @@ static const char *silence_words(const Tuning *tuning, const RunResult *result, 
 static int trial_judge(Tuning *tuning, const RunResult *result, const char *command, TuneTrial *trial)
 {
     Judged judged = {0};
-    int r = end_judge(tuning->run, result, command, 0, &tuning->arena, &judged);
+    Evidence evidence;
+    int r = end_judge(tuning->run, result, command, 0, &tuning->arena, &evidence, &judged);
     if (r < 0)
         return r;
     /* We ended it: that is no cause. What had killed part of it before is. */

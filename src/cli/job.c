@@ -69,7 +69,7 @@ int start_complain(const char *name, const char *command, ChildStage stage, int 
 }
 
 int end_judge(Run *run, const RunResult *result, const char *command, int start_error, Arena *arena,
-              Judged *ret)
+              Evidence *ret_evidence, Judged *ret)
 {
     Evidence evidence;
     int r = run_evidence(run, result, arena, &evidence);
@@ -85,5 +85,7 @@ int end_judge(Run *run, const RunResult *result, const char *command, int start_
     Guard guard = guard_find(known ? &machine : NULL);
     r = cause_judge(&evidence, known ? &machine : NULL, &guard, arena, ret);
     root_close(&root);
+    if (r >= 0)
+        *ret_evidence = evidence;
     return r;
 }

@@ -19,7 +19,7 @@ int guard_serve(Run *run, char library[static PATH_MAX], const GuardWish *wish, 
 /* The exit code, as shells have it, of a command that could not be started, said. name: of our command. */
 int start_complain(const char *name, const char *command, ChildStage stage, int error);
 
-/* Why the command has ended as it has. start_error: a positive errno when it could not be started. ret lives
- * in arena. -ENOMEM. */
+/* Why the command has ended as it has. start_error: a positive errno when it could not be started. What is
+ * returned lives in arena. -ENOMEM. */
 int end_judge(Run *run, const RunResult *result, const char *command, int start_error, Arena *arena,
-              Judged *ret);
+              Evidence *ret_evidence, Judged *ret);

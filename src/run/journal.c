@@ -99,11 +99,10 @@ static void torch_search(Journal *journal, Seen *seen)
 /* A worker whose trainer has died looks like a trainer: it stays what it was. */
 static void role_take(Seen *seen, Role role)
 {
-    bool orphaned = seen->role == ROLE_WORKER && seen->ppid != seen->role_ppid;
-    if (role == ROLE_OTHER || orphaned)
+    /* One that was a worker is no trainer later, whoever its parent is now, and whatever is known of that. */
+    if (role == ROLE_OTHER || seen->role == ROLE_WORKER)
         return;
     seen->role = role;
-    seen->role_ppid = seen->ppid;
 }
 
 static void roles_assign(Journal *journal)
@@ -396,6 +395,7 @@ static void fault_testify(Journal *journal, Seen *seen, const Testimony *testimo
     journal->faults_left -= look;
     fault_read(journal->root, seen->pid, testimony, look, &journal->scratch, &seen->fault);
     seen->has_fault = true;
+    surroundings_note_shm(&journal->surroundings, seen->fault.shm_size_bytes, seen->fault.shm_free_bytes);
     seen->faulted = seconds_so_far(journal);
     free(TAKE_PTR(seen->path));
     free(TAKE_PTR(seen->stack)); /* was an earlier fault's */
@@ -422,7 +422,6 @@ static void worker_note(const Journal *journal, Seen *seen)
     if (seen->pid == journal->command || seen->role == ROLE_WORKER || seen->role == ROLE_MANAGER)
         return;
     seen->role = ROLE_WORKER;
-    seen->role_ppid = seen->ppid;
 }
 
 static void status_note(Seen *seen, int status, bool by_us)

@@ -98,7 +98,8 @@ static void tick_tell(Run *run, bool over)
         struct timespec time;
         clock_gettime(CLOCK_MONOTONIC, &time);
         uint64_t msec = (uint64_t)time.tv_sec * 1000 + (uint64_t)time.tv_nsec / 1000000;
-        now.wrote = now.guard.wrote_msec == 0 || msec - now.guard.wrote_msec < 1000;
+        now.wrote =
+            now.guard.wrote_msec == 0 ? now.guard.bytes_backed == 0 : msec - now.guard.wrote_msec < 1000;
     }
     bool drawn = run->tick(run->tick_context, &now);
     if (run->broker)

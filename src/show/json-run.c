@@ -100,6 +100,10 @@ int json_run(FILE *out, bool indented, const RunReport *report)
     for (size_t i = 0; i < report->n_attempts; i++)
         json_writer_item(&writer, json_attempt(&report->attempts[i]));
     json_writer_list_end(&writer);
+    json_writer_list(&writer, "processes");
+    for (size_t i = 0; i < last->evidence.n_ended; i++)
+        json_writer_item(&writer, json_ended(&last->evidence.ended[i]));
+    json_writer_list_end(&writer);
     json_writer_field(&writer, "peaks", json_peaks(&report->peaks));
     json_writer_field(&writer, "guard", json_guard(&last->result));
     json_writer_field(&writer, "strays_ended", json_integer(last->result.strays));

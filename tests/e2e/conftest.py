@@ -43,6 +43,7 @@ def pytest_configure(config):
     for signo in (signal.SIGHUP, signal.SIGQUIT):  # a job in the background may have been started with them ignored
         signal.signal(signo, signal.SIG_DFL)
     config.addinivalue_line("markers", "slow: starts many processes that load PyTorch afresh")
+    config.addinivalue_line("markers", "long: takes minutes; for make soak")
     if not os.access(PROGRAM, os.X_OK):
         pytest.exit(f"{PROGRAM} is not there: run make build", returncode=2)
 

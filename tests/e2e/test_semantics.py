@@ -65,8 +65,8 @@ def assert_same(guarded, expected):
 
 
 FORK = ("fork",)
-METHODS = [pytest.param(FORK, id="fork"), pytest.param(("forkserver", *FEW), id="forkserver", marks=pytest.mark.slow),
-           pytest.param(("spawn", *FEWER), id="spawn", marks=pytest.mark.slow)]
+METHODS = [pytest.param(FORK, id="fork"), pytest.param(("forkserver", *FEW), id="forkserver", marks=pytest.mark.long),
+           pytest.param(("spawn", *FEWER), id="spawn", marks=pytest.mark.long)]
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -95,7 +95,7 @@ def test_the_comparison_can_fail(python):
         results(done)
 
 
-newer_is_slow = pytest.mark.parametrize("version", ["1.13", pytest.param("2.13", marks=pytest.mark.slow)])
+newer_is_slow = pytest.mark.parametrize("version", ["1.13", pytest.param("2.13", marks=pytest.mark.long)])
 
 
 # --- Launchers ----------------------------------------------------------------------------------------------------
@@ -139,7 +139,7 @@ def test_python_m(version):
     assert got == [trained(python)] * 2
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_torchrun(python, tmp_path):
     """Two ranks, each with loaders of its own. 1.13 under Python 3.11 must be told its redirections, and knows 1 and 2 only."""
     ranks = launch(python, *QUIET_PYTHON, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2",
@@ -160,8 +160,8 @@ LAUNCHER = """\
     """
 
 
-@pytest.mark.parametrize("wiped", ["", "LD_PRELOAD", pytest.param("SHMGUARD_SOCKET", marks=pytest.mark.slow),
-                                   pytest.param("LD_PRELOAD,SHMGUARD_SOCKET", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("wiped", ["", "LD_PRELOAD", pytest.param("SHMGUARD_SOCKET", marks=pytest.mark.long),
+                                   pytest.param("LD_PRELOAD,SHMGUARD_SOCKET", marks=pytest.mark.long)])
 def test_accelerate_style_launcher(tmp_path, wiped):
     """Whatever of the environment does not arrive: it trains, guarded as far as can be, or plainly."""
     python = PYTHONS["1.13"]
@@ -171,7 +171,7 @@ def test_accelerate_style_launcher(tmp_path, wiped):
     assert got == [trained(python)] * 4
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_rank_without_the_guard_beside_one_with_it():
     python = PYTHONS["1.13"]
     command = f"env -u LD_PRELOAD {python} -W ignore {CASES} train & {python} -W ignore {CASES} train; wait $!"
