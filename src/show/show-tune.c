@@ -74,7 +74,7 @@ static int comparison_words(const TuneReport *report, const TuneSetting *best, B
     TuneSetting next = tune_setting(&report->tune, verdict->next);
     int r = 0;
     if (verdict->separated)
-        r = buffer_printf(out, ", %.1f%% faster than the next, ", (best->rate / next.rate - 1) * 100);
+        r = buffer_printf(out, ". It is %.1f%% faster than the next, ", (best->rate / next.rate - 1) * 100);
     else
         r = buffer_printf(out,
                           ". %zu other%s cannot be told apart from it: trials of one setting differ by about "
@@ -102,9 +102,9 @@ static int safety_words(const TuneReport *report, const TuneSetting *best, Buffe
         return buffer_printf(out, ". It is not safe: a trial of it failed (%s)",
                              cause_name(best->last->cause.id));
     if (best->memory_bytes == U64_UNKNOWN || ceiling == U64_UNKNOWN)
-        return buffer_append_text(out, ". Its memory could not be compared with a ceiling");
-    return buffer_printf(out, ". It took at most %s of memory; the ceiling is %s",
-                         SIZE_TEXT(best->memory_bytes), SIZE_TEXT(ceiling));
+        return buffer_append_text(out, "; its memory could not be compared with a ceiling");
+    return buffer_printf(out, ", with at most %s of memory; the ceiling is %s", SIZE_TEXT(best->memory_bytes),
+                         SIZE_TEXT(ceiling));
 }
 
 static int effort_words(const TuneReport *report, Buffer *out)
@@ -135,9 +135,9 @@ int tune_why(const TuneReport *report, Buffer *out)
     if (r == 0)
         r = buffer_printf(out, ", measured in %zu trial%s", best.measured, best.measured == 1 ? "" : "s");
     if (r == 0)
-        r = comparison_words(report, &best, out);
-    if (r == 0)
         r = safety_words(report, &best, out);
+    if (r == 0)
+        r = comparison_words(report, &best, out);
     return r < 0 ? r : effort_words(report, out);
 }
 

@@ -88,12 +88,13 @@ static void test_text(void **state)
     made_fill(&made);
     assert_int_equal(tune_why(&made.report, &why), 0);
     made.report.why = buffer_text(&why);
-    assert_string_equal(buffer_text(&why), "batch=16 mode=fork gave 190.0 samples/s (give or take 2.0%), "
-                                           "measured in 1 trial, 90.0% faster than the "
-                                           "next, batch=8 mode=fork. It took at most 500.0 MiB of memory; "
-                                           "the ceiling is 1.0 GiB. 4 of the 6 settings "
-                                           "were tried, in 4 trials, 1 of which failed; 1 "
-        "would not fit, as estimated, and was skipped.");
+    assert_string_equal(
+        buffer_text(&why),
+        "batch=16 mode=fork gave 190.0 samples/s (give or take 2.0%), measured in 1 trial, with at most "
+        "500.0 MiB of "
+        "memory; the ceiling is 1.0 GiB. It is 90.0% faster than the next, batch=8 mode=fork. 4 of the 6 "
+        "settings "
+        "were tried, in 4 trials, 1 of which failed; 1 would not fit, as estimated, and was skipped.");
     _cleanup_free_ char *plain = text_shown(&made.report, false);
     _cleanup_free_ char *rich = text_shown(&made.report, true);
     for (const char *c = plain; *c; c++)
