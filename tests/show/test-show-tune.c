@@ -170,6 +170,7 @@ static void test_state(void **state)
     assert_int_equal(tune_verdict(&again.report.tune).best, 2);
 
     /* It is of this command, these values and this kind of rate, or it is none. */
+    arena_free(&again.arena);
     made_open(&again);
     again.report.by_bytes = true;
     assert_int_equal(tune_state_parse(text_of(text), &again.report, &again.arena, &error), -EINVAL);
