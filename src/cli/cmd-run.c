@@ -145,6 +145,7 @@ static void guard_start(Job *job, bool first)
     const RunOptions *options = &job->options;
     GuardWish wish = {options->no_guard, options->budget, options->wait_seconds};
     (void)guard_serve(job->run, job->library, &wish, first && !options->no_guard);
+    run_line(job->run, progress_terminal(&job->progress), false);
 }
 
 static int report_fill(FILE *out, const void *context)
@@ -254,7 +255,7 @@ static int attempt_run(Job *job, char *const *settings, RunAttempt *attempt)
                      &attempt->evidence, &attempt->judged);
 }
 
-static bool progress_tick(void *context, const RunTick *tick)
+static void progress_tick(void *context, const RunTick *tick)
 {
     Job *job = context;
     const GuardFigures *guard = &tick->guard;
@@ -266,11 +267,13 @@ static bool progress_tick(void *context, const RunTick *tick)
         .budget_bytes = guard->budget_bytes,
         .waiting = (uint32_t)guard->waiting,
     };
-    if (tick->over)
-        progress_erase(&job->progress, tick->wrote);
-    else
+    if (tick->over) {
+        progress_erase(&job->progress, !guard->line); /* unless the job has taken it away */
+        if (guard->unfinished)                        /* a bar, on which our words would follow */
+            fputc('\n', stderr);
+    } else
         progress_draw(&job->progress, &figures, tick->pid, tick->wrote);
-    return job->progress.drawn;
+    run_line(job->run, progress_terminal(&job->progress), job->progress.drawn);
 }
 
 /* found: one for each {latest:GLOB}; NULL: without the arguments of --resume. */

@@ -397,7 +397,7 @@ static double trial_mean_seconds(const Tuning *tuning)
                                    : tuning->options.trial_seconds * 1.3;
 }
 
-static bool progress_tick(void *context, const RunTick *tick)
+static void progress_tick(void *context, const RunTick *tick)
 {
     Tuning *tuning = context;
     const Running *running = &tuning->running;
@@ -406,7 +406,7 @@ static bool progress_tick(void *context, const RunTick *tick)
     MeterReading reading;
     if (tick->over) {
         progress_erase(&tuning->progress, false);
-        return false;
+        return;
     }
     double mean = trial_mean_seconds(tuning);
     double left = (double)(tune->most - tune->n - 1) * mean + MAX(mean - tick->seconds, 0.0);
@@ -421,7 +421,6 @@ static bool progress_tick(void *context, const RunTick *tick)
     } else
         (void)buffer_append_text(&line, ", warming up");
     progress_say(&tuning->progress, buffer_text(&line), tick->pid);
-    return tuning->progress.drawn;
 }
 
 /* The command with the values of a setting, and its environment. */

@@ -102,6 +102,7 @@ typedef struct FileId {
     uint64_t inode;
     uint64_t size;
     uint64_t allocated;
+    uint64_t special; /* the device that it is; 0: none */
     uint32_t links;
     bool regular;
 } FileId;
@@ -193,6 +194,11 @@ int witness_sigaction(int signo, const struct sigaction *action, struct sigactio
 void witness_hear(const char *text, size_t n); /* written to standard error */
 void witness_child(pid_t pid, int status);     /* that this process has waited for */
 void witness_leave(int code);                  /* before _exit */
+
+/* --- line.c: the supervisor's line of progress on the job's terminal; signal handlers may call it --- */
+
+void line_make_way(int fd);        /* before something is written to fd */
+void line_note(int fd, char last); /* what was written ended in this */
 
 /* --- names.c: between shm_open and the moment that tells which way a segment is shared --- */
 

@@ -147,6 +147,7 @@ int file_id(int fd, FileId *ret)
         .inode = st.st_ino,
         .size = (uint64_t)st.st_size,
         .allocated = (uint64_t)st.st_blocks * 512,
+        .special = S_ISCHR(st.st_mode) ? st.st_rdev : 0,
         .links = (uint32_t)st.st_nlink,
         .regular = S_ISREG(st.st_mode),
     };

@@ -102,7 +102,9 @@ typedef struct Counters {
     _Atomic uint32_t crowded;      /* 0 or 1 */
     _Atomic uint32_t budgeted;     /* 1: room must be asked for. The supervisor's, as the next */
     _Atomic uint32_t waiting;      /* requests for room that wait: whoever lets go says so */
-    _Atomic uint32_t line_drawn;   /* 1: our line of progress stands where the job writes next */
-    _Atomic uint64_t wrote_msec;   /* when the job last wrote to standard output or error; 0: not seen */
-    _Atomic uint64_t small_bytes;  /* of small_backed */
+    _Atomic uint64_t terminal;   /* st_rdev of the one with the line of progress; 0: none. The supervisor's */
+    _Atomic uint32_t line;       /* 1: the line is drawn. Whoever writes there takes it away */
+    _Atomic uint32_t unfinished; /* 1: what the job wrote there last did not end a line */
+    _Atomic uint64_t wrote_msec; /* when the job last wrote there; 0: not seen */
+    _Atomic uint64_t small_bytes; /* of small_backed */
 } Counters;

@@ -145,24 +145,16 @@ EXPORT int close(int fd)
     return r;
 }
 
-/* The supervisor's line of progress makes way for what the program writes to the same terminal. */
-static void output_begins(int fd)
-{
-    static const char erase[] = "\r\033[K";
-    Counters *page = guard_counters();
-    if (atomic_load_explicit(&page->line_drawn, memory_order_relaxed) && isatty(fd) &&
-        atomic_exchange_explicit(&page->line_drawn, 0, memory_order_relaxed))
-        (void)!real_write(fd, erase, sizeof erase - 1);
-    atomic_store_explicit(&page->wrote_msec, now_msec(), memory_order_relaxed);
-}
-
 EXPORT ssize_t write(int fd, const void *data, size_t size)
 {
-    if (fd == STDOUT_FILENO || fd == STDERR_FILENO)
-        output_begins(fd);
+    bool shown = fd == STDOUT_FILENO || fd == STDERR_FILENO;
+    if (shown)
+        line_make_way(fd);
     ssize_t n = real_write(fd, data, size);
     if (fd == STDERR_FILENO && n > 0)
         witness_hear(data, (size_t)n);
+    if (shown && n > 0)
+        line_note(fd, ((const char *)data)[n - 1]);
     return n;
 }
 

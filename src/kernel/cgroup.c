@@ -230,15 +230,18 @@ static void memory_use_read(const Group *group, Cgroup *ret)
     ret->memory_shmem_bytes = stat_key(stat, "total_shmem", "shmem");
 }
 
-/* What may still be used in a group with a limit. Pages of files that nobody needs go first. */
+/* What may still be used in a group with a limit. Before the kernel kills, it drops every page of a file:
+ * those that were read more than once as well, and a data set that is read in each epoch fills all of the
+ * group with them. */
 static uint64_t group_room(const Group *group, uint64_t limit_bytes)
 {
     Cgroup use;
     memory_use_read(group, &use);
     if (limit_bytes == U64_UNKNOWN || use.memory_used_bytes == U64_UNKNOWN)
         return U64_UNKNOWN;
-    uint64_t used = use.memory_used_bytes - MIN(use.memory_used_bytes, use.memory_reclaimable_bytes);
-    return limit_bytes - MIN(limit_bytes, used);
+    uint64_t active = stat_key(group_read(group, "memory.stat"), "total_active_file", "active_file");
+    uint64_t files = use.memory_reclaimable_bytes + (active == U64_UNKNOWN ? 0 : active);
+    return limit_bytes - MIN(limit_bytes, use.memory_used_bytes - MIN(use.memory_used_bytes, files));
 }
 
 static uint64_t group_oom_kills(const Group *group)

@@ -15,8 +15,8 @@ typedef struct Cgroup {
     uint64_t memory_limit_bytes; /* U64_UNKNOWN: none */
     uint64_t memory_used_bytes;  /* of the limiting group (of the own one without a limit); U64_UNKNOWN */
     uint64_t memory_reclaimable_bytes; /* inactive file pages in it, which go first; 0 unknown */
-    uint64_t memory_room_bytes;  /* the least that a group along the path has left; U64_UNKNOWN: no limit, or
-                                    none whose use can be seen */
+    uint64_t memory_room_bytes;  /* the least that a group along the path has left when all pages of files
+                                    are dropped; U64_UNKNOWN: no limit, or none whose use can be seen */
     uint64_t memory_shmem_bytes; /* tmpfs and memfd pages in it; U64_UNKNOWN */
     uint64_t swap_limit_bytes;   /* U64_UNKNOWN: none */
     uint64_t oom_kills;          /* of the limiting group (version 1 counts a kill only in the victim's

@@ -555,8 +555,7 @@ static int counters_make(Broker *broker)
     broker->counters = page;
     broker->counters->magic = PROTOCOL_MAGIC;
     broker->counters->version = 1;
-    atomic_store_explicit(&broker->counters->budgeted, broker->owner.spare_bytes != NULL,
-                          memory_order_relaxed);
+    atomic_store_explicit(&broker->counters->budgeted, broker->owner.spare_now != NULL, memory_order_relaxed);
     return 0;
 }
 
@@ -599,9 +598,11 @@ int broker_open(int epoll, const char *names_path, const BrokerOwner *owner, Bro
         .counters_fd = -EBADF,
         .files_most = files_most(),
         .owner = *owner,
-        .rooms = {.budget = {.limit_bytes = owner->budget_bytes, .wait_seconds = owner->wait_seconds},
+        .rooms = {.budget = {.limit_bytes = owner->budget_bytes,
+                             .wished = owner->budget_is_wished,
+                             .wait_seconds = owner->wait_seconds},
                   .root = owner->root,
-                  .spare_bytes = owner->spare_bytes,
+                  .spare_now = owner->spare_now,
                   .ending = owner->ending,
                   .context = owner->context},
         .janitor = {.most = files_most() / 4}, /* names need descriptors more than watching does */
@@ -650,9 +651,10 @@ const char *broker_socket(const Broker *broker)
     return broker->socket;
 }
 
-void broker_line(Broker *broker, bool drawn)
+void broker_line(Broker *broker, uint64_t terminal, bool drawn)
 {
-    atomic_store_explicit(&broker->counters->line_drawn, drawn, memory_order_relaxed);
+    atomic_store_explicit(&broker->counters->terminal, terminal, memory_order_relaxed);
+    atomic_store_explicit(&broker->counters->line, drawn, memory_order_relaxed);
 }
 
 GuardFigures broker_figures(Broker *broker)
@@ -679,6 +681,8 @@ GuardFigures broker_figures(Broker *broker)
         .refused_pid = broker->rooms.budget.refused_last.pid,
         .refused_for_want = broker->rooms.budget.refused_for_want,
         .wrote_msec = READ(wrote_msec),
+        .unfinished = READ(unfinished) != 0,
+        .line = READ(line) != 0,
     };
 #undef READ
 }

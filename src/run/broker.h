@@ -10,6 +10,7 @@
 #include "figures.h"
 #include "protocol.h"
 #include "root.h"
+#include "shortage.h"
 
 typedef struct Broker Broker;
 
@@ -17,8 +18,9 @@ typedef struct Broker Broker;
 typedef struct BrokerOwner {
     const Root *root;
     uint64_t budget_bytes; /* U64_UNKNOWN: no ceiling */
+    bool budget_is_wished; /* by the user, and not a guess of ours */
     double wait_seconds;
-    uint64_t (*spare_bytes)(const void *context); /* memory that exists. NULL: nobody has to ask for any */
+    Spare (*spare_now)(const void *context); /* memory that exists. NULL: nobody has to ask for any */
     bool (*testify)(void *context, int pid, const Testimony *testimony, size_t size); /* NULL */
     void (*ending)(void *context, int pid); /* we are about to end this process; NULL */
     void *context;
@@ -49,8 +51,9 @@ void broker_tick(Broker *broker, bool short_of_memory);
 /* Whether a shortage of memory would matter at all. */
 bool broker_holds_memory(const Broker *broker);
 
-/* Whether a line of progress stands on the terminal: who writes there erases it first. */
-void broker_line(Broker *broker, bool drawn);
+/* The terminal (st_rdev; 0: none) on which a line of progress is drawn, or may be: the job takes it away
+ * before it writes there, and says what it has written. */
+void broker_line(Broker *broker, uint64_t terminal, bool drawn);
 
 /* Counts once more. */
 GuardFigures broker_figures(Broker *broker);

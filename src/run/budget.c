@@ -8,13 +8,15 @@
  * RESCUE_LEAST: a loader's batches follow each other more closely; less would pass the ceiling for nothing.
  * RESCUE_MOST: a trainer that takes longer for a step does not lose much by waiting as long.
  * RESCUE_FIRST: while the pace is not known.
+ * AT_ONCE, COPY_BYTES: between two tensors of one batch there is only the copying of one, at about a GiB/s.
  * PACE_STEPS: a rescue is due when so many times the usual time between two releases has passed.
  */
 static const double RESCUE_LEAST_SECONDS = 0.1;
 static const double RESCUE_MOST_SECONDS = 5;
 static const double RESCUE_FIRST_SECONDS = 0.5;
 static const double PACE_STEPS = 2;
-static const double AGED_SECONDS = 2;
+static const double AT_ONCE_SECONDS = 0.01;
+static const double COPY_BYTES = 1 << 30;
 
 void budget_free(Budget *budget)
 {
@@ -53,12 +55,13 @@ void budget_withdraw(Budget *budget, uint64_t id)
 
 void budget_released(Budget *budget, double now)
 {
-    if (budget->released > 0 && budget->rescues == 0) { /* a pause is not the pace */
-        double step = now - budget->released;
+    if (budget->released > 0) {
+        double step = now - budget->progress; /* that somebody had to be rescued first is not the pace */
         budget->pace = budget->pace > 0 ? budget->pace * 0.75 + step * 0.25 : step;
     }
     budget->released = budget->progress = now;
     budget->rescues = 0;
+    budget->rescued = 0;
 }
 
 static double rescue_seconds(const Budget *budget)
@@ -66,24 +69,50 @@ static double rescue_seconds(const Budget *budget)
     double seconds = budget->pace > 0
                          ? MIN(MAX(budget->pace * PACE_STEPS, RESCUE_LEAST_SECONDS), RESCUE_MOST_SECONDS)
                          : RESCUE_FIRST_SECONDS;
-    for (unsigned i = 0; i < budget->rescues && seconds < budget->wait_seconds; i++)
-        seconds *= 2;
+    for (unsigned i = 0; i < budget->rescues && seconds < RESCUE_MOST_SECONDS; i++)
+        seconds = MIN(seconds * 2, RESCUE_MOST_SECONDS);
     return seconds;
+}
+
+static bool is_before(int pid, Turn turn, int other_pid, Turn other)
+{
+    bool served = turn.taken > turn.let_go;
+    bool other_served = other.taken > other.let_go;
+    if (served != other_served)
+        return other_served;
+    return turn.let_go < other.let_go || (turn.let_go == other.let_go && pid < other_pid);
 }
 
 static size_t next_in_turn(const Budget *budget, const Facts *facts)
 {
     size_t next = 0;
-    if (facts->now - budget->requests[0].asked >= AGED_SECONDS)
-        return next;
-    uint64_t least = UINT64_MAX;
-    for (size_t i = 0; i < budget->n; i++) {
-        uint64_t held = facts->held_by(budget->requests[i].pid, facts->context);
-        if (held < least) {
-            least = held;
+    Turn soonest = facts->turn_of(budget->requests[0].pid, facts->context);
+    for (size_t i = 1; i < budget->n; i++) {
+        int pid = budget->requests[i].pid;
+        Turn turn = facts->turn_of(pid, facts->context);
+        if (is_before(pid, turn, budget->requests[next].pid, soonest)) {
             next = i;
+            soonest = turn;
         }
     }
+    return next;
+}
+
+/* Who may pass the ceiling now, or n. Whoever has just done so and asks again at once has a batch of several
+ * tensors half made. */
+static size_t rescued(Budget *budget, size_t next, const Facts *facts)
+{
+    for (size_t i = 0; budget->rescued != 0 && i < budget->n; i++) {
+        const Request *request = &budget->requests[i];
+        if (request->pid == budget->rescued && request->bytes <= facts->most_bytes &&
+            request->asked - budget->progress < AT_ONCE_SECONDS + (double)request->bytes / COPY_BYTES)
+            return i;
+    }
+    double since = MAX(budget->progress, budget->requests[0].asked);
+    if (budget->requests[next].bytes > facts->most_bytes || facts->now - since < rescue_seconds(budget))
+        return budget->n;
+    budget->rescued = budget->requests[next].pid;
+    budget->rescues++;
     return next;
 }
 
@@ -97,7 +126,7 @@ static bool fits(const Budget *budget, const Facts *facts, uint64_t bytes)
 static size_t overdue(const Budget *budget, const Facts *facts)
 {
     for (size_t i = 0; i < budget->n; i++)
-        if (budget->requests[i].bytes > budget->limit_bytes ||
+        if ((budget->wished && budget->requests[i].bytes > budget->limit_bytes) ||
             facts->now - budget->requests[i].asked >= budget->wait_seconds)
             return i;
     return budget->n;
@@ -118,27 +147,26 @@ Decision budget_decide(Budget *budget, const Facts *facts, Request *ret)
 {
     if (budget->n == 0)
         return DECISION_NONE;
-    size_t i = next_in_turn(budget, facts);
-    const Request *next = &budget->requests[i];
-    if (fits(budget, facts, next->bytes))
-        return take(budget, i, DECISION_GRANTED, facts->now, ret);
+    size_t next = next_in_turn(budget, facts);
+    if (fits(budget, facts, budget->requests[next].bytes))
+        return take(budget, next, DECISION_GRANTED, facts->now, ret);
 
     size_t late = overdue(budget, facts);
     if (late < budget->n) {
         const Request *request = &budget->requests[late];
-        bool want = request->bytes > facts->spare_bytes;
-        if (request->bytes <= budget->limit_bytes && !want)
+        bool want = request->bytes > facts->most_bytes;
+        bool huge = budget->wished && request->bytes > budget->limit_bytes;
+        if (!huge && !want)
             return take(budget, late, DECISION_GRANTED, facts->now, ret);
-        budget->refused_for_want = want;
+        budget->refused_for_want = want && !huge;
         budget->refused_last = *request;
         budget->refused++;
         return take(budget, late, DECISION_REFUSED, facts->now, ret);
     }
-    double since = MAX(budget->progress, budget->requests[0].asked);
-    if (next->bytes <= facts->spare_bytes && facts->now - since >= rescue_seconds(budget)) {
+    size_t passing = rescued(budget, next, facts);
+    if (passing < budget->n) {
         budget->progress = facts->now;
-        budget->rescues++;
-        return take(budget, i, DECISION_GRANTED, facts->now, ret);
+        return take(budget, passing, DECISION_GRANTED, facts->now, ret);
     }
     for (size_t j = 0; j < budget->n; j++)
         budget->requests[j].waited = true;

@@ -6,15 +6,18 @@
  * given back. What is used is never counted here: the caller asks the kernel about every segment (janitor.h),
  * so a process that is killed at any point leaves nothing to put right.
  *
- * Who is next. Loaders take their workers' batches in turn, so the worker with the least memory in use is the
- * one that is needed soonest; among equals, who has waited longest. Nobody starves: whoever has waited
- * AGED_SECONDS goes before all that have not.
+ * Who is next. Loaders take their workers' batches in turn, and start the workers in that order. So the
+ * worker whose last batch was let go longest ago is needed soonest, or, of those that never had one, the one
+ * that was started first; and whoever took memory since then comes after all that did not. Nobody starves:
+ * when all have taken some, only the order in which batches are let go counts.
  *
  * Why nobody waits for ever. Memory comes back when the trainer lets go of a batch, and the trainer may be
  * waiting for just the worker that waits here, or may keep its batches. So when nothing was let go for a
- * while, the next in turn passes the ceiling, provided the memory really exists. How long that is follows the
- * pace at which batches are let go, and doubles with each rescue in a row, so that a trainer that pauses for
- * minutes does not take the ceiling for a suggestion.
+ * while, whoever is next passes the ceiling, provided the memory really exists, with all tensors that it asks
+ * for at once. How long that is follows the pace at which batches are
+ * let go, and doubles with each rescue in a row up to RESCUE_MOST, so that a trainer that pauses does not
+ * take the ceiling for a suggestion, and one that waits for the last of many workers does not wait for
+ * minutes.
  */
 #pragma once
 
@@ -35,6 +38,8 @@ typedef struct Request {
 
 typedef struct Budget {
     uint64_t limit_bytes; /* UINT64_MAX: no ceiling, only the memory that exists */
+    bool wished;          /* the ceiling is the user's: what is larger than all of it is refused. One of our
+                             own is a guess, and such a request is let through like any other */
     double wait_seconds;  /* then whoever waits is let through, or refused when there is no memory */
     Request *requests;    /* that wait, in the order in which they came */
     size_t n;
@@ -43,6 +48,7 @@ typedef struct Budget {
     double pace;      /* mean time between two releases; 0 unknown */
     double released;  /* when something was last let go; 0 never */
     unsigned rescues; /* in a row */
+    int rescued;      /* the process that was rescued last, until something is let go */
     uint64_t waits;   /* requests that had to wait */
     double waited_seconds;
     uint64_t refused;
@@ -62,10 +68,16 @@ void budget_withdraw(Budget *budget, uint64_t id);
 /* Something was let go. */
 void budget_released(Budget *budget, double now);
 
+typedef struct Turn {
+    double taken;  /* when a process last took memory; 0 never */
+    double let_go; /* when something that it had made was last let go; 0 never */
+} Turn;
+
 typedef struct Facts {
     uint64_t used_bytes;  /* by the job's tensors, what was granted and is not touched yet included */
     uint64_t spare_bytes; /* memory that exists beyond that */
-    uint64_t (*held_by)(int pid, const void *context); /* bytes in use that the process has made */
+    uint64_t most_bytes;  /* the same, with what is better left alone: for whoever is let through */
+    Turn (*turn_of)(int pid, const void *context);
     const void *context;
     double now;
 } Facts;

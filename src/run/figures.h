@@ -22,7 +22,9 @@ typedef struct GuardFigures {
     uint64_t refused_bytes; /* of the last one */
     int refused_pid;
     bool refused_for_want; /* memory was not there */
-    uint64_t wrote_msec;   /* CLOCK_MONOTONIC, when the job was last seen to write something; 0: never */
+    uint64_t wrote_msec;   /* CLOCK_MONOTONIC, when the job last wrote to the terminal; 0: not seen */
+    bool unfinished;       /* that did not end a line */
+    bool line;             /* broker_line stands */
 } GuardFigures;
 
 typedef struct Peaks {

@@ -22,6 +22,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "budget.h"
+
 typedef struct Watched {
     int fd; /* our own description of the segment */
     uint64_t device;
@@ -34,6 +36,7 @@ typedef struct Watched {
     unsigned empty_looks;    /* in a row, free and without pages */
     bool due;                /* its pages are to be given back */
     bool in_use;             /* of the last janitor_used */
+    Turn turn;               /* when it was last granted, or found in use with its pages; and found free */
 } Watched;
 
 /* {.most = N} is an empty one. */
@@ -72,18 +75,18 @@ void janitor_work(Janitor *janitor);
 
 /* --- For the budget: asked of the kernel anew each time, so that no death leaves it wrong --- */
 
-/* Bytes that are in memory, or promised to somebody who has the segment still. */
-uint64_t janitor_used(Janitor *janitor);
+/* Bytes that are in memory, or promised to somebody who has the segment still. `now` is the caller's clock.
+ */
+uint64_t janitor_used(Janitor *janitor, double now);
 
 /* Of these, what somebody uses; and of what was promised, what was not touched yet. Of the last janitor_used,
  * as the next. */
 uint64_t janitor_in_use(const Janitor *janitor);
 uint64_t janitor_promised(const Janitor *janitor);
 
-/* What this process has made and somebody uses. */
-uint64_t janitor_used_of(const Janitor *janitor, int pid);
+Turn janitor_turn_of(const Janitor *janitor, int pid);
 
-void janitor_promise(Janitor *janitor, uint64_t device, uint64_t inode, uint64_t bytes);
+void janitor_promise(Janitor *janitor, uint64_t device, uint64_t inode, uint64_t bytes, double now);
 
 /* Gives back what is free at once, until `bytes` are. Whether anything was. */
 bool janitor_reclaim(Janitor *janitor, uint64_t bytes);

@@ -92,28 +92,36 @@ void rooms_tick(Rooms *rooms)
 
 /* --- Deciding ----------------------------------------------------------------------------------------- */
 
-static uint64_t held_by(int pid, const void *context)
+static Turn turn_of(int pid, const void *context)
 {
-    return janitor_used_of(context, pid);
+    return janitor_turn_of(context, pid);
 }
 
 /* What is promised and not touched yet is no longer spare, though the kernel says so. */
-static uint64_t spare_now(Rooms *rooms, const Janitor *janitor, double now)
+static uint64_t unpromised(uint64_t bytes, uint64_t promised)
+{
+    return bytes == UINT64_MAX ? UINT64_MAX : bytes - MIN(bytes, promised);
+}
+
+static Spare spare_now(Rooms *rooms, const Janitor *janitor, double now)
 {
     if (now - rooms->spare_read >= SPARE_SECONDS) {
-        rooms->spare = rooms->spare_bytes(rooms->context);
+        rooms->spare = rooms->spare_now(rooms->context);
         rooms->spare_read = now;
     }
     uint64_t promised = janitor_promised(janitor);
-    return rooms->spare == UINT64_MAX ? UINT64_MAX : rooms->spare - MIN(rooms->spare, promised);
+    return (Spare){unpromised(rooms->spare.bytes, promised), unpromised(rooms->spare.most_bytes, promised)};
 }
 
 static Facts facts_now(Rooms *rooms, Janitor *janitor, uint64_t more)
 {
     double now = now_seconds();
-    Facts facts = {.used_bytes = janitor_used(janitor) + more,
-                   .spare_bytes = spare_now(rooms, janitor, now),
-                   .held_by = held_by,
+    uint64_t used = janitor_used(janitor, now) + more;
+    Spare spare = spare_now(rooms, janitor, now);
+    Facts facts = {.used_bytes = used,
+                   .spare_bytes = spare.bytes,
+                   .most_bytes = spare.most_bytes,
+                   .turn_of = turn_of,
                    .context = janitor,
                    .now = now};
     uint64_t in_use = janitor_in_use(janitor);
@@ -141,7 +149,7 @@ void rooms_settle(Rooms *rooms, Janitor *janitor, uint64_t more, RoomsAnswer ans
         Facts facts = facts_now(rooms, janitor, more);
         Decision decision = budget_decide(budget, &facts, &request);
         if (decision == DECISION_GRANTED) {
-            janitor_promise(janitor, request.device, request.inode, request.bytes);
+            janitor_promise(janitor, request.device, request.inode, request.bytes, facts.now);
             rooms->in_use += request.bytes;
             answer(context, request.id, 0);
         } else if (decision == DECISION_REFUSED) {

@@ -10,6 +10,7 @@
 #include "budget.h"
 #include "janitor.h"
 #include "root.h"
+#include "shortage.h"
 
 enum { DOOMED_MAX = 32 };
 
@@ -22,13 +23,13 @@ typedef struct Doomed {
 typedef struct Rooms {
     Budget budget;
     const Root *root;
-    uint64_t (*spare_bytes)(const void *context); /* memory that exists */
-    void (*ending)(void *context, int pid);       /* is told whom we end; NULL */
+    Spare (*spare_now)(const void *context); /* memory that exists */
+    void (*ending)(void *context, int pid);  /* is told whom we end; NULL */
     void *context;
     bool look; /* something changed since the last decision */
     double next;
     double spare_read;
-    uint64_t spare;
+    Spare spare;
     uint64_t in_use; /* when last counted */
     Doomed doomed[DOOMED_MAX];
     size_t n_doomed;

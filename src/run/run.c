@@ -44,7 +44,7 @@ struct Run {
     Broker *broker; /* NULL: without the guard */
     bool only_witness;
     Journal *journal;
-    bool (*tick)(void *context, const RunTick *tick);
+    void (*tick)(void *context, const RunTick *tick);
     void *tick_context;
     Arena arena;
     Child child;
@@ -98,12 +98,9 @@ static void tick_tell(Run *run, bool over)
         struct timespec time;
         clock_gettime(CLOCK_MONOTONIC, &time);
         uint64_t msec = (uint64_t)time.tv_sec * 1000 + (uint64_t)time.tv_nsec / 1000000;
-        now.wrote =
-            now.guard.wrote_msec == 0 ? now.guard.bytes_backed == 0 : msec - now.guard.wrote_msec < 1000;
+        now.wrote = now.guard.wrote_msec != 0 && (now.guard.unfinished || msec - now.guard.wrote_msec < 1000);
     }
-    bool drawn = run->tick(run->tick_context, &now);
-    if (run->broker)
-        broker_line(run->broker, drawn);
+    run->tick(run->tick_context, &now);
 }
 
 static void reap(Run *run)
@@ -390,10 +387,10 @@ void run_die(void)
     _exit(128 + SIGINT);
 }
 
-static uint64_t spare_bytes(const void *context)
+static Spare spare_now(const void *context)
 {
     const Run *run = context;
-    return shortage_spare_bytes(&run->shortage);
+    return shortage_spare(&run->shortage);
 }
 
 static bool testify(void *context, int pid, const Testimony *testimony, size_t size)
@@ -412,7 +409,7 @@ uint64_t run_budget_bytes(const Run *run, const SizeWish *wish)
 {
     if (wish->kind == WISH_SIZE)
         return wish->bytes;
-    uint64_t spare = wish->kind == WISH_OFF ? U64_UNKNOWN : shortage_spare_bytes(&run->shortage);
+    uint64_t spare = wish->kind == WISH_OFF ? U64_UNKNOWN : shortage_spare(&run->shortage).bytes;
     return spare == U64_UNKNOWN ? U64_UNKNOWN : MAX(spare / 4 * 3, BUDGET_LEAST_BYTES);
 }
 
@@ -425,8 +422,9 @@ int run_guard(Run *run, const char *library, const GuardWish *wish)
     BrokerOwner owner = {
         .root = &run->shortage.root,
         .budget_bytes = run_budget_bytes(run, &wish->budget),
+        .budget_is_wished = wish->budget.kind == WISH_SIZE,
         .wait_seconds = wish->wait_seconds < 0 ? WAIT_SECONDS : wish->wait_seconds,
-        .spare_bytes = wish->budget.kind == WISH_OFF || wish->only_witness ? NULL : spare_bytes,
+        .spare_now = wish->budget.kind == WISH_OFF || wish->only_witness ? NULL : spare_now,
         .testify = testify,
         .ending = ending_note,
         .context = run,
@@ -475,7 +473,13 @@ int run_start(Run *run, char *const *command, char *const *settings, ChildStage 
     return 0;
 }
 
-void run_on_tick(Run *run, bool (*tick)(void *context, const RunTick *tick), void *context)
+void run_line(Run *run, uint64_t terminal, bool drawn)
+{
+    if (run->broker)
+        broker_line(run->broker, terminal, drawn);
+}
+
+void run_on_tick(Run *run, void (*tick)(void *context, const RunTick *tick), void *context)
 {
     run->tick = tick;
     run->tick_context = context;

@@ -29,7 +29,8 @@ typedef struct RunTick {
     double seconds; /* since the command was started */
     pid_t pid;
     GuardFigures guard; /* zeros without the guard */
-    bool wrote;         /* the job wrote to its output within the last second, or we cannot know */
+    bool wrote;         /* the job wrote to the terminal of run_line within the last second, or left a line
+                           unfinished there, or we cannot know */
     bool over;
 } RunTick;
 
@@ -85,8 +86,10 @@ void run_private_shm(Run *run, const PrivateShm *shm);
  * about. */
 int run_start(Run *run, char *const *command, char *const *settings, ChildStage *ret_stage);
 
-/* It tells whether a line of progress stands on the terminal. */
-void run_on_tick(Run *run, bool (*tick)(void *context, const RunTick *tick), void *context);
+/* As broker_line; after run_guard, and whenever that changes. */
+void run_line(Run *run, uint64_t terminal, bool drawn);
+
+void run_on_tick(Run *run, void (*tick)(void *context, const RunTick *tick), void *context);
 
 /* For the commands that are started from here on; what it points to must stay. Their output goes to it and
  * nowhere else. */

@@ -17,6 +17,10 @@ void shortage_close(Shortage *shortage);
 /* What cannot be read does not speak for a shortage. */
 bool shortage_now(const Shortage *shortage);
 
-/* What may still be taken before it would be one: of the machine, and of every control group above us.
- * U64_UNKNOWN when nothing tells. */
-uint64_t shortage_spare_bytes(const Shortage *shortage);
+/* What may still be taken of the machine and of every control group above us. U64_UNKNOWN when nothing tells.
+ */
+typedef struct Spare {
+    uint64_t bytes;      /* before memory would be short */
+    uint64_t most_bytes; /* before there is none: swap counts too */
+} Spare;
+Spare shortage_spare(const Shortage *shortage);

@@ -104,6 +104,12 @@ void progress_close(Progress *progress)
     *progress = PROGRESS_NONE;
 }
 
+uint64_t progress_terminal(const Progress *progress)
+{
+    struct stat st;
+    return progress->fd >= 0 && fstat(progress->fd, &st) == 0 ? st.st_rdev : 0;
+}
+
 static unsigned columns_now(int fd)
 {
     struct winsize size;

@@ -53,5 +53,8 @@ void progress_draw(Progress *progress, const ProgressFigures *now, pid_t job, bo
  * to fit. */
 void progress_say(Progress *progress, const char *text, pid_t job);
 
+/* Its st_rdev; 0 without progress. */
+uint64_t progress_terminal(const Progress *progress);
+
 /* Before anything is printed, and at the end. What the command wrote over the line is left alone. */
 void progress_erase(Progress *progress, bool wrote);

@@ -399,6 +399,96 @@ def on_terminal(*command, env):
         end_marked(env)
 
 
+LINES = """
+import sys, time, torch
+torch.zeros(1 << 20).share_memory_()
+time.sleep(2.5)
+print("a line", flush=True)
+time.sleep(2.5)
+print("25%|##  |", end="", flush=True)
+time.sleep(2.5)
+"""
+
+
+def test_the_line_of_progress_keeps_out_of_the_way(mark):
+    """It is taken away before the job writes, and is not drawn over half a line."""
+    with on_terminal(PROGRAM, "run", "--", PYTHON, *QUIET_PYTHON, "-c", LINES, env={**mark, "TERM": "xterm"}) as terminal:
+        assert b"\rshmguard: " in terminal.expect(b"\r\x1b[Ka line\r\n")
+        assert b"\rshmguard: " in terminal.expect(b"\r\x1b[K25%|##  |")
+        assert b"\rshmguard: " not in terminal.expect(b"\r\n\x1b[1mshmguard:")
+        assert terminal.wait() == 0
+
+
+def test_who_writes_to_a_file_leaves_the_line_alone(mark, tmp_path):
+    command = f"exec {PROGRAM} run -- {PYTHON} -W ignore -c '{LINES}' > {tmp_path / 'log'}"
+    with on_terminal("/bin/sh", "-c", command, env={**mark, "TERM": "xterm"}) as terminal:
+        terminal.expect(b"\rshmguard: ")
+        assert terminal.wait() == 0
+    assert (tmp_path / "log").read_bytes() == b"a line\n25%|##  |"
+
+
+# Room for three batches, sixteen workers, and a trainer that takes them in turn.
+CROWD = """
+import torch, time
+from torch.utils.data import DataLoader
+class Data:
+    def __len__(self): return 64
+    def __getitem__(self, i): return torch.full((1 << 20,), i)
+began = time.monotonic()
+for i, batch in enumerate(DataLoader(Data(), num_workers=16, batch_size=1)):
+    assert int(batch[0][0]) == i == int(batch[0][-1])
+    if i == 0: began = time.monotonic()
+print("seconds", time.monotonic() - began)
+"""
+
+
+def test_many_workers_and_little_room(here, python, mark, tmp_path):
+    done = here.shmguard("run", "--budget", "24M", "--report", tmp_path / "r", "--", python, *QUIET_PYTHON, "-c", CROWD,
+                         env=mark, timeout=120)
+    assert done.returncode == 0, done
+    guard = json.loads((tmp_path / "r").read_text())["guard"]
+    assert guard["refused"] == 0 and guard["waits"] > 10
+    assert guard["bytes_peak"] <= (24 + 16 * 8) << 20  # a rescue for each worker, at the very most
+    assert float(done.stdout.split()[-1]) < 30
+
+
+CACHE = """
+import os, sys, torch
+for _ in range(3):
+    with open(sys.argv[1], "rb") as data:
+        while data.read(1 << 20): pass
+tensors = [torch.ones(16 << 20, dtype=torch.uint8).share_memory_() for _ in range(8)]
+print("fine")
+"""
+
+
+@needs_root
+def test_the_page_cache_is_memory_that_exists(tmp_path, mark):
+    """A data set that is read again and again fills the control group; it goes when tensors come."""
+    group = pathlib.Path("/sys/fs/cgroup/memory") / f"shmguard-e2e-{os.getpid()}"
+    try:
+        group.mkdir()
+    except OSError:
+        pytest.skip("no memory cgroup of version 1 to make one in")
+    try:
+        (group / "memory.limit_in_bytes").write_text(str(600 << 20))
+        data = tmp_path / "data"
+        with open(data, "wb") as out:
+            out.truncate(0)
+            for _ in range(500):
+                out.write(os.urandom(1 << 10) * 1024)
+            out.flush()
+            os.fsync(out.fileno())
+            os.posix_fadvise(out.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        command = ["sh", "-c", f'echo $$ > {group}/cgroup.procs; exec "$@"', "-", PROGRAM, "run", "--wait", "5", "--",
+                   PYTHON, *QUIET_PYTHON, "-c", CACHE, str(data)]
+        done = subprocess.run(command, env=mark, capture_output=True, timeout=120)
+        assert done.returncode == 0 and done.stdout == b"fine\n", done
+    finally:
+        wait_until(lambda: not (group / "cgroup.procs").read_text().split(), 10)
+        group.rmdir()
+
+
 def test_control_c(mark):
     command = "import time, signal; signal.signal(signal.SIGINT, signal.SIG_DFL); print('ready'); time.sleep(60)"
     with on_terminal(PROGRAM, "run", "-q", "--", PYTHON, "-uc", command, env=mark) as terminal:

@@ -10,18 +10,19 @@
 
 enum { MIB = 1 << 20 };
 
-/* What each process has in use, by its pid. */
-static uint64_t held[16];
+/* When each process took memory and let go of it, by its pid. */
+static Turn turns[32];
 
-static uint64_t held_by(int pid, const void *context)
+static Turn turn_of(int pid, const void *context)
 {
     (void)context;
-    return held[pid];
+    return turns[pid];
 }
 
 static Facts facts_of(uint64_t used, uint64_t spare, double now)
 {
-    return (Facts){.used_bytes = used, .spare_bytes = spare, .held_by = held_by, .now = now};
+    return (Facts){
+        .used_bytes = used, .spare_bytes = spare, .most_bytes = spare, .turn_of = turn_of, .now = now};
 }
 
 static void ask(Budget *budget, uint64_t id, uint64_t bytes, double now)
@@ -46,10 +47,10 @@ static uint64_t refused(Budget *budget, uint64_t used, uint64_t spare, double no
 
 static int set_up(void **state)
 {
-    for (size_t i = 0; i < ARRAY_SIZE(held); i++)
-        held[i] = 0;
+    for (size_t i = 0; i < ARRAY_SIZE(turns); i++)
+        turns[i] = (Turn){0};
     Budget *budget = calloc(1, sizeof *budget);
-    *budget = (Budget){.limit_bytes = 100 * MIB, .wait_seconds = 60};
+    *budget = (Budget){.limit_bytes = 100 * MIB, .wished = true, .wait_seconds = 60};
     *state = budget;
     return 0;
 }
@@ -75,20 +76,56 @@ static void test_what_fits_is_granted_at_once(void **state)
     assert_true(budget->waited_seconds > 0.4 && budget->waited_seconds < 0.6);
 }
 
-static void test_the_one_with_the_least_goes_first(void **state)
+/* The order in which an in-order loader needs them, whatever the order in which they asked. */
+static void test_whoever_is_needed_soonest_goes_first(void **state)
 {
     Budget *budget = *state;
-    held[1] = 30 * MIB;
-    held[3] = 10 * MIB;
-    ask(budget, 1, 10 * MIB, 1);
-    ask(budget, 2, 10 * MIB, 1.1);
-    ask(budget, 3, 10 * MIB, 1.2);
-    ask(budget, 4, 10 * MIB, 1.3);
-    assert_int_equal(granted(budget, 90 * MIB, UINT64_MAX, 1.35), 2);
-    assert_int_equal(granted(budget, 90 * MIB, UINT64_MAX, 1.35), 4);
-    assert_int_equal(granted(budget, 90 * MIB, UINT64_MAX, 1.35), 3);
-    ask(budget, 5, 10 * MIB, 1.4);
-    assert_int_equal(granted(budget, 90 * MIB, UINT64_MAX, 4), 1); /* it has waited long enough */
+    turns[2] = (Turn){.taken = 0.5, .let_go = 0.9};  /* its last batch was taken */
+    turns[3] = (Turn){.taken = 0.95, .let_go = 0.2}; /* has one ready */
+    turns[4] = (Turn){.taken = 0.4, .let_go = 0.8};
+    turns[5] = (Turn){.taken = 0.97};
+    for (uint64_t id = 7; id >= 2; id--)
+        ask(budget, id, 10 * MIB, 1);
+    static const uint64_t order[] = {6, 7, 4, 2, 5, 3};
+    for (size_t i = 0; i < ARRAY_SIZE(order); i++)
+        assert_int_equal(granted(budget, 90 * MIB, UINT64_MAX, 1.1), order[i]);
+}
+
+/* Sixteen workers, room for three batches, a trainer that takes batches in turn: it never waits for long,
+ * and the ceiling holds, though they have asked in the worst order. */
+static void test_an_in_order_loader_is_served_in_order(void **state)
+{
+    enum { WORKERS = 16, STEPS = 160 };
+    Budget *budget = *state;
+    uint64_t ready[WORKERS + 1] = {0}; /* batches made and not taken */
+    uint64_t used = 0;
+    uint64_t most = 0;
+    double now = 100;
+    for (uint64_t id = WORKERS; id >= 1; id--)
+        ask(budget, id, 30 * MIB, now);
+    for (int step = 0; step < STEPS; now += 0.02) {
+        Request request;
+        Facts facts = facts_of(used, UINT64_MAX, now);
+        while (budget_decide(budget, &facts, &request) == DECISION_GRANTED) {
+            ready[request.id]++;
+            turns[request.id].taken = now;
+            facts.used_bytes = used += request.bytes;
+            most = MAX(most, used);
+            if (ready[request.id] < 2)
+                ask(budget, request.id, 30 * MIB, now);
+        }
+        int worker = step % WORKERS + 1;
+        if (ready[worker] > 0) {
+            if (ready[worker]-- == 2)
+                ask(budget, (uint64_t)worker, 30 * MIB, now);
+            turns[worker].let_go = now;
+            used -= 30 * MIB;
+            budget_released(budget, now);
+            step++;
+        }
+        assert_true(now < 100 + STEPS * 0.1);
+    }
+    assert_true(most <= 100 * MIB + 30 * MIB);
 }
 
 static void test_a_rescue_when_nothing_is_let_go(void **state)
@@ -152,6 +189,47 @@ static void test_larger_than_all_of_it(void **state)
     assert_int_equal(budget->n, 1);
 }
 
+/* A ceiling of our own is a guess: what is larger passes it, when there is memory. */
+static void test_larger_than_a_guess(void **state)
+{
+    Budget *budget = *state;
+    budget->wished = false;
+    ask(budget, 1, 200 * MIB, 1);
+    assert_int_equal(refused(budget, 0, UINT64_MAX, 1), 0);
+    assert_int_equal(granted(budget, 0, UINT64_MAX, 1.6), 1);
+    ask(budget, 2, 200 * MIB, 2);
+    assert_int_equal(refused(budget, 0, 150 * MIB, 62), 2);
+    assert_true(budget->refused_for_want);
+}
+
+/* What is better left alone is for a rescue, not for everybody. */
+static void test_the_reserve_is_for_a_rescue(void **state)
+{
+    Budget *budget = *state;
+    Request request;
+    ask(budget, 1, 20 * MIB, 1);
+    Facts facts = facts_of(0, 10 * MIB, 1);
+    facts.most_bytes = 30 * MIB;
+    assert_int_equal(budget_decide(budget, &facts, &request), DECISION_NONE);
+    facts.now = 1.6;
+    assert_int_equal(budget_decide(budget, &facts, &request), DECISION_GRANTED);
+}
+
+/* The tensors of one batch pass together, and no other does meanwhile. */
+static void test_a_rescue_is_for_a_whole_batch(void **state)
+{
+    Budget *budget = *state;
+    ask(budget, 1, 20 * MIB, 1);
+    ask(budget, 2, 20 * MIB, 1);
+    assert_int_equal(granted(budget, 100 * MIB, UINT64_MAX, 1.6), 1);
+    turns[1].taken = 1.6;
+    ask(budget, 1, 20 * MIB, 1.61);
+    assert_int_equal(granted(budget, 120 * MIB, UINT64_MAX, 1.61), 1);
+    ask(budget, 1, 20 * MIB, 1.8); /* that is another one */
+    assert_int_equal(granted(budget, 140 * MIB, UINT64_MAX, 1.8), 0);
+    assert_int_equal(granted(budget, 140 * MIB, UINT64_MAX, 2.7), 2);
+}
+
 static void test_whoever_goes_leaves_the_queue(void **state)
 {
     Budget *budget = *state;
@@ -179,11 +257,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_what_fits_is_granted_at_once, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_the_one_with_the_least_goes_first, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_whoever_is_needed_soonest_goes_first, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_an_in_order_loader_is_served_in_order, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_rescue_when_nothing_is_let_go, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_no_rescue_without_memory, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_long_pause_refuses_nobody, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_larger_than_all_of_it, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_larger_than_a_guess, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_the_reserve_is_for_a_rescue, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_rescue_is_for_a_whole_batch, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_whoever_goes_leaves_the_queue, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_without_a_ceiling_memory_decides, set_up, tear_down),
     };

@@ -30,20 +30,21 @@ typedef struct Bench {
     Broker *broker;
 } Bench;
 
-static uint64_t plenty(const void *context)
+static Spare plenty(const void *context)
 {
     (void)context;
-    return UINT64_C(1) << 40;
+    return (Spare){UINT64_C(1) << 40, UINT64_C(1) << 40};
 }
 
-static void bench_open(Bench *bench, uint64_t (*spare_bytes)(const void *), double wait_seconds)
+static void bench_open(Bench *bench, Spare (*spare_now)(const void *), double wait_seconds)
 {
     *bench = (Bench){.epoll = epoll_create1(EPOLL_CLOEXEC)};
     assert_int_equal(root_open(NULL, &bench->root), 0);
     BrokerOwner owner = {.root = &bench->root,
                          .budget_bytes = BUDGET_BATCHES * BATCH_BYTES,
                          .wait_seconds = wait_seconds,
-                         .spare_bytes = spare_bytes};
+                         .budget_is_wished = true,
+                         .spare_now = spare_now};
     assert_int_equal(broker_open(bench->epoll, "/tmp", &owner, &bench->broker), 0);
 }
 
@@ -172,10 +173,10 @@ static void test_killed_at_random(void **state)
     bench_close(&bench);
 }
 
-static uint64_t nothing(const void *context)
+static Spare nothing(const void *context)
 {
     (void)context;
-    return 0;
+    return (Spare){0};
 }
 
 static void test_refused_when_memory_is_not_there(void **state)

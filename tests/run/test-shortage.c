@@ -61,16 +61,22 @@ static void test_spare(void **state)
         const char *available;
         const char *above_used;
         uint64_t spare;
+        uint64_t most;
     } cases[] = {
-        {"600000", "0", 950000000 - 500000000 + 100000000}, /* of the job's own group */
-        {"100000", "0", (100000 - 50000) * UINT64_C(1024)}, /* of the machine */
-        {"600000", "3900000000", 50000000},                 /* of the group above, which others use too */
-        {"40000", "0", 0},
+        /* of the job's own group, where pages of files go, those in use as well; it may not swap */
+        {"900000", "0", 950000000 - 500000000 + 300000000, 1000000000 - 500000000 + 300000000},
+        /* of the machine */
+        {"100000", "0", (100000 - 50000) * UINT64_C(1024), (100000 + 2000) * UINT64_C(1024)},
+        /* of the group above, which others use too */
+        {"900000", "3900000000", 50000000, 100000000},
+        {"40000", "0", 0, (40000 + 2000) * UINT64_C(1024)},
     };
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         TempRoot temp = temp_root_make();
         char meminfo[128];
-        snprintf(meminfo, sizeof meminfo, "MemTotal: 1000000 kB\nMemAvailable: %s kB\n", cases[i].available);
+        snprintf(meminfo, sizeof meminfo,
+                 "MemTotal: 1000000 kB\nMemAvailable: %s kB\nSwapTotal: 3000 kB\nSwapFree: 2000 kB\n",
+                 cases[i].available);
         temp_root_write(&temp, "proc/meminfo", meminfo);
         temp_root_write(&temp, "proc/self/cgroup", "0::/all/job\n");
         temp_root_write(&temp, "proc/self/mountinfo",
@@ -80,10 +86,14 @@ static void test_spare(void **state)
         temp_root_write(&temp, "sys/fs/cgroup/all/memory.current", cases[i].above_used);
         temp_root_write(&temp, "sys/fs/cgroup/all/job/memory.max", "1000000000\n");
         temp_root_write(&temp, "sys/fs/cgroup/all/job/memory.current", "500000000\n");
-        temp_root_write(&temp, "sys/fs/cgroup/all/job/memory.stat", "inactive_file 100000000\n");
+        temp_root_write(&temp, "sys/fs/cgroup/all/job/memory.stat",
+                        "inactive_file 100000000\nactive_file 200000000\n");
+        temp_root_write(&temp, "sys/fs/cgroup/all/job/memory.swap.max", "0\n");
         Shortage shortage;
         assert_int_equal(shortage_open(temp.path, &shortage), 0);
-        assert_int_equal(shortage_spare_bytes(&shortage), cases[i].spare);
+        Spare spare = shortage_spare(&shortage);
+        assert_int_equal(spare.bytes, cases[i].spare);
+        assert_int_equal(spare.most_bytes, cases[i].most);
         shortage_close(&shortage);
         temp_root_free(&temp);
     }
