@@ -6,6 +6,7 @@
 #include "checkpoint.h"
 #include "command.h"
 #include "guard.h"
+#include "job.h"
 #include "progress.h"
 #include "report-file.h"
 #include "retry.h"
@@ -13,9 +14,6 @@
 #include "show-attempt.h"
 #include "show-preflight.h"
 #include "show-run.h"
-
-/* As shells have it. */
-enum { EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127 };
 
 enum { RETRY_NOT_SAID = -1 };
 
@@ -123,27 +121,10 @@ static bool retry_is_said(const RunOptions *options, int *ret_code)
     return false;
 }
 
-/* Our options stand before the "--"; the command's own are none of our business. */
 static bool job_parse(const Command *command, int argc, char **argv, Job *job, int *ret_code)
 {
-    Operands operands;
-    int place = command_place(argc, argv);
-    char **words = place < argc ? argv + place + 1 : argv + argc;
-    argv[place] = NULL;
-    if (!command_parse(command, place, argv, &job->options, &operands, ret_code))
+    if (!command_take(command, argc, argv, &job->options, &job->command, ret_code))
         return false;
-    if (operands.n > 0) {
-        _cleanup_buffer_ Buffer safe = {0};
-        (void)text_escape(text_of(operands.items[0]), &safe);
-        *ret_code =
-            complain(EX_USAGE, "run: put -- before the command: shmguard run -- %s ...", buffer_text(&safe));
-        return false;
-    }
-    if (!*words) {
-        *ret_code = complain(EX_USAGE, "run: no command; put it after --: shmguard run -- python train.py");
-        return false;
-    }
-    job->command = words;
     return guard_is_there(&job->options, ret_code) && retry_is_said(&job->options, ret_code) &&
            degrade_parse(job, ret_code) && resume_take(job, ret_code);
 }
@@ -159,22 +140,12 @@ static int report_open(const char *path, ReportFile *ret)
                     "run: --report %s: %s; the command was not started", buffer_text(&safe), strerror(-r));
 }
 
-/* Without the guard a training still trains: say so, once, and go on. */
 static void guard_start(Job *job, bool first)
 {
     const RunOptions *options = &job->options;
     GuardWish wish = {options->no_guard, options->budget, options->wait_seconds};
-    int r = guard_library(job->library) ? run_guard(job->run, job->library, &wish) : -ENOENT;
+    (void)guard_serve(job->run, job->library, &wish, first && !options->no_guard);
     run_line(job->run, progress_terminal(&job->progress), false);
-    if (!first || options->no_guard)
-        return;
-    if (r == -ENOENT)
-        complain(0, "this build has no preload library; running without the guard");
-    else if (r == -ENAMETOOLONG)
-        complain(0, "%s: LD_PRELOAD takes no path with a colon or a blank; running without the guard",
-                 job->library);
-    else if (r < 0)
-        complain(0, "memory for the guard is refused here (%s); running without the guard", strerror(-r));
 }
 
 static int report_fill(FILE *out, const void *context)
@@ -235,20 +206,6 @@ static bool look_ahead(const RunOptions *options, PrivateShm *shm, int *ret_code
     return !options->check;
 }
 
-/* The exit code of a command that could not be started, said. */
-static int start_complain(const char *command, ChildStage stage, int error)
-{
-    _cleanup_buffer_ Buffer safe = {0};
-    (void)text_escape(text_of(command), &safe);
-    if (stage == CHILD_NONE)
-        return complain(EX_SOFTWARE, "run: no process could be made: %s", strerror(error));
-    if (stage == CHILD_NO_SHM)
-        return complain(EX_UNAVAILABLE, "run: --shm: refused at the second try: %s", strerror(error));
-    if (error == ENOENT)
-        return complain(EXIT_NOT_FOUND, "run: %s: command not found", buffer_text(&safe));
-    return complain(EXIT_NOT_EXECUTABLE, "run: %s: %s", buffer_text(&safe), strerror(error));
-}
-
 /* --- Attempts ----------------------------------------------------------------------------------------- */
 
 static int attempt_values(Job *job, unsigned level, RunAttempt *attempt)
@@ -262,26 +219,6 @@ static int attempt_values(Job *job, unsigned level, RunAttempt *attempt)
     attempt->values = values;
     attempt->n_values = n;
     return 0;
-}
-
-static int attempt_judge(Job *job, int start_error, RunAttempt *attempt)
-{
-    const RunResult *result = &attempt->result;
-    Evidence *evidence = &attempt->evidence;
-    int r = run_evidence(job->run, result, &job->arena, evidence);
-    if (r < 0)
-        return r;
-    evidence->start_error = start_error;
-    evidence->command = attempt->command[0];
-
-    Root root = ROOT_NONE;
-    Machine machine;
-    bool known = result->code != 0 && root_open(NULL, &root) >= 0 &&
-                 machine_read(&root, 0, &job->arena, &machine) >= 0;
-    Guard guard = guard_find(known ? &machine : NULL);
-    r = cause_judge(evidence, known ? &machine : NULL, &guard, &job->arena, &attempt->judged);
-    root_close(&root);
-    return r;
 }
 
 /* A peak that is known beats one that is not. */
@@ -307,14 +244,15 @@ static int attempt_run(Job *job, char *const *settings, RunAttempt *attempt)
     ChildStage stage = CHILD_NONE;
     int error = -run_start(job->run, attempt->command, settings, &stage);
     if (error > 0)
-        attempt->result.code = start_complain(attempt->command[0], stage, error);
+        attempt->result.code = start_complain("run", attempt->command[0], stage, error);
     else {
         int r = run_finish(job->run, &attempt->result);
         if (r < 0)
             return r;
         peaks_take(job, &attempt->result);
     }
-    return attempt_judge(job, MAX(error, 0), attempt);
+    return end_judge(job->run, &attempt->result, attempt->command[0], MAX(error, 0), &job->arena,
+                     &attempt->evidence, &attempt->judged);
 }
 
 static void progress_tick(void *context, const RunTick *tick)
@@ -463,7 +401,7 @@ static int run_run(const Command *command, int argc, char **argv)
 {
     _cleanup_(job_free) Job job = {
         .options = {.retry = RETRY_NOT_SAID, .shm.kind = WISH_OFF, .wait_seconds = -1},
-        .report = {.peaks = {U64_UNKNOWN, U64_UNKNOWN, U64_UNKNOWN, U64_UNKNOWN}},
+        .report = {.peaks = PEAKS_UNKNOWN},
         .progress = PROGRESS_NONE,
     };
     int code = EX_OK;

@@ -230,8 +230,10 @@ NamesResize names_resize(int fd, off_t size, int *ret_segment)
     bool fresh = entry && !entry->address && size >= SEGMENT_MIN_BYTES;
     int segment = fresh ? pool_issue((uint64_t)size) : -1;
     if (segment < 0) {
-        if (entry && !entry->segment)
+        if (entry && !entry->segment) {
             count(&guard_counters()->small_backed, 1);
+            count(&guard_counters()->small_bytes, size > 0 ? (uint64_t)size : 0);
+        }
         return RESIZE_PLAIN;
     }
     *ret_segment = segment;

@@ -106,4 +106,5 @@ typedef struct Counters {
     _Atomic uint32_t line;       /* 1: the line is drawn. Whoever writes there takes it away */
     _Atomic uint32_t unfinished; /* 1: what the job wrote there last did not end a line */
     _Atomic uint64_t wrote_msec; /* when the job last wrote there; 0: not seen */
+    _Atomic uint64_t small_bytes; /* of small_backed */
 } Counters;

@@ -314,6 +314,7 @@ static void turns_look(Journal *journal)
 static void peaks_raise(Journal *journal)
 {
     uint64_t rss = 0;
+    uint64_t shared = 0;
     uint64_t fds = 0;
     bool has_fds = false;
     for (size_t i = 0; i < journal->seen.n_live; i++) {
@@ -321,12 +322,15 @@ static void peaks_raise(Journal *journal)
         if (!seen->has_sample)
             continue;
         rss += seen->last.rss_bytes == U64_UNKNOWN ? 0 : seen->last.rss_bytes;
+        shared += seen->last.rss_shmem_bytes == U64_UNKNOWN ? 0 : seen->last.rss_shmem_bytes;
         has_fds |= seen->last.fds != U64_UNKNOWN;
         fds += seen->last.fds == U64_UNKNOWN ? 0 : seen->last.fds;
     }
     size_t missed = journal->job.all - journal->job.n;
-    if (journal->seen.n_live > 0)
+    if (journal->seen.n_live > 0) {
         u64_raise(&journal->peaks.rss_bytes, rss);
+        u64_raise(&journal->peaks.own_bytes, rss - MIN(rss, shared));
+    }
     if (has_fds)
         u64_raise(&journal->peaks.fds, fds);
     u64_raise(&journal->peaks.processes, journal->seen.n_live + missed);
@@ -597,7 +601,10 @@ int journal_open(const Root *root, Journal **ret)
         return -ENOMEM;
     *journal = (Journal){
         .root = root,
-        .peaks = {.shm_bytes = U64_UNKNOWN, .rss_bytes = U64_UNKNOWN, .fds = U64_UNKNOWN},
+        .peaks = {.shm_bytes = U64_UNKNOWN,
+                  .rss_bytes = U64_UNKNOWN,
+                  .own_bytes = U64_UNKNOWN,
+                  .fds = U64_UNKNOWN},
         .fds_most = U64_UNKNOWN,
         .maps_most = U64_UNKNOWN,
         .faults_left = FAULTS_PER_TICK,

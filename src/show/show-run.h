@@ -38,6 +38,10 @@ static inline const RunAttempt *report_last(const RunReport *report)
  * Nothing of the latter when the command could not be started: that was said before. */
 void show_run(const Terminal *terminal, const RunReport *report);
 
+/* { NAME: value } and { shm, rss, fds, processes }, what is not measured null; NULL: no memory. */
+json_t *json_values(const AttemptValue *values, size_t n);
+json_t *json_peaks(const Peaks *peaks);
+
 /* A process that has ended, with its last sample and its fault. */
 json_t *json_ended(const Ended *ended);
 

@@ -16,6 +16,8 @@ SHM_UNKNOWN = {"path": {"/dev/shm"}, "state": {"absent", "not-tmpfs", "unknown"}
 CAUSES = {"ok", "shm-exhausted", "budget-exceeded", "cgroup-oom", "system-oom", "killed", "segfault", "bus-error-file",
           "fd-exhausted", "maps-exhausted", "segments-deleted", "python-error", "worker-hang", "unknown"}
 
+CAUSE = {"id": CAUSES, "confidence": float, "summary": str, "evidence": [str], "pid": (int, None)}
+
 SHAPES = {
     "doctor": {
         "schema": {"shmguard.doctor/1"},
@@ -53,7 +55,7 @@ SHAPES = {
     },
     "explain": {
         "schema": {"shmguard.explain/1"},
-        "cause": {"id": CAUSES, "confidence": float, "summary": str, "evidence": [str], "pid": (int, None)},
+        "cause": CAUSE,
         "detail": (str, None),
         "matched": [str],
         "fixes": [FIX],
@@ -77,6 +79,18 @@ SHAPES = {
                      "batch_bytes": int, "segments": int, "in_flight": int, "semaphore_bytes": int, "bytes": int}],
         "ladder": [{"name": str, "share": float, "batch": (int, None), "workers": (int, None)}],
         "notes": [str],
+    },
+    "tune": {
+        "schema": {"shmguard.tune/1"},
+        "trials": [{"values": dict, "rate": (float, None), "cause": CAUSE, "error": (float, None), "seconds": float,
+                    "peaks": {"shm": (int, None), "rss": (int, None), "fds": (int, None), "processes": int,
+                              "own": (int, None)},
+                    "stopped_early": bool, "less_helps": bool}],
+        "best": ({"values": dict, "rate": float, "low": float, "high": float, "trials": int, "memory": (int, None)},
+                 None),
+        "safe": bool, "why": (str, None), "separated": bool, "rivals": int, "unit": {"samples/s", "bytes/s"},
+        "noise": float, "ceiling": (int, None), "grid": int, "trials_most": int, "method": {"gaussian-process"},
+        "skipped": [{"values": dict, "estimated": (int, None), "why": str}], "interrupted": bool,
     },
 }
 
@@ -165,7 +179,19 @@ def check_plan(answer, code):
         assert loader["bytes"] == loader["batch_bytes"] * loader["in_flight"] + loader["semaphore_bytes"]
 
 
-CHECKS = {"doctor": check_doctor, "ps": check_ps, "clean": check_clean, "explain": check_explain, "plan": check_plan}
+def check_tune(answer, code):
+    assert code == (0 if answer["safe"] else 65)
+    assert len(answer["trials"]) <= answer["trials_most"]
+    assert (answer["best"] is None) == (answer["why"] is None)
+    for trial in answer["trials"]:
+        assert trial["rate"] is not None or trial["cause"]["id"] != "ok"
+    if answer["best"]:
+        assert answer["best"]["low"] <= answer["best"]["rate"] <= answer["best"]["high"]
+        assert answer["best"]["values"] in [trial["values"] for trial in answer["trials"]]
+
+
+CHECKS = {"doctor": check_doctor, "ps": check_ps, "clean": check_clean, "explain": check_explain, "plan": check_plan,
+          "tune": check_tune}
 
 
 def loads_checked(command, done):
