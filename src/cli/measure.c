@@ -64,9 +64,8 @@ static void time_keep(Measuring *measuring, const RunTick *tick)
     }
 }
 
-static void measuring_tick(void *context, const RunTick *tick)
+static void progress_show(Measuring *measuring, const RunTick *tick)
 {
-    Measuring *measuring = context;
     const GuardFigures *guard = &tick->guard;
     ProgressFigures figures = {
         .seconds = tick->seconds,
@@ -76,12 +75,19 @@ static void measuring_tick(void *context, const RunTick *tick)
         .budget_bytes = U64_UNKNOWN,
     };
     if (tick->over) {
-        progress_erase(&measuring->progress, !guard->line);
-        return;
-    }
-    progress_draw(&measuring->progress, &figures, tick->pid, tick->wrote);
+        progress_erase(&measuring->progress, !guard->line); /* unless the job has taken it away */
+        if (guard->unfinished)
+            fputc('\n', stderr);
+    } else
+        progress_draw(&measuring->progress, &figures, tick->pid, tick->wrote);
     run_line(measuring->run, progress_terminal(&measuring->progress), measuring->progress.drawn);
-    if (tick->pid <= 0) /* it has ended, and what it left behind is being ended */
+}
+
+static void measuring_tick(void *context, const RunTick *tick)
+{
+    Measuring *measuring = context;
+    progress_show(measuring, tick);
+    if (tick->over || tick->pid <= 0) /* it has ended, and what it left behind is being ended */
         return;
     if (tick->seconds >= measuring->next_look) {
         roles_count(measuring, tick->pid);
@@ -159,6 +165,7 @@ int measure_run(const MeasureWish *wish, PlanMeasured *ret, int *ret_code)
     r = root_open(NULL, &measuring.root);
     code = r < 0 ? complain(EX_UNAVAILABLE, "there is no /proc to read") : EX_OK;
     if (code == EX_OK) {
+        run_line(run, progress_terminal(&measuring.progress), false);
         run_on_tick(run, measuring_tick, &measuring);
         code = command_measure(&measuring, run, guarded, &result);
     }

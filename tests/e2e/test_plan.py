@@ -25,7 +25,6 @@ GRID = [
     case([loader(WORDS, 33, 3, 1)], strategy="file_system"),
     case([loader(IMAGES, 16, 2, 2), loader(LARGE, 4, 1, 2)], held=2),
     case([loader(IMAGES, 16, 2, 2)], mode="steady"),
-    case([loader(LARGE, 16, 2, 2)], mode="steady"),
 ]
 
 
