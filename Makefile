@@ -51,6 +51,7 @@ bench: build
 	$(PYTHON) bench/budget.py $(BUILD)/shmguard
 	$(PYTHON) bench/supervisor.py $(BUILD)/shmguard
 	$(PYTHON) bench/ps.py $(BUILD)/shmguard
+	$(PYTHON) bench/plan.py $(BUILD)/shmguard
 	$(PYTHON) bench/tune.py $(BUILD)/shmguard
 
 lint: build

@@ -6,15 +6,6 @@
 /* As shells have it. */
 enum { EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127 };
 
-/* The "--" before the command, or the end of argv. */
-static int command_place(int argc, char **argv)
-{
-    int i = 1;
-    while (i < argc && strcmp(argv[i], "--") != 0)
-        i++;
-    return i;
-}
-
 bool command_take(const Command *command, int argc, char **argv, void *values, char ***ret_words,
                   int *ret_code)
 {

@@ -246,7 +246,7 @@ static void budget_judge(Trial *trial, double confidence, Verdict *ret)
     else
         verdict_set(ret, CAUSE_BUDGET_EXCEEDED, confidence,
                     trial_printf(trial,
-                                 "A batch of %s is larger than the whole budget for shared memory, %s, and "
+                                 "A tensor of %s is larger than the whole budget for shared memory, %s, and "
                                  "was refused.",
                                  SIZE_TEXT(evidence->refused_bytes), SIZE_TEXT(evidence->budget_bytes)));
 }

@@ -509,7 +509,7 @@ void broker_settle(Broker *broker)
         answer_waiting(broker);
     }
     rooms_settle(&broker->rooms, &broker->janitor, broker->named_bytes, answer_room, broker);
-    atomic_store_explicit(&broker->counters->waiting, (uint32_t)broker->rooms.budget.n, memory_order_relaxed);
+    atomic_store_explicit(&broker->counters->waiting, rooms_waiting(&broker->rooms), memory_order_relaxed);
     forget_gone(broker);
     if (broker->janitor.busy)
         janitor_work(&broker->janitor);

@@ -175,7 +175,9 @@ static bool sample_take(Journal *journal, Seen *seen)
 {
     ProcStatus status;
     int r = proc_status_read(journal->root, seen->pid, &status);
-    if (r < 0 || is_over(status.state, status.threads))
+    /* On its way out it has no memory any more, some time before it is over: the last sample is the one
+     * before. */
+    if (r < 0 || is_over(status.state, status.threads) || status.rss_bytes == 0)
         return false;
     name_note(journal, seen, status.comm, status.ppid);
     if (!seen->has_sample)

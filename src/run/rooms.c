@@ -14,7 +14,7 @@
  * SPARE_SECONDS: how old a look at the machine's memory may be; it costs more than one at our segments.
  * GRACE_SECONDS: for a feeder to print what happened.
  */
-static const double LOOK_SECONDS = 0.02;
+static const double LOOK_SECONDS = 0.05;
 static const double SPARE_SECONDS = 0.05;
 static const double GRACE_SECONDS = 1;
 
@@ -76,6 +76,11 @@ static void doom(Rooms *rooms, const Request *request, double now)
 void rooms_tick(Rooms *rooms)
 {
     double now = now_seconds();
+    if (rooms->spare_now) {
+        rooms->spare = rooms->spare_now(rooms->context);
+        rooms->spare_read = now;
+        rooms->look = true;
+    }
     for (size_t i = 0; i < rooms->n_doomed;) {
         Doomed *doomed = &rooms->doomed[i];
         if (now < doomed->due) {
@@ -110,7 +115,8 @@ static Spare spare_now(Rooms *rooms, const Janitor *janitor, double now)
         rooms->spare_read = now;
     }
     uint64_t promised = janitor_promised(janitor);
-    return (Spare){unpromised(rooms->spare.bytes, promised), unpromised(rooms->spare.most_bytes, promised)};
+    return (Spare){unpromised(rooms->spare.bytes, promised), unpromised(rooms->spare.most_bytes, promised),
+                   rooms->spare.tight};
 }
 
 static Facts facts_now(Rooms *rooms, Janitor *janitor, uint64_t more)
@@ -141,8 +147,11 @@ static bool make_room(Rooms *rooms, Janitor *janitor)
 void rooms_settle(Rooms *rooms, Janitor *janitor, uint64_t more, RoomsAnswer answer, void *context)
 {
     Budget *budget = &rooms->budget;
-    if (budget->n == 0 || (!rooms->look && now_seconds() < rooms->next))
+    if (!rooms->look && (budget->n == 0 || now_seconds() < rooms->next))
         return;
+    /* Else what is kept for the next batch would be missing where the next batch is made. */
+    if (rooms->spare.tight && janitor_reclaim(janitor, UINT64_MAX))
+        rooms->spare_read = 0;
     bool reclaimed = false;
     while (budget->n > 0) {
         Request request;
@@ -162,6 +171,11 @@ void rooms_settle(Rooms *rooms, Janitor *janitor, uint64_t more, RoomsAnswer ans
     }
     rooms->look = false;
     rooms->next = now_seconds() + LOOK_SECONDS;
+}
+
+uint32_t rooms_waiting(const Rooms *rooms)
+{
+    return (uint32_t)rooms->budget.n + rooms->spare.tight;
 }
 
 int rooms_timeout(const Rooms *rooms)

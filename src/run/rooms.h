@@ -29,7 +29,7 @@ typedef struct Rooms {
     bool look; /* something changed since the last decision */
     double next;
     double spare_read;
-    Spare spare;
+    Spare spare;     /* .tight: what is let go is given back at once, and not kept for the next batch */
     uint64_t in_use; /* when last counted */
     Doomed doomed[DOOMED_MAX];
     size_t n_doomed;
@@ -42,9 +42,12 @@ void rooms_free(Rooms *rooms);
 int rooms_ask(Rooms *rooms, Janitor *janitor, uint64_t id, int pid, int fd, uint64_t bytes, bool feeder);
 
 /* Answers whoever can be answered: `answer` gets 0 or ENOSPC. `more` are bytes in use that the janitor does
- * not know of. Costs nothing when nobody waits. */
+ * not know of. Costs nothing when nobody waits and memory is not tight. */
 typedef void (*RoomsAnswer)(void *context, uint64_t id, int error);
 void rooms_settle(Rooms *rooms, Janitor *janitor, uint64_t more, RoomsAnswer answer, void *context);
+
+/* How many wait to hear that something was let go. */
+uint32_t rooms_waiting(const Rooms *rooms);
 
 /* Milliseconds until rooms_settle has something to do, -1: nothing. */
 int rooms_timeout(const Rooms *rooms);

@@ -6,9 +6,11 @@
 /*
  * Tasks that wait for memory a tenth of their time are slowed down visibly. The twentieth part that must stay
  * available is about what a machine needs for its page cache to be of any use; a large one does not need more
- * than RESERVE_MOST for that.
+ * than RESERVE_MOST for that. TIGHT_PART: workers make a batch in memory of their own, all of them at once,
+ * before they put it into shared memory.
  */
-enum { WAITING_PERCENT = 10, SPARE_PART = 20 };
+enum { WAITING_PERCENT = 10, SPARE_PART = 20, TIGHT_PART = 3 };
+#define TIGHT_MOST_BYTES   (UINT64_C(4) << 30)
 #define RESERVE_MOST_BYTES (UINT64_C(2) << 30)
 
 static uint64_t reserve_bytes(uint64_t total_bytes)
@@ -63,13 +65,14 @@ static void spare_limit(Spare *spare, uint64_t room_bytes, uint64_t total_bytes,
 {
     spare->bytes = MIN(spare->bytes, room_bytes - MIN(room_bytes, reserve_bytes(total_bytes)));
     spare->most_bytes = MIN(spare->most_bytes, room_bytes + swap_bytes);
+    spare->tight |= room_bytes < MIN(total_bytes / TIGHT_PART, TIGHT_MOST_BYTES);
 }
 
 Spare shortage_spare(const Shortage *shortage)
 {
     Cgroup group;
     MemInfo memory;
-    Spare spare = {U64_UNKNOWN, U64_UNKNOWN};
+    Spare spare = {U64_UNKNOWN, U64_UNKNOWN, false};
     uint64_t swap = 0;
     if (meminfo_read(&shortage->root, &memory) == 0 && memory.available_bytes != U64_UNKNOWN) {
         swap = memory.swap_free_bytes == U64_UNKNOWN ? 0 : memory.swap_free_bytes;

@@ -22,5 +22,6 @@ bool shortage_now(const Shortage *shortage);
 typedef struct Spare {
     uint64_t bytes;      /* before memory would be short */
     uint64_t most_bytes; /* before there is none: swap counts too */
+    bool tight;          /* a moment's need of the processes for memory of their own may take all of it */
 } Spare;
 Spare shortage_spare(const Shortage *shortage);

@@ -173,6 +173,40 @@ static void test_killed_at_random(void **state)
     bench_close(&bench);
 }
 
+static Spare tight(const void *context)
+{
+    (void)context;
+    return (Spare){UINT64_C(1) << 40, UINT64_C(1) << 40, true};
+}
+
+/* What is let go is kept for the next batch, unless memory is tight: then it goes at once, and not with the
+ * next tick. */
+static void test_nothing_is_kept_when_memory_is_tight(void **state)
+{
+    (void)state;
+    for (int is_tight = 0; is_tight < 2; is_tight++) {
+        Bench bench;
+        bench_open(&bench, is_tight ? tight : plenty, 60);
+        pid_t pid = fork();
+        if (pid == 0) {
+            int fd = segment_hand_out();
+            bool granted = ask(broker_socket(bench.broker), fd, BATCH_BYTES, false) == 0;
+            _exit(granted && fallocate(fd, 0, 0, BATCH_BYTES) == 0 ? 0 : 1);
+        }
+        int status = 0;
+        while (waitpid(pid, &status, WNOHANG) == 0)
+            turn(&bench, 1);
+        assert_int_equal(status, 0);
+        pid = fork(); /* any that comes or goes is an occasion */
+        if (pid == 0)
+            _exit(ask(broker_socket(bench.broker), segment_hand_out(), BATCH_BYTES, false));
+        while (waitpid(pid, &status, WNOHANG) == 0)
+            turn(&bench, 1);
+        assert_int_equal(broker_figures(bench.broker).bytes_now, is_tight ? 0 : BATCH_BYTES);
+        bench_close(&bench);
+    }
+}
+
 static Spare nothing(const void *context)
 {
     (void)context;
@@ -236,6 +270,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_killed_at_random),
+        cmocka_unit_test(test_nothing_is_kept_when_memory_is_tight),
         cmocka_unit_test(test_refused_when_memory_is_not_there),
         cmocka_unit_test(test_a_refused_feeder_ends_its_worker),
     };

@@ -62,14 +62,15 @@ static void test_spare(void **state)
         const char *above_used;
         uint64_t spare;
         uint64_t most;
+        bool tight;
     } cases[] = {
         /* of the job's own group, where pages of files go, those in use as well; it may not swap */
-        {"900000", "0", 950000000 - 500000000 + 300000000, 1000000000 - 500000000 + 300000000},
+        {"900000", "0", 950000000 - 500000000 + 300000000, 1000000000 - 500000000 + 300000000, false},
         /* of the machine */
-        {"100000", "0", (100000 - 50000) * UINT64_C(1024), (100000 + 2000) * UINT64_C(1024)},
+        {"100000", "0", (100000 - 50000) * UINT64_C(1024), (100000 + 2000) * UINT64_C(1024), true},
         /* of the group above, which others use too */
-        {"900000", "3900000000", 50000000, 100000000},
-        {"40000", "0", 0, (40000 + 2000) * UINT64_C(1024)},
+        {"900000", "3900000000", 50000000, 100000000, true},
+        {"40000", "0", 0, (40000 + 2000) * UINT64_C(1024), true},
     };
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         TempRoot temp = temp_root_make();
@@ -94,6 +95,7 @@ static void test_spare(void **state)
         Spare spare = shortage_spare(&shortage);
         assert_int_equal(spare.bytes, cases[i].spare);
         assert_int_equal(spare.most_bytes, cases[i].most);
+        assert_int_equal(spare.tight, cases[i].tight);
         shortage_close(&shortage);
         temp_root_free(&temp);
     }
