@@ -18,6 +18,7 @@ enum { LOOKS_DENSE_SECONDS = 10, LOOKS_EVERY_SECONDS = 5 };
 
 typedef struct Measuring {
     const MeasureWish *wish;
+    Run *run;
     Progress progress;
     Root root;
     bool told;
@@ -63,7 +64,7 @@ static void time_keep(Measuring *measuring, const RunTick *tick)
     }
 }
 
-static bool measuring_tick(void *context, const RunTick *tick)
+static void measuring_tick(void *context, const RunTick *tick)
 {
     Measuring *measuring = context;
     const GuardFigures *guard = &tick->guard;
@@ -75,18 +76,18 @@ static bool measuring_tick(void *context, const RunTick *tick)
         .budget_bytes = U64_UNKNOWN,
     };
     if (tick->over) {
-        progress_erase(&measuring->progress, tick->wrote);
-        return measuring->progress.drawn;
+        progress_erase(&measuring->progress, !guard->line);
+        return;
     }
     progress_draw(&measuring->progress, &figures, tick->pid, tick->wrote);
+    run_line(measuring->run, progress_terminal(&measuring->progress), measuring->progress.drawn);
     if (tick->pid <= 0) /* it has ended, and what it left behind is being ended */
-        return measuring->progress.drawn;
+        return;
     if (tick->seconds >= measuring->next_look) {
         roles_count(measuring, tick->pid);
         measuring->next_look = tick->seconds < LOOKS_DENSE_SECONDS ? 0 : tick->seconds + LOOKS_EVERY_SECONDS;
     }
     time_keep(measuring, tick);
-    return measuring->progress.drawn;
 }
 
 /* The command's output would get between the lines of ours, or into the JSON. -1: it cannot be helped. */
@@ -150,8 +151,10 @@ int measure_run(const MeasureWish *wish, PlanMeasured *ret, int *ret_code)
                  "the guard cannot work here: /dev/shm is looked at once a second, short peaks are missed");
 
     Terminal terminal = terminal_of(stderr, COLOR_AUTO);
-    Measuring measuring = {
-        .wish = wish, .progress = progress_open(&terminal, STDERR_FILENO, wish->quiet), .root = ROOT_NONE};
+    Measuring measuring = {.wish = wish,
+                           .run = run,
+                           .progress = progress_open(&terminal, STDERR_FILENO, wish->quiet),
+                           .root = ROOT_NONE};
     RunResult result = {0};
     r = root_open(NULL, &measuring.root);
     code = r < 0 ? complain(EX_UNAVAILABLE, "there is no /proc to read") : EX_OK;
