@@ -468,6 +468,14 @@ static bool death_bears(const Trial *trial, const Ended *ended)
     return before <= SECONDS_NEAR_OTHER;
 }
 
+/* A program that the training had started for something else, and that a trainer may have killed itself, as
+ * it does after a time limit: nothing but the time ties its death to the end. */
+static bool death_is_loose(const Evidence *evidence, const Ended *ended)
+{
+    return ended->pid != evidence->pid && ended->role == ROLE_OTHER &&
+           evidence->code != 128 + ended_signal(ended) && !text_names_pid(evidence, ended->pid);
+}
+
 /* Signals that trainers and launchers do not send when they tidy up. Of the command itself, any counts. */
 static bool death_is_strong(const Evidence *evidence, const Ended *ended)
 {
@@ -610,6 +618,12 @@ static void judge_death(Trial *trial, const Ended *ended, Verdict *ret)
         evidence_lines(trial, ret, 1);
     } else if (text_names_pid(trial->evidence, ended->pid) || trial->text.cause.id == ret->cause.id)
         evidence_lines(trial, ret, 1);
+    if (ret->ended == ended && death_is_loose(trial->evidence, ended)) {
+        ret->cause.confidence *= 0.6;
+        verdict_evidence(
+            trial, ret,
+            trial_printf(trial, "the command then ended with exit code %d", trial->evidence->code));
+    }
     if (trial->evidence->passed_on != 0) {
         ret->cause.confidence *= 0.8;
         verdict_evidence(trial, ret,
@@ -635,9 +649,27 @@ static bool judge_told(Trial *trial, Verdict *ret)
     return ret->cause.id == CAUSE_CGROUP_OOM || ret->cause.id == CAUSE_SYSTEM_OOM || !text_decides(trial);
 }
 
+/* The one of whom the text says only that it is gone, when it left by itself. */
+static const Ended *ended_by_exit(const Evidence *evidence, int pid)
+{
+    for (size_t i = 0; pid > 0 && i < evidence->n_ended; i++) {
+        const Ended *ended = &evidence->ended[i];
+        if (ended->pid == pid && ended->has_status && ended->signal == 0 && !ended->by_us)
+            return ended;
+    }
+    return NULL;
+}
+
 static void judge_unknown(Trial *trial, Verdict *ret)
 {
     const Evidence *evidence = trial->evidence;
+    const Ended *left = ended_by_exit(evidence, ret->cause.pid);
+    ret->from_text = ret->from_text && !left;
+    if (left)
+        ret->cause.summary = trial_printf(
+            trial,
+            "%s ended itself with exit code %d, and nobody had asked it to: something in it calls exit.",
+            ended_who(trial, left), left->code);
     verdict_evidence(trial, ret, trial_printf(trial, "exit code %d", evidence->code));
     ret->cause.pid = ret->cause.pid > 0 ? ret->cause.pid : evidence->pid;
     if (trial->text.cause.confidence == 0)
