@@ -61,7 +61,8 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: item.path.name == "test_clean.py")
 
 
-@pytest.fixture(params=list(PYTHONS))
+# Of the supervisor, which a sanitizer watches, both versions of PyTorch ask the same.
+@pytest.fixture(params=["1.13"] if SANITIZED else list(PYTHONS))
 def python(request):
     """A Python with PyTorch, of each version in turn."""
     return python_of(request.param)
