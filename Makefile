@@ -39,11 +39,12 @@ sanitize:
 	scripts/test-threads
 	SHMGUARD=$(abspath $(BUILD))-sanitize/shmguard $(PYTHON) -m pytest tests/e2e -m "not slow and not long"
 
-# Hours of random loaders under the guard, every byte checked. Not part of the tests.
+# Hours of random loaders under the guard, every byte checked, and the tests that take minutes. Not part of the tests.
 SOAK_BATCHES := 1000000
 soak: build
 	@scripts/need test
 	$(BUILD)/shmguard run -- $(PYTHON) -W ignore tests/guard/stress.py --batches $(SOAK_BATCHES) --scale 30
+	SHMGUARD=$(abspath $(BUILD))/shmguard $(PYTHON) -m pytest tests/e2e -m long
 
 bench: build
 	@scripts/need bench

@@ -68,6 +68,12 @@ def python(request):
     return python_of(request.param)
 
 
+@pytest.fixture(params=["1.13", pytest.param("2.13", marks=pytest.mark.long)])
+def one_python(request):
+    """The same where a second version tells little more: its round is a long one."""
+    return python_of(request.param)
+
+
 def python_of(version):
     path = PYTHONS[version]
     if not os.access(path, os.X_OK):

@@ -29,6 +29,7 @@ GRID = [
 
 
 @needs_root
+@pytest.mark.slow
 def test_real_loaders(python):
     errors = []
     for one, peak in zip(GRID, measure(python, GRID)):
@@ -102,10 +103,11 @@ def test_a_rule_of_thumb_says_so(here, kind, least, most):
 
 
 @needs_root
-def test_measure(small_shm, python):
+@pytest.mark.slow
+def test_measure(small_shm, one_python):
     """Two workers with batches of 12 MiB do not fit 64 MiB, and are measured there all the same."""
     options = ["--for", "8s", "--ranks", "2", "--workers", "4", "--batch", "32", "--from-batch", "16"]
-    command = [python, "-W", "ignore", TRAIN, "--workers", "2", "--batch", "16", "--side", "512", "--steps", "100000"]
+    command = [one_python, "-W", "ignore", TRAIN, "--workers", "2", "--batch", "16", "--side", "512", "--steps", "100000"]
     done = small_shm.shmguard("plan", "--measure", *options, "--json", "--", *command)
     assert done.returncode == 0, done
     plan = loads_checked("plan", done)
@@ -121,8 +123,8 @@ def test_measure(small_shm, python):
 
 
 @needs_root
-def test_pid(private_shm, python):
-    with private_shm.training(python, workers=2, batch=16, side=256) as pid:
+def test_pid(private_shm, one_python):
+    with private_shm.training(one_python, workers=2, batch=16, side=256) as pid:
         plan = private_shm.json("plan", "--pid", str(pid))
     batch = 16 * 3 * 256 * 256
     assert plan["source"] == "measured" and plan["measured"]["now"]

@@ -105,6 +105,7 @@ def steps_join(steps):
 
 
 @needs_root
+@pytest.mark.slow
 def test_comes_back_smaller(small_shm, python, mark, tmp_path):
     job, out, err, report, steps = come_back(small_shm, mark, tmp_path, python,
                                              options=("--no-guard", "--retry", "3", *LADDER, *RESUME))
@@ -131,6 +132,7 @@ def test_an_exception_is_not_tried_again(small_shm, python, mark, tmp_path):
 
 
 @needs_root
+@pytest.mark.slow
 def test_killed_while_it_saves(private_shm, python, mark, tmp_path):
     """The newest checkpoint is cut short: the one before it is taken, with the values that it had."""
     job, out, err, report, steps = come_back(private_shm, mark, tmp_path, python, "--fail", "in-checkpoint",

@@ -76,19 +76,19 @@ def test_under_run(python, method):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_by_hand(python, method):
+def test_by_hand(one_python, method):
     """Without a supervisor descriptors need no /dev/shm; what goes by name is in the real one, and must fit."""
-    expected = plain(python, method)
-    in_1_mb = run_cases((), "1m", python, "--no-names", "--methods", *method, LD_PRELOAD=str(LIBRARY))
-    by_name = run_cases((), "2g", python, "--strategies", "file_system", "--methods", *method, LD_PRELOAD=str(LIBRARY))
+    expected = plain(one_python, method)
+    in_1_mb = run_cases((), "1m", one_python, "--no-names", "--methods", *method, LD_PRELOAD=str(LIBRARY))
+    by_name = run_cases((), "2g", one_python, "--strategies", "file_system", "--methods", *method, LD_PRELOAD=str(LIBRARY))
     assert in_1_mb and by_name
     for guarded in (in_1_mb, by_name):
         assert_same(guarded, {name: expected[name] for name in guarded})
 
 
-def test_the_comparison_can_fail(python):
+def test_the_comparison_can_fail(one_python):
     """The same cases do need more than 1 MB: plainly they die there, with a name in the last line."""
-    done = subprocess.run(private("1m", python, *QUIET_PYTHON, CASES, "share_memory_both_ways"), stdout=subprocess.PIPE,
+    done = subprocess.run(private("1m", one_python, *QUIET_PYTHON, CASES, "share_memory_both_ways"), stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, env=environment(), text=True, check=False)
     assert done.returncode != 0 and "share_memory_both_ways" in done.stdout
     with pytest.raises(AssertionError, match="share_memory_both_ways"):

@@ -60,11 +60,12 @@ def test_the_search(here, fake):
 
 
 @pytest.mark.parametrize("by", ["guard", "rate"])
-def test_a_real_loader(here, python, by):
+@pytest.mark.slow
+def test_a_real_loader(here, one_python, by):
     """By the guard's own count and by what the training prints: large batches beat single samples."""
     rate = RATE if by == "rate" else ()
     answer = answer_of(here, "--trial", "1.5s", *rate, "--vary", "batch=1,4,16", "--vary", "workers=1,2",
-                       *command(python, "trainer"))
+                       *command(one_python, "trainer"))
     assert answer["unit"] == ("samples/s" if rate else "bytes/s")
     assert answer["best"]["values"]["batch"] == "16"
     assert all(trial["cause"]["id"] == "ok" for trial in answer["trials"])
@@ -97,10 +98,11 @@ def test_progress(fake, mark):
 
 
 @needs_root
-def test_a_ceiling(small_shm, python):
+@pytest.mark.slow
+def test_a_ceiling(small_shm, one_python):
     """What does not fit is not tried, or not chosen; the small /dev/shm is no matter."""
     answer = answer_of(small_shm, "--trial", "2s", *RATE, "--memory", "700M", "--vary", "batch=1,16,256", "--vary", "workers=1,2",
-                       *command(python, "transport"))
+                       *command(one_python, "transport"))
     memory = {tuple(trial["values"].values()): trial["peaks"]["shm"] + trial["peaks"]["own"] for trial in answer["trials"]}
     assert answer["safe"] and answer["best"]["memory"] <= 700 << 20
     assert answer["best"]["values"]["batch"] != "256"
