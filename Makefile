@@ -26,7 +26,7 @@ test:
 	@meson configure $(BUILD) -Dtests=enabled
 	@ninja -C $(BUILD)
 	meson test -C $(BUILD) --print-errorlogs
-	SHMGUARD=$(abspath $(BUILD))/shmguard $(PYTHON) -m pytest tests/e2e
+	SHMGUARD=$(abspath $(BUILD))/shmguard $(PYTHON) -m pytest tests/e2e -m "not long"
 
 # The same tests but for the slowest, with AddressSanitizer and UndefinedBehaviorSanitizer in the program and in the unit tests,
 # and the guard's tables under ThreadSanitizer.
@@ -37,7 +37,7 @@ sanitize:
 	@ninja -C $(BUILD)-sanitize
 	meson test -C $(BUILD)-sanitize --print-errorlogs
 	scripts/test-threads
-	SHMGUARD=$(abspath $(BUILD))-sanitize/shmguard $(PYTHON) -m pytest tests/e2e -m "not slow"
+	SHMGUARD=$(abspath $(BUILD))-sanitize/shmguard $(PYTHON) -m pytest tests/e2e -m "not slow and not long"
 
 # Hours of random loaders under the guard, every byte checked. Not part of the tests.
 SOAK_BATCHES := 1000000
@@ -49,7 +49,10 @@ bench: build
 	@scripts/need bench
 	$(PYTHON) bench/loader.py $(BUILD)/shmguard
 	$(PYTHON) bench/budget.py $(BUILD)/shmguard
+	$(PYTHON) bench/supervisor.py $(BUILD)/shmguard
 	$(PYTHON) bench/ps.py $(BUILD)/shmguard
+	$(PYTHON) bench/plan.py $(BUILD)/shmguard
+	$(PYTHON) bench/tune.py $(BUILD)/shmguard
 
 lint: build
 	@scripts/need lint

@@ -6,6 +6,7 @@
 #include "checkpoint.h"
 #include "command.h"
 #include "guard.h"
+#include "job.h"
 #include "progress.h"
 #include "report-file.h"
 #include "retry.h"
@@ -13,9 +14,6 @@
 #include "show-attempt.h"
 #include "show-preflight.h"
 #include "show-run.h"
-
-/* As shells have it. */
-enum { EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127 };
 
 enum { RETRY_NOT_SAID = -1 };
 
@@ -34,24 +32,26 @@ typedef struct RunOptions {
 
 static const Option run_options[] = {
     {OPTION_FLAG, 'q', "quiet", offsetof(RunOptions, quiet),
-     .help = "no summary at the end, no word between attempts"},
+     .help = "no word before, between and after attempts,\nand no line of progress"},
     {OPTION_FLAG, 0, "no-guard", offsetof(RunOptions, no_guard),
-     .help = "only watch over the command: its tensors\nstay in /dev/shm"},
+     .help = "tensors stay in /dev/shm, without a budget;\nhow processes end is still recorded"},
     {OPTION_TEXT, 0, "report", offsetof(RunOptions, report), "FILE",
      .help = "write what happened to FILE as JSON,\nalso after a crash"},
     {OPTION_FLAG, 0, "check", offsetof(RunOptions, check),
-     .help = "only say what threatens a job here;\nexit code as doctor's"},
+     .help = "start nothing, only say what threatens this job;\nexit code as doctor's"},
     {OPTION_WISH, 0, "shm", offsetof(RunOptions, shm), "SIZE|auto|off",
-     .help = "a /dev/shm of the job's own, where the rights\nallow it"},
+     .help = "a /dev/shm of the job's own, where the rights\nallow it; off unless asked for"},
     {OPTION_WISH, 0, "budget", offsetof(RunOptions, budget), "SIZE|auto|off",
-     .help = "a ceiling for shared memory: workers wait\nfor room"},
+     .help =
+         "a ceiling for shared memory, at which workers\nwait for room; auto unless said: three quarters\n"
+         "of what can be spared at the start"},
     {OPTION_SECONDS, 0, "wait", offsetof(RunOptions, wait_seconds), "SECONDS",
-     .help = "how long a worker may wait for room"},
+     .help = "how long a worker may wait for room;\n60 unless said"},
     {OPTION_COUNT, 0, "retry", offsetof(RunOptions, retry), "N",
-     .help = "try again up to N times when it has failed"},
+     .help = "after a failure try again, up to N times"},
     {OPTION_LIST, 0, "degrade", offsetof(RunOptions, degrade), "NAME=V1,V2,...",
-     .help = "put V1 in the place of {NAME} in COMMAND,\nV2 after less could have helped, and so on;\n"
-             "may be given for several names"},
+     .help = "put V1 in the place of {NAME} in COMMAND, and\nthe next value when memory, open files or the\n"
+             "like ran out; may be given for several names"},
     {OPTION_TEXT, 0, "resume", offsetof(RunOptions, resume), "ARGS",
      .help = "further arguments from the second attempt on;\n{latest:GLOB} is the newest whole checkpoint"},
     {OPTION_END},
@@ -80,15 +80,6 @@ static void job_free(Job *job)
     arena_free(&job->arena);
 }
 
-/* The "--" before the command, or the end of argv. */
-static int command_place(int argc, char **argv)
-{
-    int i = 1;
-    while (i < argc && strcmp(argv[i], "--") != 0)
-        i++;
-    return i;
-}
-
 static bool degrade_parse(Job *job, int *ret_code)
 {
     _cleanup_buffer_ Buffer error = {0};
@@ -110,6 +101,17 @@ static bool resume_take(Job *job, int *ret_code)
     return true;
 }
 
+static bool guard_is_there(const RunOptions *options, int *ret_code)
+{
+    const char *idle = options->budget.kind != WISH_AUTO ? "budget"
+                       : options->wait_seconds >= 0      ? "wait"
+                                                         : NULL;
+    if (!options->no_guard || !idle)
+        return true;
+    *ret_code = complain(EX_USAGE, "run: --%s is the guard's: leave it out, or leave --no-guard out", idle);
+    return false;
+}
+
 static bool retry_is_said(const RunOptions *options, int *ret_code)
 {
     const char *idle = options->degrade.n > 0 ? "degrade" : options->resume ? "resume" : NULL;
@@ -119,29 +121,12 @@ static bool retry_is_said(const RunOptions *options, int *ret_code)
     return false;
 }
 
-/* Our options stand before the "--"; the command's own are none of our business. */
 static bool job_parse(const Command *command, int argc, char **argv, Job *job, int *ret_code)
 {
-    Operands operands;
-    int place = command_place(argc, argv);
-    char **words = place < argc ? argv + place + 1 : argv + argc;
-    argv[place] = NULL;
-    if (!command_parse(command, place, argv, &job->options, &operands, ret_code))
+    if (!command_take(command, argc, argv, &job->options, &job->command, ret_code))
         return false;
-    if (operands.n > 0) {
-        _cleanup_buffer_ Buffer safe = {0};
-        (void)text_escape(text_of(operands.items[0]), &safe);
-        *ret_code =
-            complain(EX_USAGE, "run: put -- before the command: shmguard run -- %s ...", buffer_text(&safe));
-        return false;
-    }
-    if (!*words) {
-        *ret_code = complain(EX_USAGE, "run: no command; put it after --: shmguard run -- python train.py");
-        return false;
-    }
-    job->command = words;
-    return retry_is_said(&job->options, ret_code) && degrade_parse(job, ret_code) &&
-           resume_take(job, ret_code);
+    return guard_is_there(&job->options, ret_code) && retry_is_said(&job->options, ret_code) &&
+           degrade_parse(job, ret_code) && resume_take(job, ret_code);
 }
 
 static int report_open(const char *path, ReportFile *ret)
@@ -155,22 +140,12 @@ static int report_open(const char *path, ReportFile *ret)
                     "run: --report %s: %s; the command was not started", buffer_text(&safe), strerror(-r));
 }
 
-/* Without the guard a training still trains: say so, once, and go on. */
 static void guard_start(Job *job, bool first)
 {
     const RunOptions *options = &job->options;
     GuardWish wish = {options->no_guard, options->budget, options->wait_seconds};
-    int r = guard_library(job->library) ? run_guard(job->run, job->library, &wish) : -ENOENT;
+    (void)guard_serve(job->run, job->library, &wish, first && !options->no_guard);
     run_line(job->run, progress_terminal(&job->progress), false);
-    if (!first || options->no_guard)
-        return;
-    if (r == -ENOENT)
-        complain(0, "this build has no preload library; running without the guard");
-    else if (r == -ENAMETOOLONG)
-        complain(0, "%s: LD_PRELOAD takes no path with a colon or a blank; running without the guard",
-                 job->library);
-    else if (r < 0)
-        complain(0, "memory for the guard is refused here (%s); running without the guard", strerror(-r));
 }
 
 static int report_fill(FILE *out, const void *context)
@@ -231,20 +206,6 @@ static bool look_ahead(const RunOptions *options, PrivateShm *shm, int *ret_code
     return !options->check;
 }
 
-/* The exit code of a command that could not be started, said. */
-static int start_complain(const char *command, ChildStage stage, int error)
-{
-    _cleanup_buffer_ Buffer safe = {0};
-    (void)text_escape(text_of(command), &safe);
-    if (stage == CHILD_NONE)
-        return complain(EX_SOFTWARE, "run: no process could be made: %s", strerror(error));
-    if (stage == CHILD_NO_SHM)
-        return complain(EX_UNAVAILABLE, "run: --shm: refused at the second try: %s", strerror(error));
-    if (error == ENOENT)
-        return complain(EXIT_NOT_FOUND, "run: %s: command not found", buffer_text(&safe));
-    return complain(EXIT_NOT_EXECUTABLE, "run: %s: %s", buffer_text(&safe), strerror(error));
-}
-
 /* --- Attempts ----------------------------------------------------------------------------------------- */
 
 static int attempt_values(Job *job, unsigned level, RunAttempt *attempt)
@@ -258,26 +219,6 @@ static int attempt_values(Job *job, unsigned level, RunAttempt *attempt)
     attempt->values = values;
     attempt->n_values = n;
     return 0;
-}
-
-static int attempt_judge(Job *job, int start_error, RunAttempt *attempt)
-{
-    const RunResult *result = &attempt->result;
-    Evidence evidence;
-    int r = run_evidence(job->run, result, &job->arena, &evidence);
-    if (r < 0)
-        return r;
-    evidence.start_error = start_error;
-    evidence.command = attempt->command[0];
-
-    Root root = ROOT_NONE;
-    Machine machine;
-    bool known = result->code != 0 && root_open(NULL, &root) >= 0 &&
-                 machine_read(&root, 0, &job->arena, &machine) >= 0;
-    Guard guard = guard_find(known ? &machine : NULL);
-    r = cause_judge(&evidence, known ? &machine : NULL, &guard, &job->arena, &attempt->judged);
-    root_close(&root);
-    return r;
 }
 
 /* A peak that is known beats one that is not. */
@@ -303,14 +244,15 @@ static int attempt_run(Job *job, char *const *settings, RunAttempt *attempt)
     ChildStage stage = CHILD_NONE;
     int error = -run_start(job->run, attempt->command, settings, &stage);
     if (error > 0)
-        attempt->result.code = start_complain(attempt->command[0], stage, error);
+        attempt->result.code = start_complain("run", attempt->command[0], stage, error);
     else {
         int r = run_finish(job->run, &attempt->result);
         if (r < 0)
             return r;
         peaks_take(job, &attempt->result);
     }
-    return attempt_judge(job, MAX(error, 0), attempt);
+    return end_judge(job->run, &attempt->result, attempt->command[0], MAX(error, 0), &job->arena,
+                     &attempt->evidence, &attempt->judged);
 }
 
 static void progress_tick(void *context, const RunTick *tick)
@@ -327,7 +269,7 @@ static void progress_tick(void *context, const RunTick *tick)
     };
     if (tick->over) {
         progress_erase(&job->progress, !guard->line); /* unless the job has taken it away */
-        if (guard->unfinished) /* a bar, on which our words would follow */
+        if (guard->unfinished)                        /* a bar, on which our words would follow */
             fputc('\n', stderr);
     } else
         progress_draw(&job->progress, &figures, tick->pid, tick->wrote);
@@ -459,7 +401,7 @@ static int run_run(const Command *command, int argc, char **argv)
 {
     _cleanup_(job_free) Job job = {
         .options = {.retry = RETRY_NOT_SAID, .shm.kind = WISH_OFF, .wait_seconds = -1},
-        .report = {.peaks = {U64_UNKNOWN, U64_UNKNOWN, U64_UNKNOWN, U64_UNKNOWN}},
+        .report = {.peaks = PEAKS_UNKNOWN},
         .progress = PROGRESS_NONE,
     };
     int code = EX_OK;
@@ -504,10 +446,11 @@ const Command command_run = {
     .operands = "-- COMMAND [ARGUMENT]...",
     .operands_most = INT_MAX,
     .about = "Runs COMMAND with its shared tensors in recycled memory outside of /dev/shm,\n"
-             "which may then be as small as it likes. Nothing in the training changes. Signals\n"
-             "reach the command, the exit code is its own (128 + signal when a signal ended\n"
-             "it), and no process, file or memory is left behind. A short summary goes to\n"
-             "standard error.",
+             "which may then be as small as it likes. Before memory runs out, workers wait.\n"
+             "Nothing in the training changes. Signals reach the command, the exit code is\n"
+             "its own (128 + signal when a signal ended it), and no process, file or memory\n"
+             "is left behind. At the end a summary goes to standard error and, when the\n"
+             "command has failed, what died, why we think so and what to do.",
     .options = run_options,
     .run = run_run,
 };

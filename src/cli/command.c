@@ -50,6 +50,14 @@ bool command_parse(const Command *command, int argc, char **argv, void *values, 
     return true;
 }
 
+int command_place(int argc, char **argv)
+{
+    int i = 1;
+    while (i < argc && strcmp(argv[i], "--") != 0)
+        i++;
+    return i;
+}
+
 int json_finish(int r)
 {
     return r < 0 ? complain(EX_SOFTWARE, "the JSON could not be made: %s", strerror(-r)) : EX_OK;

@@ -22,8 +22,10 @@ struct Command {
 extern const Command command_clean;
 extern const Command command_doctor;
 extern const Command command_explain;
+extern const Command command_plan;
 extern const Command command_ps;
 extern const Command command_run;
+extern const Command command_tune;
 
 /* Options that mean the same everywhere; T is the command's struct of values. */
 #define OPTION_JSON(T)                                                                                       \
@@ -69,3 +71,9 @@ void look_free(Look *look);
  * none in particular; a pid must be there and readable.
  */
 int look_take(const char *root_path, int pid, unsigned flags, Look *ret);
+
+/* The machine alone, without its processes. Likewise. */
+int look_machine(const char *root_path, Arena *arena, Machine *ret);
+
+/* "--" that stands before a command, or the end of argv; argv[0] is the command's name. */
+int command_place(int argc, char **argv);

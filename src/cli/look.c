@@ -105,3 +105,14 @@ int look_take(const char *root_path, int pid, unsigned flags, Look *ret)
         *ret = look;
     return code;
 }
+
+int look_machine(const char *root_path, Arena *arena, Machine *ret)
+{
+    Root root;
+    int r = root_open(root_path, &root);
+    if (r < 0)
+        return root_complain(root_path, r);
+    r = machine_read(&root, 0, arena, ret);
+    root_close(&root);
+    return r < 0 ? survey_complain(root_path, 0, r) : EX_OK;
+}

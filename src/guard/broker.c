@@ -26,7 +26,7 @@
 enum { ATTEMPTS_MAX = 64, TRIES_MAX = 2, MANAGER_MSEC = 50 };
 
 static int connection = -1;
-static uint64_t connection_inode;
+static FileId connection_id;
 static unsigned attempts;
 static bool lost;                               /* there was a supervisor, and nobody listens any more */
 static Counters nowhere;                        /* counted in vain, without a supervisor */
@@ -45,7 +45,8 @@ static bool is_manager(void)
 static bool connection_is_ours(void)
 {
     FileId id;
-    return connection >= 0 && file_id(connection, &id) == 0 && id.inode == connection_inode;
+    return connection >= 0 && file_id(connection, &id) == 0 && id.inode == connection_id.inode &&
+           id.device == connection_id.device;
 }
 
 static void disconnect(void)
@@ -64,28 +65,6 @@ void broker_forget(void)
 bool broker_lost(void)
 {
     return lost;
-}
-
-static bool send_message(const Message *message, int fd)
-{
-    union {
-        struct cmsghdr header;
-        char space[CMSG_SPACE(sizeof(int))];
-    } control = {0};
-    struct iovec part = {(void *)message, sizeof *message};
-    struct msghdr packet = {.msg_iov = &part, .msg_iovlen = 1};
-    if (fd >= 0) {
-        packet.msg_control = &control;
-        packet.msg_controllen = sizeof control;
-        control.header = (struct cmsghdr){
-            .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof fd)};
-        memcpy(CMSG_DATA(&control.header), &fd, sizeof fd);
-    }
-    ssize_t n;
-    do
-        n = sendmsg(connection, &packet, MSG_NOSIGNAL);
-    while (n < 0 && errno == EINTR);
-    return n == sizeof *message;
 }
 
 /* *ret_fd is -1 when the packet brought none. */
@@ -156,7 +135,7 @@ static bool connect_now(void)
 {
     FileId id;
     errno = 0;
-    int fd = supervisor_connect();
+    int fd = supervisor_connect(0);
     if (fd < 0) {
         lost = errno == ECONNREFUSED;
         return false;
@@ -168,7 +147,7 @@ static bool connect_now(void)
         return false;
     }
     connection = fd;
-    connection_inode = id.inode;
+    connection_id = id;
     if (is_manager() || welcomed())
         return true;
     disconnect();
@@ -196,7 +175,7 @@ static bool exchange(Message *message, int fd, bool answered, int *ret_fd)
 {
     for (int i = 0; i < TRIES_MAX && broker_reach(); i++) {
         Message answer;
-        if (send_message(message, fd)) {
+        if (message_send(connection, message, fd)) {
             if (!answered)
                 return true;
             if (receive_answer(&answer, ret_fd)) {

@@ -164,7 +164,10 @@ Counters *guard_counters(void); /* never NULL */
 
 void supervisor_find(void); /* by the constructor, once */
 bool supervisor_is(void);
-int supervisor_connect(void); /* a connection of its own, close-on-exec; -1 with errno */
+/* A connection of its own, close-on-exec; -1 with errno. Neither to connect nor to send takes longer than
+ * patience_msec; 0: as long as it takes. */
+int supervisor_connect(int patience_msec);
+bool message_send(int connection, const Message *message, int fd); /* fd -1: none */
 
 /* --- python.c: the interpreter, where there is one --- */
 
@@ -186,6 +189,7 @@ void room_released(void);  /* something was let go: says so when somebody waits.
 
 void witness_start(void); /* by the constructor, once */
 bool witness_watches(int signo);
+bool witness_may_be_worker(void); /* the program handles SIGBUS, SIGSEGV and SIGFPE, as workers do */
 int witness_sigaction(int signo, const struct sigaction *action, struct sigaction *ret_old);
 void witness_hear(const char *text, size_t n); /* written to standard error */
 void witness_child(pid_t pid, int status);     /* that this process has waited for */

@@ -33,6 +33,7 @@ enum { PENDING_MAX = 64 };
 
 typedef struct Pending {
     int fd; /* -1: not in use */
+    uint64_t device;
     uint64_t inode;
     void *address; /* NULL until it is mapped */
     size_t size;
@@ -102,7 +103,7 @@ static Pending *find_pending(int fd)
     FileId id;
     for (size_t i = 0; i < PENDING_MAX; i++)
         if (pending[i].name[0] != '\0' && pending[i].fd == fd && file_id(fd, &id) == 0 &&
-            id.inode == pending[i].inode)
+            id.inode == pending[i].inode && id.device == pending[i].device)
             return &pending[i];
     return NULL;
 }
@@ -128,7 +129,7 @@ static int open_pending(const char *name)
         count(&guard_counters()->fallbacks, 1);
         return -1;
     }
-    *entry = (Pending){.fd = fd, .inode = id.inode};
+    *entry = (Pending){.fd = fd, .device = id.device, .inode = id.inode};
     memcpy(entry->name, name, strlen(name) + 1); /* is_torch has measured it */
     atomic_fetch_add_explicit(&n_pending, 1, memory_order_relaxed);
     return fd;
@@ -229,8 +230,10 @@ NamesResize names_resize(int fd, off_t size, int *ret_segment)
     bool fresh = entry && !entry->address && size >= SEGMENT_MIN_BYTES;
     int segment = fresh ? pool_issue((uint64_t)size) : -1;
     if (segment < 0) {
-        if (entry && !entry->segment)
+        if (entry && !entry->segment) {
             count(&guard_counters()->small_backed, 1);
+            count(&guard_counters()->small_bytes, size > 0 ? (uint64_t)size : 0);
+        }
         return RESIZE_PLAIN;
     }
     *ret_segment = segment;
@@ -247,6 +250,7 @@ int names_take(int fd, int segment, off_t size)
     real_close(segment);
     if (!taken)
         return real_ftruncate(fd, size);
+    entry->device = id.device;
     entry->inode = id.inode;
     entry->segment = true;
     count(&guard_counters()->bytes_backed, (uint64_t)size);

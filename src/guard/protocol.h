@@ -43,9 +43,9 @@ typedef enum MessageType {
 typedef struct Message {
     uint32_t magic;
     uint32_t type;
-    int32_t error;                /* of an answer: 0 or a positive errno */
-    uint32_t feeder;              /* of ROOM: 1 when it is not the process's first thread that asks */
-    uint64_t bytes;               /* of ROOM */
+    int32_t error;   /* of an answer: 0 or a positive errno */
+    uint32_t feeder; /* of ROOM: 1 when it is not the first thread that asks, of what may be a worker */
+    uint64_t bytes;  /* of ROOM */
     char name[PROTOCOL_NAME_MAX]; /* with its leading slash, NUL-terminated */
 } Message;
 
@@ -56,22 +56,31 @@ enum { TESTIMONY_TEXT_MAX = 8192 };
  * closed after it, because it is sent from signal handlers and at exit: no state of the guard's is touched.
  * The supervisor knows the sender from SO_PEERCRED.
  */
+#define TESTIMONY_HEAD                                                                                       \
+    uint32_t magic;                                                                                          \
+    uint32_t type;                                                                                           \
+    int32_t signal;   /* of a FAULT */                                                                       \
+    int32_t code;     /* si_code */                                                                          \
+    uint64_t address; /* si_addr */                                                                          \
+    int32_t sender;   /* si_pid when a process sent the signal, else 0 */                                    \
+    int32_t thread;                                                                                          \
+    int32_t pid;    /* of a CHILD */                                                                         \
+    int32_t status; /* as waitpid has it */                                                                  \
+    char thread_name[16];                                                                                    \
+    uint32_t worker; /* 1: the sender handles SIGBUS, SIGSEGV and SIGFPE, and not SIGABRT, as DataLoader     \
+                        workers do */                                                                        \
+    uint32_t n       /* bytes of text; the packet ends after them */
+
 typedef struct Testimony {
-    uint32_t magic;
-    uint32_t type;
-    int32_t signal;   /* of a FAULT */
-    int32_t code;     /* si_code */
-    uint64_t address; /* si_addr */
-    int32_t sender;   /* si_pid when a process sent the signal, else 0 */
-    int32_t thread;
-    int32_t pid;    /* of a CHILD */
-    int32_t status; /* as waitpid has it */
-    char thread_name[16];
-    uint32_t worker; /* 1: the sender handles SIGBUS, SIGSEGV and SIGFPE, and not SIGABRT, as DataLoader
-                        workers do */
-    uint32_t n;      /* bytes of text; the packet ends after them */
+    TESTIMONY_HEAD;
     char text[TESTIMONY_TEXT_MAX];
 } Testimony;
+
+/* What the sender makes on its stack. That may be the program's own for signals, which is a few KiB in all:
+ * no place for a text. */
+typedef struct TestimonyHead {
+    TESTIMONY_HEAD;
+} TestimonyHead;
 
 /*
  * One page that every process of the job maps. Each figure only rises and is added to with relaxed atomics:
@@ -97,4 +106,5 @@ typedef struct Counters {
     _Atomic uint32_t line;       /* 1: the line is drawn. Whoever writes there takes it away */
     _Atomic uint32_t unfinished; /* 1: what the job wrote there last did not end a line */
     _Atomic uint64_t wrote_msec; /* when the job last wrote there; 0: not seen */
+    _Atomic uint64_t small_bytes; /* of small_backed */
 } Counters;

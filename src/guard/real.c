@@ -14,11 +14,13 @@
 
 #include "guard.h"
 
-/* dlsym moved from libdl to libc in glibc 2.34; the old version is in both. */
+/* These moved from libdl to libc in glibc 2.34; the old versions are in both. */
 #if defined(__x86_64__)
 __asm__(".symver dlsym, dlsym@GLIBC_2.2.5");
+__asm__(".symver dlerror, dlerror@GLIBC_2.2.5");
 #elif defined(__aarch64__)
 __asm__(".symver dlsym, dlsym@GLIBC_2.17");
+__asm__(".symver dlerror, dlerror@GLIBC_2.17");
 #endif
 
 /*
@@ -74,6 +76,7 @@ __attribute__((constructor)) static void start(void)
     LOOK_UP(_exit);
     supervisor_find();
     python_find(find_anywhere);
+    (void)dlerror(); /* what was not found is no error of the program's */
     witness_start();
 }
 

@@ -1,8 +1,6 @@
 #include <errno.h>
 #include <poll.h>
-#include <pthread.h>
 #include <stdatomic.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -18,27 +16,6 @@
  * waits, the kernel drops the lock and closes the connection: there is nothing to put right. When the
  * supervisor dies there is no ceiling any more. The supervisor alone decides how long a wait may be.
  */
-static bool room_send(int connection, int fd, uint64_t bytes)
-{
-    union {
-        struct cmsghdr header;
-        char space[CMSG_SPACE(sizeof(int))];
-    } control = {0};
-    Message message = {
-        .magic = PROTOCOL_MAGIC,
-        .type = MESSAGE_ROOM,
-        .bytes = bytes,
-        .feeder = syscall(SYS_gettid) != getpid(),
-    };
-    struct iovec part = {&message, sizeof message};
-    struct msghdr packet = {
-        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-    control.header =
-        (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof fd)};
-    memcpy(CMSG_DATA(&control.header), &fd, sizeof fd);
-    return sendmsg(connection, &packet, MSG_NOSIGNAL) == sizeof message;
-}
-
 enum { SOON_MSEC = 2 };
 
 /* The welcome comes first, and is not for us. -EAGAIN: not so soon. */
@@ -64,10 +41,14 @@ static int room_await(int connection, int msec)
 
 int room_ask(int fd, uint64_t bytes)
 {
-    int cancel = 0;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-    int connection = supervisor_connect();
-    bool asked = connection >= 0 && room_send(connection, fd, bytes);
+    Message message = {
+        .magic = PROTOCOL_MAGIC,
+        .type = MESSAGE_ROOM,
+        .bytes = bytes,
+        .feeder = syscall(SYS_gettid) != getpid() && witness_may_be_worker(),
+    };
+    int connection = supervisor_connect(0);
+    bool asked = connection >= 0 && message_send(connection, &message, fd);
     int r = asked ? room_await(connection, SOON_MSEC) : 0;
     if (r == -EAGAIN) {
         void *thread = python_let_run();
@@ -76,7 +57,6 @@ int room_ask(int fd, uint64_t bytes)
     }
     if (connection >= 0)
         real_close(connection);
-    pthread_setcancelstate(cancel, NULL);
     return r;
 }
 

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -37,11 +38,14 @@ static bool peer_is_right(int fd)
            (peer.uid == geteuid() || peer.uid == 0);
 }
 
-int supervisor_connect(void)
+int supervisor_connect(int patience_msec)
 {
     int fd = address_size == 0 ? -1 : socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -1;
+    /* One that is stopped lets callers in until its queue is full; then they wait, and connect heeds this. */
+    struct timeval patience = {patience_msec / 1000, (suseconds_t)patience_msec % 1000 * 1000};
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
     int r = 0;
     do
         r = connect(fd, (const struct sockaddr *)&address, address_size);
@@ -50,4 +54,26 @@ int supervisor_connect(void)
         return fd;
     real_close(fd);
     return -1;
+}
+
+bool message_send(int connection, const Message *message, int fd)
+{
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    struct iovec part = {(void *)message, sizeof *message};
+    struct msghdr packet = {.msg_iov = &part, .msg_iovlen = 1};
+    if (fd >= 0) {
+        packet.msg_control = &control;
+        packet.msg_controllen = sizeof control;
+        control.header = (struct cmsghdr){
+            .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof fd)};
+        memcpy(CMSG_DATA(&control.header), &fd, sizeof fd);
+    }
+    ssize_t n;
+    do
+        n = sendmsg(connection, &packet, MSG_NOSIGNAL);
+    while (n < 0 && errno == EINTR);
+    return n == sizeof *message;
 }

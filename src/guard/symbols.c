@@ -2,6 +2,7 @@
  * load and a branch. */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -30,6 +31,23 @@ EXPORT int shm_unlink(const char *name)
     return r;
 }
 
+static int resize_when_there_is_room(int fd, int segment, off_t size)
+{
+    int r = room_ask(segment, (uint64_t)size);
+    if (r < 0) { /* PyTorch says so, in words: "No space left on device" */
+        real_close(segment);
+        errno = -r;
+        return -1;
+    }
+    if (!guard_enter()) {
+        real_close(segment);
+        return real_ftruncate(fd, size);
+    }
+    r = names_take(fd, segment, size);
+    guard_leave(r < 0);
+    return r;
+}
+
 EXPORT int ftruncate(int fd, off_t size)
 {
     int segment = -1;
@@ -43,18 +61,10 @@ EXPORT int ftruncate(int fd, off_t size)
     if (next != RESIZE_ASK)
         return r;
 
-    r = room_ask(segment, (uint64_t)size);
-    if (r < 0) { /* PyTorch says so, in words: "No space left on device" */
-        real_close(segment);
-        errno = -r;
-        return -1;
-    }
-    if (!guard_enter()) {
-        real_close(segment);
-        return real_ftruncate(fd, size);
-    }
-    r = names_take(fd, segment, size);
-    guard_leave(r < 0);
+    int cancel = 0;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); /* or the segment would stay open for ever */
+    r = resize_when_there_is_room(fd, segment, size);
+    pthread_setcancelstate(cancel, NULL);
     return r;
 }
 
@@ -130,7 +140,7 @@ EXPORT int close(int fd)
     int r = real_close(fd);
     if (room_is_wanted() && guard_enter()) { /* it may have been the last that held a segment */
         room_released();
-        guard_leave(r < 0);
+        guard_leave(false); /* to the errno of the real close */
     }
     return r;
 }
@@ -163,12 +173,25 @@ EXPORT int sigaction(int signo, const struct sigaction *action, struct sigaction
 
 EXPORT sighandler_t signal(int signo, sighandler_t handler)
 {
-    if (!witness_watches(signo))
+    if (!witness_watches(signo) || handler == SIG_ERR)
         return real_signal(signo, handler);
     struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
     struct sigaction old;
+    sigaddset(&action.sa_mask, signo);
     return witness_sigaction(signo, &action, &old) < 0 ? SIG_ERR : old.sa_handler;
 }
+
+/* What signal() is in programs compiled for ISO C alone. */
+EXPORT sighandler_t sysv_signal(int signo, sighandler_t handler)
+{
+    struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESETHAND | SA_NODEFER | SA_INTERRUPT};
+    struct sigaction old;
+    if (handler == SIG_ERR)
+        errno = EINVAL;
+    return handler == SIG_ERR || witness_sigaction(signo, &action, &old) < 0 ? SIG_ERR : old.sa_handler;
+}
+
+EXPORT sighandler_t __sysv_signal(int signo, sighandler_t handler) __attribute__((alias("sysv_signal")));
 
 EXPORT pid_t waitpid(pid_t pid, int *status, int options)
 {

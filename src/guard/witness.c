@@ -36,9 +36,20 @@
  *   - We wait for the supervisor's look at the process, but not for long: it may be stopped.
  *
  * exec sets handlers to the default; the new program's library starts anew. A forked child inherits handlers
- * and these variables, whole: each is one atomic word.
+ * and these variables, whole: each is one atomic word. A child of vfork has handlers of its own, and these
+ * variables are its parent's: Python sets all its handlers to the default there. So it changes none of them.
+ *
+ * Stack. The program's own for signals may have 8 KiB, of which the kernel's frame takes up to half, and
+ * below it may lie anything: our frames are small, and texts are in .bss.
+ *
+ * Threads. A thread that is cancelled in waitpid has not waited: cancellation is off while we tell.
  */
-enum { RECORDS_MAX = 8, PATIENCE_MSEC = 2000, SAID_BYTES = TESTIMONY_TEXT_MAX };
+enum {
+    RECORDS_MAX = 8,
+    PATIENCE_MSEC = 2000,
+    CHILD_PATIENCE_MSEC = 50, /* there may be thousands, and they are not the end of this process */
+    SAID_BYTES = TESTIMONY_TEXT_MAX,
+};
 
 static const int watched[] = {SIGBUS, SIGSEGV, SIGABRT, SIGFPE};
 enum { N_WATCHED = sizeof watched / sizeof watched[0] };
@@ -71,29 +82,40 @@ static void await_answer(int fd)
             return;
 }
 
+/* From outside nobody can tell: under our handlers every process of the job catches these. */
+bool witness_may_be_worker(void)
+{
+    bool may = true;
+    for (int i = 0; i < N_WATCHED; i++)
+        may &= watched[i] == SIGABRT || atomic_load(&nexts[i].handler) != NULL;
+    return may;
+}
+
 static bool is_worker(void)
 {
-    bool is = true;
+    bool is = witness_may_be_worker();
     for (int i = 0; i < N_WATCHED; i++)
-        is &= (watched[i] != SIGABRT) == (atomic_load(&nexts[i].handler) != NULL);
+        is &= watched[i] != SIGABRT || atomic_load(&nexts[i].handler) == NULL;
     return is;
 }
 
-static void testify(Testimony *testimony, const char *text, size_t n)
+_Static_assert(sizeof(TestimonyHead) == offsetof(Testimony, text), "the text follows at once");
+
+static void testify(TestimonyHead *testimony, const char *text, size_t n)
 {
-    int fd = supervisor_connect();
-    if (fd < 0)
-        return;
-    struct timeval patience = {.tv_sec = PATIENCE_MSEC / 1000};
-    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    int cancel = 0;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    int fd = supervisor_connect(testimony->type == MESSAGE_CHILD ? CHILD_PATIENCE_MSEC : PATIENCE_MSEC);
     testimony->magic = PROTOCOL_MAGIC;
     testimony->worker = is_worker();
     testimony->n = (uint32_t)n;
-    struct iovec parts[] = {{testimony, offsetof(Testimony, text)}, {(char *)text, n}};
+    struct iovec parts[] = {{testimony, sizeof *testimony}, {(char *)text, n}};
     struct msghdr packet = {.msg_iov = parts, .msg_iovlen = 2};
-    if (sendmsg(fd, &packet, MSG_NOSIGNAL) > 0 && testimony->type == MESSAGE_FAULT)
+    if (fd >= 0 && sendmsg(fd, &packet, MSG_NOSIGNAL) > 0 && testimony->type == MESSAGE_FAULT)
         await_answer(fd);
-    real_close(fd);
+    if (fd >= 0)
+        real_close(fd);
+    pthread_setcancelstate(cancel, NULL);
 }
 
 /* --- Where in Python ---------------------------------------------------------------------------------- */
@@ -129,11 +151,17 @@ static void tell_stack(void)
         return;
     size_t n = stack_read(dump, sizeof dump);
     if (n > 0)
-        testify(&(Testimony){.type = MESSAGE_STACK}, dump, n);
+        testify(&(TestimonyHead){.type = MESSAGE_STACK}, dump, n);
     atomic_flag_clear(&dumping);
 }
 
 /* --- Faults ------------------------------------------------------------------------------------------- */
+
+/* False in a child of vfork, and of clone without our handler of fork: the variables may be its parent's. */
+static bool is_home(void)
+{
+    return atomic_load(&home) == getpid();
+}
 
 static int watched_index(int signo)
 {
@@ -145,10 +173,11 @@ static int watched_index(int signo)
 
 static void tell_fault(int signo, const siginfo_t *info)
 {
-    if (atomic_fetch_add(&records, 1) >= RECORDS_MAX)
+    /* Asked first: where faults are ordinary work, a count of all would come round one day. */
+    if (atomic_load(&records) >= RECORDS_MAX || atomic_fetch_add(&records, 1) >= RECORDS_MAX)
         return;
     bool sent = info->si_code <= 0;
-    Testimony testimony = {
+    TestimonyHead testimony = {
         .type = MESSAGE_FAULT,
         .signal = signo,
         .code = info->si_code,
@@ -178,9 +207,10 @@ static void on_fault(int signo, siginfo_t *info, void *context)
     int saved = errno;
     Handler next = atomic_load(&nexts[watched_index(signo)].handler);
     bool before = handling;
-    handling = true;
-    if (!before)
+    if (!before && is_home()) {
+        handling = true;
         tell_fault(signo, info);
+    }
     errno = saved;
     if (next)
         next(signo, info, context); /* one that takes only the number does not mind the rest */
@@ -192,19 +222,26 @@ static void on_fault(int signo, siginfo_t *info, void *context)
 int witness_sigaction(int signo, const struct sigaction *action, struct sigaction *ret_old)
 {
     int i = watched_index(signo);
-    if (i < 0 || (handling && action && action->sa_handler == SIG_DFL))
+    if (i < 0)
         return real_sigaction(signo, action, ret_old);
     struct sigaction ours = action ? *action : (struct sigaction){0};
     struct sigaction old;
     Handler next_old = atomic_load(&nexts[i].handler);
     bool plain_old = atomic_load(&nexts[i].plain);
-    bool behind = action && action->sa_handler != SIG_IGN;
+    bool direct = action && (action->sa_handler == SIG_IGN || (action->sa_handler == SIG_DFL && handling) ||
+                             !is_home());
+    bool behind = action && !direct;
+    /* Somebody who saw ours by a way that is not interposed puts it back: then what was behind it is again.
+     */
+    bool known = behind && action->sa_sigaction == on_fault;
     if (behind) {
-        bool standard = action->sa_handler == SIG_DFL;
+        bool standard = known ? !next_old : action->sa_handler == SIG_DFL;
         ours.sa_sigaction = on_fault;
         ours.sa_flags |= standard ? SA_SIGINFO | SA_ONSTACK : SA_SIGINFO;
+    }
+    if (behind && !known) {
         atomic_store(&nexts[i].plain, !(action->sa_flags & SA_SIGINFO));
-        atomic_store(&nexts[i].handler, standard ? NULL : action->sa_sigaction);
+        atomic_store(&nexts[i].handler, action->sa_handler == SIG_DFL ? NULL : action->sa_sigaction);
     }
     if (real_sigaction(signo, action ? &ours : NULL, &old) < 0) {
         if (behind) {
@@ -255,14 +292,13 @@ void witness_leave(int code)
 {
     size_t n = atomic_load(&said_bytes);
     /* A child of vfork shares these words, and they are its parent's. */
-    if (code == 0 || n == 0 || !listened_to || atomic_load(&home) != getpid() ||
-        atomic_flag_test_and_set(&dumping))
+    if (code == 0 || n == 0 || !listened_to || !is_home() || atomic_flag_test_and_set(&dumping))
         return;
     size_t kept = n < SAID_BYTES ? n : SAID_BYTES;
     size_t start = n < SAID_BYTES ? 0 : n % SAID_BYTES;
     memcpy(dump, said + start, kept - start);
     memcpy(dump + kept - start, said, start);
-    testify(&(Testimony){.type = MESSAGE_SAID}, dump, kept);
+    testify(&(TestimonyHead){.type = MESSAGE_SAID}, dump, kept);
     atomic_store(&said_bytes, 0);
     atomic_flag_clear(&dumping);
 }
@@ -279,6 +315,7 @@ static void fork_child(void)
     atomic_store(&said_bytes, 0);
     atomic_store(&records, 0);
     atomic_flag_clear(&dumping); /* of a thread that the child does not have */
+    handling = false;            /* its parent has told, or has jumped out of a handler */
 }
 
 /* --- Children ----------------------------------------------------------------------------------------- */
@@ -291,7 +328,7 @@ void witness_child(pid_t pid, int status)
     if (!bad || !listened_to || atomic_exchange(&last, pid) == pid)
         return;
     int saved = errno;
-    testify(&(Testimony){.type = MESSAGE_CHILD, .pid = pid, .status = status}, "", 0);
+    testify(&(TestimonyHead){.type = MESSAGE_CHILD, .pid = pid, .status = status}, "", 0);
     errno = saved;
 }
 

@@ -227,6 +227,11 @@ static const char *remount_command(Offers *offers, const char *sudo, const char 
                   : NULL;
 }
 
+static const char *fstab_shm(Arena *arena, const char *size)
+{
+    return arena_printf(arena, "tmpfs /dev/shm tmpfs " SHM_OPTIONS "%s 0 0", size);
+}
+
 static void offer_remount(Offers *offers, const char *size)
 {
     const Machine *machine = offers->machine;
@@ -248,14 +253,37 @@ static void offer_remount(Offers *offers, const char *size)
                                       : "Make /dev/shm larger at once, for as long as this container runs.",
                    remount_command(offers, sudo, arena_printf(offers->arena, "size=%s", size)));
 
-    if (is_system(machine))
-        offer_made(
-            offers, MAX(needs, system),
-            "Keep that size for good: add this line to /etc/fstab, in place of the one for /dev/shm if "
-            "there is one.",
-            arena_printf(offers->arena,
-                         "echo 'tmpfs /dev/shm tmpfs " SHM_OPTIONS "%s 0 0' | %stee -a /etc/fstab", size,
-                         system == NEEDS_ROOT ? sudo : "sudo "));
+    if (!is_system(machine))
+        return;
+    const char *line = fstab_shm(offers->arena, size);
+    offer_made(offers, MAX(needs, system),
+               "Keep that size for good: add this line to /etc/fstab, in place of the one for /dev/shm if "
+               "there is one.",
+               line ? arena_printf(offers->arena, "echo '%s' | %stee -a /etc/fstab", line,
+                                   system == NEEDS_ROOT ? sudo : "sudo ")
+                    : NULL);
+}
+
+static const char *kubernetes_shm(Arena *arena, uint64_t bytes)
+{
+    return arena_printf(arena,
+                        "spec:\n"
+                        "  containers:\n"
+                        "  - name: train # your container\n"
+                        "    volumeMounts:\n"
+                        "    - name: shm\n"
+                        "      mountPath: /dev/shm\n"
+                        "  volumes:\n"
+                        "  - name: shm\n"
+                        "    emptyDir:\n"
+                        "      medium: Memory\n"
+                        "      sizeLimit: %s",
+                        QUANTITY_TEXT(bytes));
+}
+
+static const char *compose_shm(Arena *arena, const char *size)
+{
+    return arena_printf(arena, "services:\n  train: # your service\n    shm_size: %s", size);
 }
 
 static void offer_kubernetes_shm(Offers *offers, uint64_t bytes)
@@ -263,19 +291,7 @@ static void offer_kubernetes_shm(Offers *offers, uint64_t bytes)
     offer_made(offers, NEEDS_RESTART,
                "Mount an emptyDir in memory at /dev/shm of the pod; what lies in it counts against the "
                "container's memory limit.",
-               arena_printf(offers->arena,
-                            "spec:\n"
-                            "  containers:\n"
-                            "  - name: train # your container\n"
-                            "    volumeMounts:\n"
-                            "    - name: shm\n"
-                            "      mountPath: /dev/shm\n"
-                            "  volumes:\n"
-                            "  - name: shm\n"
-                            "    emptyDir:\n"
-                            "      medium: Memory\n"
-                            "      sizeLimit: %s",
-                            QUANTITY_TEXT(bytes)));
+               kubernetes_shm(offers->arena, bytes));
 }
 
 static void offer_engine_shm(Offers *offers, const char *engine, const char *size)
@@ -283,8 +299,28 @@ static void offer_engine_shm(Offers *offers, const char *engine, const char *siz
     offer_made(offers, NEEDS_RESTART,
                "Start the container anew with a larger /dev/shm, by adding the option to your usual command.",
                arena_printf(offers->arena, "%s run --shm-size=%s IMAGE COMMAND", engine, size));
-    offer_made(offers, NEEDS_RESTART, "The same in a compose file.",
-               arena_printf(offers->arena, "services:\n  train: # your service\n    shm_size: %s", size));
+    offer_made(offers, NEEDS_RESTART, "The same in a compose file.", compose_shm(offers->arena, size));
+}
+
+int shm_flags_make(const Machine *machine, uint64_t bytes, Arena *arena, ShmFlags *ret)
+{
+    char size[SIZE_TEXT_MAX];
+    size_format_flag(bytes, size);
+    FixNeeds needs;
+    const char *sudo = "sudo ";
+    Offers offers = {machine, arena, NULL, 0};
+    (void)remount_needs(machine, &needs, &sudo);
+    ShmFlags flags = {
+        .engine = arena_printf(arena, "--shm-size=%s", size),
+        .compose = compose_shm(arena, size),
+        .kubernetes = kubernetes_shm(arena, bytes),
+        .remount = remount_command(&offers, sudo, arena_printf(arena, "size=%s", size)),
+        .fstab = fstab_shm(arena, size),
+    };
+    if (!flags.engine || !flags.compose || !flags.kubernetes || !flags.remount || !flags.fstab)
+        return -ENOMEM;
+    *ret = flags;
+    return 0;
 }
 
 int advise_shm_mount(const Machine *machine, uint64_t bytes, Arena *arena, Fixes *fixes)

@@ -51,6 +51,16 @@ int advise_smaller_batches(Arena *arena, Fixes *fixes);
  */
 int advise_shm_mount(const Machine *machine, uint64_t bytes, Arena *arena, Fixes *fixes);
 
+/* How each tool is told of a /dev/shm of at least `bytes`, ready to paste. -ENOMEM. */
+typedef struct ShmFlags {
+    const char *engine; /* an option of docker run and podman run */
+    const char *compose;
+    const char *kubernetes;
+    const char *remount;
+    const char *fstab; /* the line */
+} ShmFlags;
+int shm_flags_make(const Machine *machine, uint64_t bytes, Arena *arena, ShmFlags *ret);
+
 int advise_shm_writable(const Machine *machine, Arena *arena, Fixes *fixes); /* read-only, or not for us */
 int advise_shm_inodes(const Machine *machine, Arena *arena, Fixes *fixes);
 int advise_less_memory(const Machine *machine, Arena *arena,

@@ -85,13 +85,14 @@ static void advise_budget(Advice *advice)
         advise_memory(advice);
         return;
     }
-    advised(advice, advise_smaller_batches(trial->arena, advice->fixes));
-    advise(advice, NEEDS_NOTHING,
-           evidence->budget_bytes != U64_UNKNOWN && evidence->refused_bytes > evidence->budget_bytes
-               ? trial_printf(trial, "Or give a budget that holds the largest batch, %s, several times over.",
-                              SIZE_TEXT(evidence->refused_bytes))
-               : "Or give a larger --budget, or --budget auto; or more time to wait for room with --wait.",
-           NULL);
+    advise(
+        advice, NEEDS_NOTHING,
+        trial_printf(trial,
+                     "Give a budget that holds the largest batch, %s, several times over, or leave --budget "
+                     "out.",
+                     SIZE_TEXT(evidence->refused_bytes)),
+        NULL);
+    advise(advice, NEEDS_NOTHING, "Or make batches smaller: lower batch_size.", NULL);
 }
 
 static void advise_files(Advice *advice)

@@ -228,7 +228,6 @@ static void evidence_shm(Trial *trial, Verdict *verdict)
 static void budget_judge(Trial *trial, double confidence, Verdict *ret)
 {
     const Evidence *evidence = trial->evidence;
-    bool huge = evidence->budget_bytes != U64_UNKNOWN && evidence->refused_bytes > evidence->budget_bytes;
     ret->from_text = false;
     ret->detail = evidence->refused_for_want ? "no-memory" : NULL;
     ret->cause.pid = evidence->refused_pid;
@@ -244,16 +243,12 @@ static void budget_judge(Trial *trial, double confidence, Verdict *ret)
         verdict_set(ret, CAUSE_BUDGET_EXCEEDED, confidence,
                     "The job asked for more shared memory than the machine or its control group could give "
                     "at that moment. The guard refused it, so that nobody was killed.");
-    else if (huge)
+    else
         verdict_set(ret, CAUSE_BUDGET_EXCEEDED, confidence,
                     trial_printf(trial,
                                  "A tensor of %s is larger than the whole budget for shared memory, %s, and "
                                  "was refused.",
                                  SIZE_TEXT(evidence->refused_bytes), SIZE_TEXT(evidence->budget_bytes)));
-    else
-        verdict_set(ret, CAUSE_BUDGET_EXCEEDED, confidence,
-                    "The job's shared memory was at its budget, and no room came free in the time that a "
-                    "worker may wait.");
 }
 
 /* --- The text, with the facts beside it --- */

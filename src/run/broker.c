@@ -686,3 +686,10 @@ GuardFigures broker_figures(Broker *broker)
     };
 #undef READ
 }
+
+uint64_t broker_bytes_served(const Broker *broker)
+{
+    Counters *counters = broker->counters;
+    return atomic_load_explicit(&counters->bytes_backed, memory_order_relaxed) +
+           atomic_load_explicit(&counters->small_bytes, memory_order_relaxed);
+}

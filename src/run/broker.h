@@ -57,3 +57,6 @@ void broker_line(Broker *broker, uint64_t terminal, bool drawn);
 
 /* Counts once more. */
 GuardFigures broker_figures(Broker *broker);
+
+/* The bytes of all tensors so far, the small ones too. Costs nothing, unlike the figures. */
+uint64_t broker_bytes_served(const Broker *broker);

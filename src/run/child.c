@@ -19,6 +19,9 @@ static Failure child_exec(char *const *command, char *const *environment, const 
     int r = inherited->shm ? private_shm_enter(inherited->shm, &step) : 0;
     if (r < 0)
         return (Failure){r, CHILD_NO_SHM};
+    if (inherited->output >= 0 &&
+        (dup2(inherited->output, STDOUT_FILENO) < 0 || dup2(inherited->output, STDERR_FILENO) < 0))
+        return (Failure){-errno, CHILD_NO_RUN};
     sigaction(SIGCHLD, &inherited->chld, NULL);
     sigprocmask(SIG_SETMASK, &inherited->mask, NULL);
     execvpe(command[0], command, environment);

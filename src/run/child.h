@@ -20,6 +20,7 @@ typedef struct Inherited {
     sigset_t mask;
     struct sigaction chld;
     const PrivateShm *shm; /* what the command gets besides; NULL: the /dev/shm that we have */
+    int output;            /* its standard output and error; negative: ours */
 } Inherited;
 
 /* How far the start of a command came. */

@@ -32,4 +32,7 @@ typedef struct Peaks {
     uint64_t rss_bytes; /* of all processes together, pages that they share counted in each; U64_UNKNOWN */
     uint64_t fds;       /* of all processes together; U64_UNKNOWN */
     uint64_t processes;
+    uint64_t own_bytes; /* rss_bytes without shared memory: the heap and files; U64_UNKNOWN */
 } Peaks;
+
+#define PEAKS_UNKNOWN ((Peaks){UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX})

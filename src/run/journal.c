@@ -99,11 +99,10 @@ static void torch_search(Journal *journal, Seen *seen)
 /* A worker whose trainer has died looks like a trainer: it stays what it was. */
 static void role_take(Seen *seen, Role role)
 {
-    bool orphaned = seen->role == ROLE_WORKER && seen->ppid != seen->role_ppid;
-    if (role == ROLE_OTHER || orphaned)
+    /* One that was a worker is no trainer later, whoever its parent is now, and whatever is known of that. */
+    if (role == ROLE_OTHER || seen->role == ROLE_WORKER)
         return;
     seen->role = role;
-    seen->role_ppid = seen->ppid;
 }
 
 static void roles_assign(Journal *journal)
@@ -176,7 +175,9 @@ static bool sample_take(Journal *journal, Seen *seen)
 {
     ProcStatus status;
     int r = proc_status_read(journal->root, seen->pid, &status);
-    if (r < 0 || is_over(status.state, status.threads))
+    /* On its way out it has no memory any more, some time before it is over: the last sample is the one
+     * before. */
+    if (r < 0 || is_over(status.state, status.threads) || status.rss_bytes == 0)
         return false;
     name_note(journal, seen, status.comm, status.ppid);
     if (!seen->has_sample)
@@ -313,6 +314,7 @@ static void turns_look(Journal *journal)
 static void peaks_raise(Journal *journal)
 {
     uint64_t rss = 0;
+    uint64_t shared = 0;
     uint64_t fds = 0;
     bool has_fds = false;
     for (size_t i = 0; i < journal->seen.n_live; i++) {
@@ -320,12 +322,15 @@ static void peaks_raise(Journal *journal)
         if (!seen->has_sample)
             continue;
         rss += seen->last.rss_bytes == U64_UNKNOWN ? 0 : seen->last.rss_bytes;
+        shared += seen->last.rss_shmem_bytes == U64_UNKNOWN ? 0 : seen->last.rss_shmem_bytes;
         has_fds |= seen->last.fds != U64_UNKNOWN;
         fds += seen->last.fds == U64_UNKNOWN ? 0 : seen->last.fds;
     }
     size_t missed = journal->job.all - journal->job.n;
-    if (journal->seen.n_live > 0)
+    if (journal->seen.n_live > 0) {
         u64_raise(&journal->peaks.rss_bytes, rss);
+        u64_raise(&journal->peaks.own_bytes, rss - MIN(rss, shared));
+    }
     if (has_fds)
         u64_raise(&journal->peaks.fds, fds);
     u64_raise(&journal->peaks.processes, journal->seen.n_live + missed);
@@ -392,6 +397,7 @@ static void fault_testify(Journal *journal, Seen *seen, const Testimony *testimo
     journal->faults_left -= look;
     fault_read(journal->root, seen->pid, testimony, look, &journal->scratch, &seen->fault);
     seen->has_fault = true;
+    surroundings_note_shm(&journal->surroundings, seen->fault.shm_size_bytes, seen->fault.shm_free_bytes);
     seen->faulted = seconds_so_far(journal);
     free(TAKE_PTR(seen->path));
     free(TAKE_PTR(seen->stack)); /* was an earlier fault's */
@@ -418,7 +424,6 @@ static void worker_note(const Journal *journal, Seen *seen)
     if (seen->pid == journal->command || seen->role == ROLE_WORKER || seen->role == ROLE_MANAGER)
         return;
     seen->role = ROLE_WORKER;
-    seen->role_ppid = seen->ppid;
 }
 
 static void status_note(Seen *seen, int status, bool by_us)
@@ -596,7 +601,10 @@ int journal_open(const Root *root, Journal **ret)
         return -ENOMEM;
     *journal = (Journal){
         .root = root,
-        .peaks = {.shm_bytes = U64_UNKNOWN, .rss_bytes = U64_UNKNOWN, .fds = U64_UNKNOWN},
+        .peaks = {.shm_bytes = U64_UNKNOWN,
+                  .rss_bytes = U64_UNKNOWN,
+                  .own_bytes = U64_UNKNOWN,
+                  .fds = U64_UNKNOWN},
         .fds_most = U64_UNKNOWN,
         .maps_most = U64_UNKNOWN,
         .faults_left = FAULTS_PER_TICK,

@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
@@ -34,6 +35,9 @@ struct Run {
     int epoll;
     Source signals;
     Source timer;
+    Source pulse;
+    Source output;
+    const RunWatch *watch; /* NULL: nobody looks closely */
     Inherited inherited;
     Shortage shortage;
     const char *library;
@@ -50,6 +54,7 @@ struct Run {
     int passed_on;
     int told_to_end;
     bool typed; /* passed_on came from the terminal */
+    double cut; /* when it was cut off; 0: it was not */
     double began;
     double ended;
 };
@@ -79,6 +84,8 @@ static void status_changed(Run *run, int status)
     child_ended(&run->child, status);
     run->ended = now_seconds();
     strays_begin(&run->strays);
+    if (run->cut > 0)
+        strays_hurry(&run->strays, &run->shortage.root);
 }
 
 static void tick_tell(Run *run, bool over)
@@ -165,7 +172,29 @@ static void timer_ready(Source *source)
         broker_tick(run->broker, broker_holds_memory(run->broker) && shortage_now(&run->shortage));
     journal_tick(run->journal);
     strays_tick(&run->strays, &run->shortage.root);
+    if (run->cut > 0 && now_seconds() - run->cut > END_SECONDS)
+        child_signal(&run->child, SIGKILL, true);
     tick_tell(run, false);
+}
+
+static void pulse_ready(Source *source)
+{
+    Run *run = SOURCE_OWNER(source, Run, pulse);
+    uint64_t expired = 0;
+    if (read(source->fd, &expired, sizeof expired) != sizeof expired || run->child.status_is)
+        return;
+    run->watch->pulse(run->watch->context, now_seconds() - run->began,
+                      run->broker ? broker_bytes_served(run->broker) : 0);
+}
+
+/* One piece a turn: a command that writes without end must not keep the rest from their turn. */
+static void output_ready(Source *source)
+{
+    Run *run = SOURCE_OWNER(source, Run, output);
+    char piece[1 << 14];
+    ssize_t n = read(source->fd, piece, sizeof piece);
+    if (n > 0)
+        run->watch->output(run->watch->context, now_seconds() - run->began, (Text){piece, (size_t)n});
 }
 
 /* One round of the loop. How many events there were, or negative errno. */
@@ -205,6 +234,7 @@ int run_finish(Run *run, RunResult *ret)
         .passed_on = run->passed_on,
         .told_to_end = run->told_to_end,
         .typed = typed && WIFSIGNALED(status) && WTERMSIG(status) == SIGINT,
+        .cut_off = run->cut > 0,
         .strays = run->strays.asked - MIN(run->strays.asked, run->strays.left),
         .left = run->strays.left,
         .seconds = run->ended - run->began,
@@ -269,13 +299,14 @@ static int signals_open(Run *run)
     return source_watch(&run->signals, run->epoll);
 }
 
-static int timer_open(Run *run)
+static int timer_start(Source *timer, int epoll, unsigned msec)
 {
-    struct itimerspec second = {.it_interval.tv_sec = 1, .it_value.tv_sec = 1};
-    run->timer.fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-    if (run->timer.fd < 0 || timerfd_settime(run->timer.fd, 0, &second, NULL) < 0)
+    struct timespec time = {.tv_sec = msec / 1000, .tv_nsec = (long)(msec % 1000) * 1000000};
+    struct itimerspec every = {.it_interval = time, .it_value = time};
+    timer->fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (timer->fd < 0 || timerfd_settime(timer->fd, 0, &every, NULL) < 0)
         return -errno;
-    return source_watch(&run->timer, run->epoll);
+    return source_watch(timer, epoll);
 }
 
 /* Names and segments are descriptors here, and tensors are in the command: for both, the soft limit is only
@@ -297,7 +328,7 @@ static int run_set_up(Run *run)
     if (r >= 0)
         r = signals_open(run);
     if (r >= 0)
-        r = timer_open(run);
+        r = timer_start(&run->timer, run->epoll, 1000);
     if (r < 0)
         return r;
     files_raise();
@@ -313,6 +344,9 @@ int run_open(Run **ret)
         .epoll = -EBADF,
         .signals = {.fd = -EBADF, .ready = signals_ready},
         .timer = {.fd = -EBADF, .ready = timer_ready},
+        .pulse = {.fd = -EBADF, .ready = pulse_ready},
+        .output = {.fd = -EBADF, .ready = output_ready},
+        .inherited.output = -EBADF,
         .shortage.root = ROOT_NONE,
     };
     int r = run_set_up(run);
@@ -332,6 +366,9 @@ void run_free(Run *run)
     journal_free(run->journal);
     fd_close(run->signals.fd);
     fd_close(run->timer.fd);
+    fd_close(run->pulse.fd);
+    fd_close(run->output.fd);
+    fd_close(run->inherited.output);
     fd_close(run->epoll);
     shortage_close(&run->shortage);
     arena_free(&run->arena);
@@ -420,6 +457,7 @@ int run_start(Run *run, char *const *command, char *const *settings, ChildStage 
     run->alone = false;
     run->passed_on = run->told_to_end = 0;
     run->typed = false;
+    run->cut = 0;
     strays_open(&run->shortage.root, &run->strays);
     run->began = now_seconds();
     r = child_start(command, environment, &run->inherited, &run->child, ret_stage);
@@ -447,6 +485,39 @@ void run_on_tick(Run *run, void (*tick)(void *context, const RunTick *tick), voi
     run->tick_context = context;
 }
 
+/* We keep the writing end, for the next command and so that a pipe without writers does not wake us again and
+ * again. */
+static int output_open(Run *run)
+{
+    int pipes[2];
+    if (pipe2(pipes, O_CLOEXEC) < 0)
+        return -errno;
+    run->output.fd = pipes[0];
+    run->inherited.output = pipes[1];
+    if (fcntl(pipes[0], F_SETFL, O_NONBLOCK) < 0)
+        return -errno;
+    return source_watch(&run->output, run->epoll);
+}
+
+int run_watch(Run *run, const RunWatch *watch)
+{
+    int r = timer_start(&run->pulse, run->epoll, watch->msec);
+    if (r >= 0)
+        r = output_open(run);
+    if (r >= 0)
+        run->watch = watch;
+    return r;
+}
+
+void run_end(Run *run)
+{
+    if (run->cut > 0 || run->child.status_is)
+        return;
+    run->cut = now_seconds();
+    child_signal(&run->child, SIGTERM, false);
+    child_signal(&run->child, SIGCONT, true); /* one that is stopped takes no other signal */
+}
+
 int run_evidence(Run *run, const RunResult *result, Arena *arena, Evidence *ret)
 {
     Evidence evidence = EVIDENCE_NONE;
@@ -472,6 +543,5 @@ int run_evidence(Run *run, const RunResult *result, Arena *arena, Evidence *ret)
 
 Peaks run_peaks(const Run *run)
 {
-    return run->journal ? journal_peaks(run->journal)
-                        : (Peaks){U64_UNKNOWN, U64_UNKNOWN, U64_UNKNOWN, U64_UNKNOWN};
+    return run->journal ? journal_peaks(run->journal) : PEAKS_UNKNOWN;
 }

@@ -34,6 +34,18 @@ typedef struct RunTick {
     bool over;
 } RunTick;
 
+/* For whoever looks at a command more closely than once a second, and takes its output. */
+typedef struct RunWatch {
+    unsigned msec; /* between two pulses */
+
+    /* bytes: of all tensors that the guard has served so far. */
+    void (*pulse)(void *context, double seconds, uint64_t bytes);
+
+    /* What the command and its processes wrote to standard output and error, as it comes in. */
+    void (*output)(void *context, double seconds, Text piece);
+    void *context;
+} RunWatch;
+
 typedef struct RunResult {
     pid_t pid;
     int code;        /* the command's, or 128 + signal */
@@ -44,6 +56,7 @@ typedef struct RunResult {
     bool typed;      /* it died of a Ctrl-C: finish by run_die */
     unsigned strays; /* processes that it left running and that we ended */
     unsigned left;   /* processes that it left running and that could not be ended */
+    bool cut_off;    /* by run_end */
     double seconds;
     bool guarded;
     GuardFigures guard;
@@ -77,6 +90,17 @@ int run_start(Run *run, char *const *command, char *const *settings, ChildStage 
 void run_line(Run *run, uint64_t terminal, bool drawn);
 
 void run_on_tick(Run *run, void (*tick)(void *context, const RunTick *tick), void *context);
+
+/* For the commands that are started from here on; what it points to must stay. Their output goes to it and
+ * nowhere else. */
+int run_watch(Run *run, const RunWatch *watch);
+
+/*
+ * From a pulse or an output: the command has run long enough. It is asked to end (SIGTERM), killed when it
+ * has not after END_SECONDS, and what it leaves behind is not waited for before it is asked to end, too.
+ */
+enum { END_SECONDS = 5 };
+void run_end(Run *run);
 
 /* Until the command and all that it left behind have ended. The guard has then no memory left, and is to be
  * started anew for another attempt. */

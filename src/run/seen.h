@@ -24,7 +24,6 @@ typedef struct Seen {
     uint64_t torch_at;
     unsigned looks; /* how often it was looked at for its role */
     Role role;
-    int role_ppid; /* whose child it was when it got its role */
 
     double ended; /* when that was noticed */
     bool has_status;

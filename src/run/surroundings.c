@@ -40,14 +40,20 @@ static void machine_look(Surroundings *surroundings)
             MIN(surroundings->available_least_bytes, memory.available_bytes);
 }
 
+void surroundings_note_shm(Surroundings *surroundings, uint64_t size_bytes, uint64_t free_bytes)
+{
+    if (size_bytes == 0 || size_bytes == U64_UNKNOWN || free_bytes == U64_UNKNOWN)
+        return;
+    surroundings->shm_size_bytes = size_bytes;
+    surroundings->shm_free_least_bytes = MIN(surroundings->shm_free_least_bytes, free_bytes);
+    u64_raise(&surroundings->shm_used_most_bytes, size_bytes - MIN(free_bytes, size_bytes));
+}
+
 static void shm_look(Surroundings *surroundings, int pid)
 {
     FsStat fs;
-    if (root_statfs(surroundings->root, PROC_PATH(pid, "root/dev/shm"), &fs) < 0 || fs.size_bytes == 0)
-        return;
-    surroundings->shm_size_bytes = fs.size_bytes;
-    surroundings->shm_free_least_bytes = MIN(surroundings->shm_free_least_bytes, fs.available_bytes);
-    u64_raise(&surroundings->shm_used_most_bytes, fs.size_bytes - MIN(fs.free_bytes, fs.size_bytes));
+    if (root_statfs(surroundings->root, PROC_PATH(pid, "root/dev/shm"), &fs) == 0)
+        surroundings_note_shm(surroundings, fs.size_bytes, fs.available_bytes);
 }
 
 static void limits_look(Surroundings *surroundings, int pid)

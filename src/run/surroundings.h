@@ -34,5 +34,8 @@ void surroundings_close(Surroundings *surroundings);
 /* A look, with the eyes of process pid: the command, or 0 when it is gone. */
 void surroundings_look(Surroundings *surroundings, int pid);
 
+/* Somebody else had a look at the job's /dev/shm. */
+void surroundings_note_shm(Surroundings *surroundings, uint64_t size_bytes, uint64_t free_bytes);
+
 /* Looks a last time and fills in ret's part of it. -ENOMEM. */
 int surroundings_finish(Surroundings *surroundings, Arena *arena, Evidence *ret);

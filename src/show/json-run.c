@@ -19,7 +19,7 @@ static json_t *json_command(char *const *command)
     return list;
 }
 
-static json_t *json_values(const AttemptValue *values, size_t n)
+json_t *json_values(const AttemptValue *values, size_t n)
 {
     json_t *object = json_object();
     _cleanup_buffer_ Buffer name = {0};
@@ -80,7 +80,7 @@ static json_t *json_guard(const RunResult *result)
 }
 
 /* What is not measured is null. */
-static json_t *json_peaks(const Peaks *peaks)
+json_t *json_peaks(const Peaks *peaks)
 {
     return json_pack("{s:o, s:o, s:o, s:o}", "shm", json_size(peaks->shm_bytes), "rss",
                      json_size(peaks->rss_bytes), "fds", json_size(peaks->fds), "processes",
@@ -99,6 +99,10 @@ int json_run(FILE *out, bool indented, const RunReport *report)
     json_writer_list(&writer, "attempts");
     for (size_t i = 0; i < report->n_attempts; i++)
         json_writer_item(&writer, json_attempt(&report->attempts[i]));
+    json_writer_list_end(&writer);
+    json_writer_list(&writer, "processes");
+    for (size_t i = 0; i < last->evidence.n_ended; i++)
+        json_writer_item(&writer, json_ended(&last->evidence.ended[i]));
     json_writer_list_end(&writer);
     json_writer_field(&writer, "peaks", json_peaks(&report->peaks));
     json_writer_field(&writer, "guard", json_guard(&last->result));

@@ -149,6 +149,21 @@ void progress_draw(Progress *progress, const ProgressFigures *now, pid_t job, bo
         line_send(progress, true);
 }
 
+void progress_say(Progress *progress, const char *text, pid_t job)
+{
+    if (progress->fd < 0)
+        return;
+    if (!is_in_foreground(progress->fd, job)) {
+        progress->drawn = false;
+        return;
+    }
+    buffer_clear(&progress->line);
+    if (buffer_append_text(&progress->line, "\r") == 0 &&
+        text_shorten(text_of(text), columns_now(progress->fd) - 1, "..", &progress->line) == 0 &&
+        buffer_append_text(&progress->line, "\033[K") == 0)
+        line_send(progress, true);
+}
+
 void progress_erase(Progress *progress, bool wrote)
 {
     if (!progress->drawn)

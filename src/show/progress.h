@@ -49,6 +49,10 @@ void progress_close(Progress *progress);
  */
 void progress_draw(Progress *progress, const ProgressFigures *now, pid_t job, bool wrote);
 
+/* The same with a line of the caller's own, without newline, while the command's output goes elsewhere; cut
+ * to fit. */
+void progress_say(Progress *progress, const char *text, pid_t job);
+
 /* Its st_rdev; 0 without progress. */
 uint64_t progress_terminal(const Progress *progress);
 

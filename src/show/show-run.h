@@ -17,6 +17,7 @@ typedef struct RunAttempt {
     const AttemptValue *values;
     size_t n_values;
     RunResult result; /* pid 0: it could not be started */
+    Evidence evidence;
     Judged judged;
 } RunAttempt;
 
@@ -36,6 +37,13 @@ static inline const RunAttempt *report_last(const RunReport *report)
 /* The end of a run: what the guard did, and after a bad end what died, why we think so and what to do.
  * Nothing of the latter when the command could not be started: that was said before. */
 void show_run(const Terminal *terminal, const RunReport *report);
+
+/* { NAME: value } and { shm, rss, fds, processes }, what is not measured null; NULL: no memory. */
+json_t *json_values(const AttemptValue *values, size_t n);
+json_t *json_peaks(const Peaks *peaks);
+
+/* A process that has ended, with its last sample and its fault. */
+json_t *json_ended(const Ended *ended);
 
 /* Schema "shmguard.run/1". 0 or -ENOMEM. */
 int json_run(FILE *out, bool indented, const RunReport *report);

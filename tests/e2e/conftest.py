@@ -43,6 +43,7 @@ def pytest_configure(config):
     for signo in (signal.SIGHUP, signal.SIGQUIT):  # a job in the background may have been started with them ignored
         signal.signal(signo, signal.SIG_DFL)
     config.addinivalue_line("markers", "slow: starts many processes that load PyTorch afresh")
+    config.addinivalue_line("markers", "long: takes minutes; for make soak")
     if not os.access(PROGRAM, os.X_OK):
         pytest.exit(f"{PROGRAM} is not there: run make build", returncode=2)
 
@@ -60,7 +61,8 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: item.path.name == "test_clean.py")
 
 
-@pytest.fixture(params=list(PYTHONS))
+# Of the supervisor, which a sanitizer watches, both versions of PyTorch ask the same.
+@pytest.fixture(params=["1.13"] if SANITIZED else list(PYTHONS))
 def python(request):
     """A Python with PyTorch, of each version in turn."""
     return python_of(request.param)

@@ -16,6 +16,8 @@ SHM_UNKNOWN = {"path": {"/dev/shm"}, "state": {"absent", "not-tmpfs", "unknown"}
 CAUSES = {"ok", "shm-exhausted", "budget-exceeded", "cgroup-oom", "system-oom", "killed", "segfault", "bus-error-file",
           "fd-exhausted", "maps-exhausted", "segments-deleted", "python-error", "worker-hang", "unknown"}
 
+CAUSE = {"id": CAUSES, "confidence": float, "summary": str, "evidence": [str], "pid": (int, None)}
+
 SHAPES = {
     "doctor": {
         "schema": {"shmguard.doctor/1"},
@@ -53,13 +55,46 @@ SHAPES = {
     },
     "explain": {
         "schema": {"shmguard.explain/1"},
-        "cause": {"id": CAUSES, "confidence": float, "summary": str, "evidence": [str], "pid": (int, None)},
+        "cause": CAUSE,
         "detail": (str, None),
         "matched": [str],
         "fixes": [FIX],
         "notes": [str],
     },
+    "plan": {
+        "schema": {"shmguard.plan/1"},
+        "batch_bytes": (int, None), "in_flight": (int, None), "per_trainer": int, "trainers": int, "base": int,
+        "recommended": int, "available": (int, None), "fits": bool, "source": {"arithmetic", "measured"},
+        "basis": {"loaders", "per-process", "rule-of-thumb", "command", "process"},
+        "margin": float, "with_margin": int, "handover": int,
+        "collectives": {"kind": {"none", "nccl", "gloo"}, "bytes": int, "source": {"estimated"}},
+        "memory": {"total": (int, None), "available": (int, None), "share": (float, None)},
+        "guard": {"ready": bool, "memory": int},
+        "largest_fit": ({"batch": (int, None), "workers": int}, None),
+        "largest_trainers": (int, None),
+        "flags": ({"docker": str, "podman": str, "compose": str, "kubernetes": str, "remount": str, "fstab": str}, None),
+        "measured": ({"peak": int, "guarded": bool, "now": bool, "seconds": float, "trainers": int, "workers": int,
+                      "batch": (int, None), "scaled": bool}, None),
+        "loaders": [{"batch": (int, None), "workers": int, "prefetch": int, "held": int, "payload_bytes": int,
+                     "batch_bytes": int, "segments": int, "in_flight": int, "semaphore_bytes": int, "bytes": int}],
+        "ladder": [{"name": str, "share": float, "batch": (int, None), "workers": (int, None)}],
+        "notes": [str],
+    },
+    "tune": {
+        "schema": {"shmguard.tune/1"},
+        "trials": [{"values": dict, "rate": (float, None), "cause": CAUSE, "error": (float, None), "seconds": float,
+                    "peaks": {"shm": (int, None), "rss": (int, None), "fds": (int, None), "processes": int,
+                              "own": (int, None)},
+                    "stopped_early": bool, "less_helps": bool}],
+        "best": ({"values": dict, "rate": float, "low": float, "high": float, "trials": int, "memory": (int, None)},
+                 None),
+        "safe": bool, "why": (str, None), "separated": bool, "rivals": int, "unit": {"samples/s", "bytes/s"},
+        "noise": float, "ceiling": (int, None), "grid": int, "trials_most": int, "method": {"gaussian-process"},
+        "skipped": [{"values": dict, "estimated": (int, None), "why": str}], "interrupted": bool,
+    },
 }
+
+PLAN_TABLE = [{"per_gpu": int, "processes": int, "base": int, "recommended": int}]
 
 
 def misfit(value, shape, path="$"):
@@ -132,7 +167,31 @@ def check_explain(answer, code):
     assert answer["cause"]["id"] != "unknown" or answer["cause"]["confidence"] == 0
 
 
-CHECKS = {"doctor": check_doctor, "ps": check_ps, "clean": check_clean, "explain": check_explain}
+def check_plan(answer, code):
+    assert code == 0
+    assert answer["base"] == answer["per_trainer"] * answer["trainers"]
+    assert answer["base"] <= answer["with_margin"] <= answer["recommended"] or answer["base"] == 0
+    assert (answer["source"] == "measured") == (answer["measured"] is not None)
+    if "table" in answer:
+        assert misfit(answer["table"], PLAN_TABLE) is None
+    for loader in answer["loaders"]:
+        assert loader["in_flight"] == loader["workers"] * loader["prefetch"] + loader["held"]
+        assert loader["bytes"] == loader["batch_bytes"] * loader["in_flight"] + loader["semaphore_bytes"]
+
+
+def check_tune(answer, code):
+    assert code == (0 if answer["safe"] else 65)
+    assert len(answer["trials"]) <= answer["trials_most"]
+    assert (answer["best"] is None) == (answer["why"] is None)
+    for trial in answer["trials"]:
+        assert trial["rate"] is not None or trial["cause"]["id"] != "ok"
+    if answer["best"]:
+        assert answer["best"]["low"] <= answer["best"]["rate"] <= answer["best"]["high"]
+        assert answer["best"]["values"] in [trial["values"] for trial in answer["trials"]]
+
+
+CHECKS = {"doctor": check_doctor, "ps": check_ps, "clean": check_clean, "explain": check_explain, "plan": check_plan,
+          "tune": check_tune}
 
 
 def loads_checked(command, done):

@@ -129,6 +129,9 @@ def test_segfault(here, python, tmp_path, way):
 def test_file_cut_short(here, python, tmp_path, way):
     report = crash(here, python, tmp_path, way)
     expect(report, "bus-error-file", confidence=0.7)
+    died = next(process for process in report["processes"] if process["pid"] == report["cause"]["pid"])
+    assert (died["fault"]["place"], died["fault"]["offset"], died["fault"]["file_size"]) == ("file", 8 * MIB, MIB)
+    assert died["last"]["rss"] > 0 and died["last"]["threads"] > 0
 
 
 @pytest.mark.parametrize("way", ["getitem", "collate", "main"])

@@ -107,6 +107,13 @@ def test_stress_under_the_supervisor(here, python):
     assert done.returncode == 0 and b"every byte right, none lost" in done.stdout, done.stderr
 
 
+def test_cuda_tensors_between_processes(here, python):
+    if subprocess.run([python, "-c", "import sys, torch; sys.exit(not torch.cuda.is_available())"], check=False).returncode:
+        pytest.skip("no CUDA device for this PyTorch")
+    done = here.shmguard("run", "--", python, "-W", "ignore", STRESS.with_name("cuda_ipc.py"), timeout=300)
+    assert done.returncode == 0 and b"every value right" in done.stdout, done.stderr
+
+
 def test_the_stress_can_fail():
     done = subprocess.run(["/usr/bin/python3", "-W", "ignore", STRESS, "--batches", "3000", "--seconds", "60", "--seed", "1",
                            "--methods", "fork"],

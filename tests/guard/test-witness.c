@@ -2,6 +2,8 @@
  * What processes under the preload library tell of their end. The test is the supervisor; each case is this
  * same program, started anew to die in its own way.
  */
+#include <dlfcn.h>
+#include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -95,6 +97,115 @@ static int see_no_handler(void)
     return wrong;
 }
 
+static sigjmp_buf back;
+
+static void jump(int signo)
+{
+    called = signo;
+    siglongjmp(back, 1);
+}
+
+static bool fault_reaches(int signo)
+{
+    called = 0;
+    if (sigsetjmp(back, 1) == 0)
+        touch((char *)64);
+    return called == signo;
+}
+
+/* A stack for signals of the usual size, and what lies below it. */
+static int jump_from_a_small_stack(void)
+{
+    enum { BELOW = 64 * 1024, SMALL = 12 * 1024 };
+    static char memory[BELOW + SMALL];
+    memset(memory, 7, sizeof memory);
+    stack_t stack = {.ss_sp = memory + BELOW, .ss_size = SMALL};
+    struct sigaction theirs = {.sa_handler = jump, .sa_flags = SA_ONSTACK};
+    int wrong = sigaltstack(&stack, NULL) < 0 || sigaction(SIGSEGV, &theirs, NULL) < 0;
+    wrong |= !fault_reaches(SIGSEGV) << 1;
+    for (size_t i = 0; i < BELOW; i++)
+        if (memory[i] != 7)
+            return wrong | 4;
+    return wrong;
+}
+
+static struct sigaction seen_inside;
+
+static void jump_with_the_default(int signo)
+{
+    struct sigaction standard = {.sa_handler = SIG_DFL};
+    sigaction(signo, &standard, &seen_inside);
+    jump(signo);
+}
+
+/* Whoever puts back what he has seen has his handler again, in whichever way he has seen it. */
+static int put_back(void)
+{
+    struct sigaction theirs = {.sa_handler = jump_with_the_default};
+    int wrong = sigaction(SIGSEGV, &theirs, NULL) < 0;
+    for (int i = 0; i < 3; i++) {
+        wrong |= (!fault_reaches(SIGSEGV) || seen_inside.sa_handler != jump_with_the_default) << 1;
+        wrong |= (sigaction(SIGSEGV, &seen_inside, NULL) < 0) << 2;
+    }
+    wrong |= (sysv_signal(SIGBUS, note) != SIG_DFL || raise(SIGBUS) != 0 || called != SIGBUS ||
+              sysv_signal(SIGBUS, SIG_IGN) != SIG_DFL)
+             << 3;
+
+    /* ssignal() is not interposed. */
+    struct sigaction old;
+    wrong |= (signal(SIGFPE, ssignal(SIGFPE, note)) != note || sigaction(SIGFPE, NULL, &old) < 0 ||
+              old.sa_handler != SIG_DFL)
+             << 4;
+    errno = 0;
+    wrong |= (signal(SIGFPE, SIG_ERR) != SIG_ERR || errno != EINVAL) << 5;
+    return wrong;
+}
+
+/* Python sets all handlers to the default in such a child.
+ * NOLINTBEGIN(clang-analyzer-security.insecureAPI.vfork,clang-analyzer-unix.Vfork): what it does is what is
+ * tested */
+static int vfork_keeps_the_parents_handlers(void)
+{
+    struct sigaction theirs = {.sa_handler = jump};
+    struct sigaction old;
+    int status = 0;
+    int wrong = sigaction(SIGSEGV, &theirs, NULL) < 0;
+    pid_t child = vfork();
+    if (child == 0) {
+        struct sigaction standard = {.sa_handler = SIG_DFL};
+        _exit(sigaction(SIGSEGV, &standard, &old) < 0 || old.sa_handler != jump);
+    }
+    wrong |= (waitpid(child, &status, 0) != child || status != 0) << 1;
+    wrong |= (sigaction(SIGSEGV, NULL, &old) < 0 || old.sa_handler != jump) << 2;
+    child = vfork();
+    if (child == 0) {
+        struct sigaction standard = {.sa_handler = SIG_DFL};
+        sigaction(SIGSEGV, &standard, NULL);
+        touch((char *)64);
+    }
+    wrong |= (waitpid(child, &status, 0) != child || !WIFSIGNALED(status)) << 3;
+    return wrong | !fault_reaches(SIGSEGV) << 4;
+}
+/* NOLINTEND(clang-analyzer-security.insecureAPI.vfork,clang-analyzer-unix.Vfork) */
+
+/* The program has made no error with dlopen and the like. */
+static int see_no_error(void)
+{
+    return dlerror() != NULL;
+}
+
+static int children_fail(void)
+{
+    for (int i = 0; i < 40; i++) {
+        pid_t child = fork();
+        if (child == 0)
+            _exit(1);
+        if (waitpid(child, NULL, 0) != child)
+            return 1;
+    }
+    return 0;
+}
+
 static int child_dies(void)
 {
     pid_t child = fork();
@@ -130,6 +241,16 @@ static int die(const char *how)
         return see_no_handler();
     else if (strcmp(how, "child") == 0)
         return child_dies();
+    else if (strcmp(how, "small-stack") == 0)
+        return jump_from_a_small_stack();
+    else if (strcmp(how, "put-back") == 0)
+        return put_back();
+    else if (strcmp(how, "vfork") == 0)
+        return vfork_keeps_the_parents_handlers();
+    else if (strcmp(how, "no-error") == 0)
+        return see_no_error();
+    else if (strcmp(how, "children") == 0)
+        return children_fail();
     else if (strcmp(how, "said") == 0)
         return say(3, false);
     else if (strcmp(how, "said-exit") == 0)
@@ -233,8 +354,30 @@ static void test_the_programs_handler_runs_after_one_record(void **state)
 static void test_the_program_does_not_see_us(void **state)
 {
     (void)state;
-    Seen seen = watch("see", true);
-    assert_int_equal(seen.status, 0);
+    const char *ways[] = {"see", "small-stack", "put-back", "vfork", "no-error"};
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++)
+        assert_int_equal(watch(ways[i], true).status, 0);
+}
+
+/* It is stopped, and its queue is full. */
+static void test_a_deaf_supervisor_holds_nobody_up(void **state)
+{
+    (void)state;
+    int status = 0;
+    double began = now();
+    pid_t pid = fork();
+    if (pid == 0) {
+        alarm(30);
+        execl("/proc/self/exe", "test-witness", "children", (char *)NULL);
+        _exit(101);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    assert_true(now() - began < 10);
+    Seen seen = {0};
+    for (int i = 0; i < 40; i++)
+        listen_once(&seen, true);
+    assert_true(seen.n >= 16);
 }
 
 static void test_a_silent_supervisor_is_not_waited_for(void **state)
@@ -292,6 +435,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_the_programs_handler_runs_after_one_record),
         cmocka_unit_test(test_the_program_does_not_see_us),
         cmocka_unit_test(test_a_silent_supervisor_is_not_waited_for),
+        cmocka_unit_test(test_a_deaf_supervisor_holds_nobody_up),
         cmocka_unit_test(test_children),
         cmocka_unit_test(test_last_words),
     };

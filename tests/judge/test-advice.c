@@ -419,6 +419,24 @@ static void test_remove_ipc(void **state)
     fixture_free(f);
 }
 
+static void test_flags(void **state)
+{
+    (void)state;
+    Fixture *f = fixture_new();
+    ShmFlags flags;
+    assert_int_equal(shm_flags_make(&f->survey.machine, 3 * GIB, &f->arena, &flags), 0);
+    assert_string_equal(flags.engine, "--shm-size=3g");
+    assert_non_null(strstr(flags.compose, "shm_size: 3g"));
+    assert_non_null(strstr(flags.kubernetes, "medium: Memory\n      sizeLimit: 3Gi"));
+    assert_string_equal(flags.remount, "sudo mount -o remount,size=3g /dev/shm");
+    assert_string_equal(flags.fstab, "tmpfs /dev/shm tmpfs rw,nosuid,nodev,mode=1777,size=3g 0 0");
+    f->survey.machine.sandbox.kind = ENVIRONMENT_DOCKER; /* nobody can from inside; from outside, by sudo */
+    assert_int_equal(shm_flags_make(&f->survey.machine, 1536 * MIB, &f->arena, &flags), 0);
+    assert_string_equal(flags.engine, "--shm-size=1536m");
+    assert_string_equal(flags.remount, "sudo mount -o remount,size=1536m /dev/shm");
+    fixture_free(f);
+}
+
 static void test_others(void **state)
 {
     (void)state;
@@ -474,6 +492,7 @@ int main(void)
         cmocka_unit_test(test_guard),      cmocka_unit_test(test_less_memory),
         cmocka_unit_test(test_open_files), cmocka_unit_test(test_kernel_settings),
         cmocka_unit_test(test_remove_ipc), cmocka_unit_test(test_others),
+        cmocka_unit_test(test_flags),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

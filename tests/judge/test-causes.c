@@ -177,8 +177,6 @@ static const CauseCase cases[] = {
     {"refused, and PyTorch says no space", .code = 1, .said = FULL_TEXT, .refused = 1,
      .refused_bytes = 600 * MIB, .id = CAUSE_BUDGET_EXCEEDED, .least = 0.95, .most = 1, .pid = WORKER,
      .summary = "larger than the whole budget", .evidence = "1 request for shared memory was refused"},
-    {"refused after a wait", .code = 1, .said = FULL_TEXT, .refused = 3, .refused_bytes = 8 * MIB,
-     .id = CAUSE_BUDGET_EXCEEDED, .least = 0.95, .most = 1, .pid = WORKER, .summary = "at its budget"},
     {"refused for want of memory", .code = 1, .said = FULL_TEXT, .refused = 1, .refused_bytes = 8 * MIB,
      .for_want = true, .id = CAUSE_BUDGET_EXCEEDED, .least = 0.95, .most = 1, .pid = WORKER,
      .summary = "could give"},

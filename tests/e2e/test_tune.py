@@ -1,0 +1,220 @@
+"""`shmguard tune` with real loaders: it finds the fast settings, keeps below the ceiling, survives what dies, and goes on
+from where it was."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from conftest import PROGRAM, PROJECT, has_ended, needs_root, wait_until
+from schema import loads_checked
+from test_bad_input import refused
+from test_run import PYTHON, end_marked, mark, marked, on_terminal, script  # noqa: F401
+
+LOAD = PROJECT / "bench" / "tune-load.py"
+RATE = ("--rate", "rate: ([0-9.]+)")
+
+# A training without PyTorch: fast to start, with a rate that follows from its settings.
+FAKE = """
+    import os, sys, time
+    batch, workers = int(sys.argv[1]), int(sys.argv[2])
+    rate = min(batch, 8) * 10 * min(workers, 3) - 2 * max(workers - 3, 0)
+    if os.environ.get("FAKE_FAIL") == f"{batch},{workers}":
+        raise ValueError("I do not like these")
+    while True:
+        print(f"step, rate: {rate}")
+        time.sleep(0.02)
+"""
+GRID = ("--vary", "batch=1,2,4,8,16,32", "--vary", "workers=1..5")
+
+
+def command(python, kind):
+    return ("--", python, "-W", "ignore", LOAD, "--kind", kind, "--batch", "{batch}", "--workers", "{workers}")
+
+
+@pytest.fixture
+def fake(tmp_path):
+    return ("--", sys.executable, script(tmp_path, FAKE), "{batch}", "{workers}")
+
+
+def answer_of(machine, *arguments, code=0, **kwargs):
+    done = machine.shmguard("tune", "--json", *arguments, **kwargs)
+    assert done.returncode == code, done
+    assert done.stderr == b"" or code, done
+    return loads_checked("tune", done)
+
+
+def test_the_search(here, fake):
+    """A third of the grid is enough, and what is clearly slower is cut short."""
+    answer = answer_of(here, "--trial", "1s", *RATE, *GRID, *fake)
+    assert len(answer["trials"]) <= answer["grid"] / 3 == 10
+    assert 0.95 * 240 <= answer["best"]["rate"] <= 240
+    assert any(trial["stopped_early"] for trial in answer["trials"])
+    assert answer["safe"] and answer["unit"] == "samples/s"
+    assert all(trial["peaks"]["rss"] > 0 for trial in answer["trials"])
+
+
+@pytest.mark.parametrize("by", ["guard", "rate"])
+def test_a_real_loader(here, python, by):
+    """By the guard's own count and by what the training prints: large batches beat single samples."""
+    rate = RATE if by == "rate" else ()
+    answer = answer_of(here, "--trial", "1.5s", *rate, "--vary", "batch=1,4,16", "--vary", "workers=1,2",
+                       *command(python, "trainer"))
+    assert answer["unit"] == ("samples/s" if rate else "bytes/s")
+    assert answer["best"]["values"]["batch"] == "16"
+    assert all(trial["cause"]["id"] == "ok" for trial in answer["trials"])
+    assert all(trial["peaks"]["processes"] >= 2 for trial in answer["trials"])
+
+
+def test_text(here, fake):
+    for locale in ("C.UTF-8", "C"):
+        done = here.shmguard("tune", "--trial", "1s", "--trials", "5", *RATE, *GRID, *fake,
+                             env={**os.environ, "LC_ALL": locale})
+        assert done.returncode == 0, done
+        text = done.stdout.decode()
+        assert all(len(line) <= 80 for line in text.splitlines()), text
+        assert ("█" in text) == (locale == "C.UTF-8") and text.isascii() == (locale == "C")
+        assert "best" in text and "of the 30 settings were tried" in " ".join(text.split())
+        assert done.stderr.count(b"trial ") == 5 and b"\033" not in done.stderr
+
+
+def test_progress(fake, mark):
+    """On a terminal: which trial, which setting, how much longer. A Ctrl-C ends it, with what is known."""
+    line = [PROGRAM, "tune", "--trial", "2s", "--trials", "9", *map(str, [*RATE, *GRID, *fake])]
+    with on_terminal(*line, env=mark) as terminal:
+        terminal.expect(b"shmguard: trial 1/9, about ")
+        terminal.expect(b"left: batch=4 workers=3")
+        terminal.expect(b"shmguard: trial 2/9")
+        terminal.type(b"\x03")
+        terminal.expect(b"interrupted")
+        assert terminal.wait() == -signal.SIGINT
+    assert marked(mark) == []
+
+
+@needs_root
+def test_a_ceiling(small_shm, python):
+    """What does not fit is not tried, or not chosen; the small /dev/shm is no matter."""
+    answer = answer_of(small_shm, "--trial", "2s", *RATE, "--memory", "700M", "--vary", "batch=1,16,256", "--vary", "workers=1,2",
+                       *command(python, "transport"))
+    memory = {tuple(trial["values"].values()): trial["peaks"]["shm"] + trial["peaks"]["own"] for trial in answer["trials"]}
+    assert answer["safe"] and answer["best"]["memory"] <= 700 << 20
+    assert answer["best"]["values"]["batch"] != "256"
+    too_large = [values for values, size in memory.items() if size > 700 << 20]
+    assert answer["skipped"] or too_large
+
+
+def test_trials_that_die(here, fake):
+    answer = answer_of(here, "--trial", "1s", "--trials", "8", *RATE, *GRID, *fake, env={**os.environ, "FAKE_FAIL": "4,3"})
+    died = [trial for trial in answer["trials"] if trial["cause"]["id"] != "ok"]
+    assert [trial["values"] for trial in died] == [{"batch": "4", "workers": "3"}], "the middle comes first"
+    assert died[0]["cause"]["id"] == "python-error" and "I do not like these" in died[0]["cause"]["summary"]
+    assert died[0]["rate"] is None and answer["best"]["values"] != died[0]["values"]
+
+
+def test_going_on(here, fake, tmp_path, mark):
+    """Interrupted, it keeps what it has; the same line goes on from there, and what is done is not done again."""
+    state = tmp_path / "state.json"
+    line = [PROGRAM, "tune", "--trial", "1s", "--state", str(state), *map(str, [*RATE, *GRID, *fake])]
+    job = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=mark)
+    wait_until(lambda: state.exists() and len(json.loads(state.read_text())["trials"]) >= 2, 60, "two trials")
+    job.send_signal(signal.SIGTERM)
+    out, err = job.communicate(timeout=30)
+    assert job.returncode == 128 + signal.SIGTERM, err
+    assert b"interrupted" in out
+    assert marked(mark) == []
+    before = json.loads(state.read_text())["trials"]
+    answer = answer_of(here, "--trial", "1s", "--memory", "8G", "--state", state, *RATE, *GRID, *fake)
+    assert [trial["values"] for trial in answer["trials"][:len(before)]] == [trial["values"] for trial in before]
+    assert len(answer["trials"]) <= 10
+    began = time.monotonic()
+    again = answer_of(here, "--trial", "1s", "--memory", "8G", "--state", state, *RATE, *GRID, *fake)
+    assert again == answer and time.monotonic() - began < 2
+    # Of another search, or nonsense: refused, and left as it is.
+    for text, said in [(state.read_text(), "--vary"), ("{", "JSON"), ("[]", "no state"), ('{"schema": 5}', "no state")]:
+        state.write_text(text)
+        refused(here.shmguard("tune", "--state", state, *RATE, "--vary", "batch=1,2", "--vary", "workers=1", *fake), 65,
+                str(state), said)
+        assert state.read_text() == text
+    refused(here.shmguard("tune", "--state", tmp_path / "no" / "file", *GRID, *fake), 65, "No such file")
+
+
+def test_nothing_is_left(here, tmp_path, mark):
+    """A command that ignores SIGTERM, and has children that do, is ended all the same."""
+    stubborn = script(tmp_path, """
+        import os, signal, subprocess, sys, time
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        subprocess.Popen([sys.executable, "-c", "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(300)"])
+        while True:
+            print("rate: 5", sys.argv[1])
+            time.sleep(0.02)
+    """)
+    answer = answer_of(here, "--trial", "1s", "--trials", "1", *RATE, "--vary", "n=1,2", "--", sys.executable, stubborn, "{n}",
+                       env=mark)
+    assert answer["best"]["rate"] == 5
+    wait_until(lambda: all(map(has_ended, marked(mark))), 10, "all of it ends")
+    end_marked(mark)
+
+
+QUICK = ("--trial", "1s", "--start", "2s")
+
+
+@pytest.mark.parametrize("line, said", [
+    ([*GRID, "--", "true"], ["{batch}", "does not stand"]),
+    (["--", "python", "train.py"], ["nothing to vary", "{workers}"]),
+    (["--vary", "batch", "--", "true", "{batch}"], ["no values", "batch"]),
+    (["--vary", "batch=", "--", "true", "{batch}"], ["empty value"]),
+    (["--vary", "batch=4", "--", "true", "{batch}"], ["several values"]),
+    (["--vary", "batch=0,4", "--", "true", "{batch}"], ['"0"', "1 or more"]),
+    (["--vary", "batch=4,-4", "--", "true", "{batch}"], ['"4"', "1 or more"]),
+    (["--vary", "batch=-4,4", "--", "true", "{batch}"], ['"-4"', "1 or more"]),
+    (["--vary", "workers=-1,4", "--", "true", "{workers}"], ['"-1"', "0 or more"]),
+    (["--vary", "workers=0..2", "--", "true", "{workers}"], ['"0"', "--rate"]),
+    (["--vary", "n=8..1", "--", "true", "{n}"], ['"8..1"', "backwards"]),
+    (["--vary", "n=1..1000000", "--", "true", "{n}"], ["64"]),
+    (["--vary", "n=0..18446744073709551615", "--", "true", "{n}"], ["64"]),
+    (["--vary", "n=1,2,1", "--", "true", "{n}"], ['"1"', "twice"]),
+    (["--vary", "n=1..3,2", "--", "true", "{n}"], ['"2"', "twice"]),
+    (["--vary", "n=1,2", "--vary", "N=1,2", "--", "true", "{n}"], ["already"]),
+    (["--vary", "a=1..64", "--vary", "b=1..64", "--vary", "c=1,2", "--", "true", "{a}{b}{c}"], ["8192", "too many"]),
+    (["--rate", "(", *GRID, "--", "true", "{batch}"], ["--rate", "no regular expression"]),
+    (["--rate", "[0-9]+", *GRID, "--", "true", "{batch}"], ["--rate", "parentheses"]),
+    (["--trial", "0", *GRID, "--", "true"], ["--trial"]),
+    (["--trial", "-5", *GRID, "--", "true"], ["--trial", '"-5"']),
+    (["--trial", "fast", *GRID, "--", "true"], ["--trial", '"fast"']),
+    (["--trials", "0", *GRID, "--", "true"], ["--trials"]),
+    (["--trials", "-1", *GRID, "--", "true"], ["--trials", '"-1"']),
+    (["--start", "0", *GRID, "--", "true"], ["--start"]),
+    (["--memory", "0", *GRID, "--", "true"], ["--memory", '"0"']),
+    (["--memory", "lots", *GRID, "--", "true"], ["--memory", '"lots"']),
+    ([*GRID, "true"], ["put -- before"]),
+    ([*GRID, "--"], ["no command"]),
+])
+def test_wrong_usage(here, line, said):
+    refused(here.shmguard("tune", *line), 64, "tune: ", *said)
+
+
+@pytest.mark.parametrize("shell, rate, said", [
+    ("sleep 60 {n}", RATE, ["printed nothing", "--rate"]),
+    ("while :; do echo step {n}; sleep 0.1; done", RATE, ["matched none", "step"]),
+    ("while :; do echo rate: fast {n}; sleep 0.1; done", ("--rate", "rate: (.*)"), ["no number", "fast"]),
+    ("printf 'no\\033[31m {n}'; sleep 60", RATE, ["printed nothing"]),
+    ("while :; do echo {n}; sleep 0.1; done", (), ["no shared tensor", "--rate"]),
+    ("echo rate: 5 {n}", RATE, ["ended after", "more steps"]),
+])
+def test_trials_that_tell_nothing(here, shell, rate, said):
+    done = here.shmguard("tune", "--json", *QUICK, *rate, "--vary", "n=1,2,3", "--", "sh", "-c", shell)
+    refused(done, 65, "tune: the first trial failed", *said)
+
+
+def test_a_command_that_does_not_exist(here):
+    refused(here.shmguard("tune", *RATE, "--vary", "n=1,2", "--", "/nonexistent", "{n}"), 127, "command not found")
+
+
+def test_all_die(here):
+    done = here.shmguard("tune", "--quiet", *QUICK, *RATE, "--vary", "n=1..9", "--", PYTHON, "-c", "raise ValueError({n})")
+    refused(done, 65, "no trial could be measured", "ValueError")
