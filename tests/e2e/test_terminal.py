@@ -115,8 +115,9 @@ def test_colours_only_on_a_terminal(small_shm):
         # JSON is for programs, on a terminal too.
         assert "\x1b" not in on_terminal(small_shm, 80, *arguments, "--json", "--color=always")[1]
     # The verdict can be read without seeing colours.
-    assert "verdict: X critical" in on_terminal(small_shm, 80, "doctor", "--color=never", LC_ALL="C")[1]
-    assert "verdict: ✗ critical" in on_terminal(small_shm, 80, "doctor", "--color=never")[1]
+    # Which of the two it is, is a matter of what else runs on this machine.
+    assert re.search("verdict: (X critical|! warning)", on_terminal(small_shm, 80, "doctor", "--color=never", LC_ALL="C")[1])
+    assert re.search("verdict: (✗ critical|! warning)", on_terminal(small_shm, 80, "doctor", "--color=never")[1])
 
 
 @needs_root
