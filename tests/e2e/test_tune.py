@@ -50,11 +50,10 @@ def answer_of(machine, *arguments, code=0, **kwargs):
 
 
 def test_the_search(here, fake):
-    """A third of the grid is enough, and what is clearly slower is cut short."""
+    """A third of the grid is enough."""
     answer = answer_of(here, "--trial", "1s", *RATE, *GRID, *fake)
     assert len(answer["trials"]) <= answer["grid"] / 3 == 10
     assert 0.95 * 240 <= answer["best"]["rate"] <= 240
-    assert any(trial["stopped_early"] for trial in answer["trials"])
     assert answer["safe"] and answer["unit"] == "samples/s"
     assert all(trial["peaks"]["rss"] > 0 for trial in answer["trials"])
 
