@@ -1,10 +1,10 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "attempts.h"
+#include "clock.h"
 #include "command.h"
 #include "guard.h"
 #include "job.h"
@@ -552,13 +552,6 @@ static int trial_finish(Tuning *tuning, const RunResult *result, const char *com
     state_save(tuning);
     trial_say(tuning, trial);
     return 0;
-}
-
-static double now_seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
 /* EX_OK, or the exit code for what kept the command from starting. Negative errno. */

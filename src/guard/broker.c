@@ -175,7 +175,7 @@ static bool exchange(Message *message, int fd, bool answered, int *ret_fd)
 {
     for (int i = 0; i < TRIES_MAX && broker_reach(); i++) {
         Message answer;
-        if (message_send(connection, message, fd)) {
+        if (message_send(connection, message, fd, 0)) {
             if (!answered)
                 return true;
             if (receive_answer(&answer, ret_fd)) {

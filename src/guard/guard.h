@@ -167,7 +167,6 @@ bool supervisor_is(void);
 /* A connection of its own, close-on-exec; -1 with errno. Neither to connect nor to send takes longer than
  * patience_msec; 0: as long as it takes. */
 int supervisor_connect(int patience_msec);
-bool message_send(int connection, const Message *message, int fd); /* fd -1: none */
 
 /* --- python.c: the interpreter, where there is one --- */
 

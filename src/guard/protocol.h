@@ -12,8 +12,12 @@
  */
 #pragma once
 
+#include <errno.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
 
 #define PROTOCOL_ENVIRONMENT "SHMGUARD_SOCKET"
 /* Set: the library only testifies, and memory goes the plain way. */
@@ -48,6 +52,29 @@ typedef struct Message {
     uint64_t bytes;  /* of ROOM */
     char name[PROTOCOL_NAME_MAX]; /* with its leading slash, NUL-terminated */
 } Message;
+
+/* fd -1: none goes with it. False with errno. */
+static inline bool message_send(int connection, const Message *message, int fd, int flags)
+{
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    struct iovec part = {(void *)message, sizeof *message};
+    struct msghdr packet = {.msg_iov = &part, .msg_iovlen = 1};
+    if (fd >= 0) {
+        packet.msg_control = &control;
+        packet.msg_controllen = sizeof control;
+        control.header = (struct cmsghdr){
+            .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof fd)};
+        memcpy(CMSG_DATA(&control.header), &fd, sizeof fd);
+    }
+    ssize_t n = 0;
+    do
+        n = sendmsg(connection, &packet, MSG_NOSIGNAL | flags);
+    while (n < 0 && errno == EINTR);
+    return n == sizeof *message;
+}
 
 enum { TESTIMONY_TEXT_MAX = 8192 };
 

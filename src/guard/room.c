@@ -48,7 +48,7 @@ int room_ask(int fd, uint64_t bytes)
         .feeder = syscall(SYS_gettid) != getpid() && witness_may_be_worker(),
     };
     int connection = supervisor_connect(0);
-    bool asked = connection >= 0 && message_send(connection, &message, fd);
+    bool asked = connection >= 0 && message_send(connection, &message, fd, 0);
     int r = asked ? room_await(connection, SOON_MSEC) : 0;
     if (r == -EAGAIN) {
         void *thread = python_let_run();

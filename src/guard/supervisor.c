@@ -55,25 +55,3 @@ int supervisor_connect(int patience_msec)
     real_close(fd);
     return -1;
 }
-
-bool message_send(int connection, const Message *message, int fd)
-{
-    union {
-        struct cmsghdr header;
-        char space[CMSG_SPACE(sizeof(int))];
-    } control = {0};
-    struct iovec part = {(void *)message, sizeof *message};
-    struct msghdr packet = {.msg_iov = &part, .msg_iovlen = 1};
-    if (fd >= 0) {
-        packet.msg_control = &control;
-        packet.msg_controllen = sizeof control;
-        control.header = (struct cmsghdr){
-            .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof fd)};
-        memcpy(CMSG_DATA(&control.header), &fd, sizeof fd);
-    }
-    ssize_t n;
-    do
-        n = sendmsg(connection, &packet, MSG_NOSIGNAL);
-    while (n < 0 && errno == EINTR);
-    return n == sizeof *message;
-}

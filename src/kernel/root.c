@@ -7,9 +7,9 @@
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "root.h"
 
 typedef struct CapturedStat {
@@ -375,13 +375,6 @@ bool root_environment(const Root *root, const char *name, Text *ret_value)
             return true;
         }
     return false;
-}
-
-static double clock_seconds(clockid_t clock)
-{
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
 double root_realtime(const Root *root)

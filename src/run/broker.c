@@ -8,10 +8,10 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "broker.h"
+#include "clock.h"
 #include "janitor.h"
 #include "macro.h"
 #include "names.h"
@@ -24,12 +24,13 @@
 #endif
 
 /*
- * COUNT_USEC, COUNT_SHARE: when things come and go all the time, how often bytes are counted at most, and
+ * COUNT_SECONDS, COUNT_SHARE: when things come and go all the time, how often bytes are counted at most, and
  * which part of our time that may take at most: with tens of thousands of names it takes milliseconds.
  * PACKETS_MAX: of one client in a row. More than a client's queue can hold (its send buffer sets the limit,
  * at some hundred packets), so reading that many reads all that was there at the beginning.
  */
-enum { PACKETS_MAX = 4096, COUNT_USEC = 50000, COUNT_SHARE = 50, RIGHTS_MAX = 8 };
+enum { PACKETS_MAX = 4096, COUNT_SHARE = 50, RIGHTS_MAX = 8 };
+static const double COUNT_SECONDS = 0.05;
 
 typedef struct Connection {
     Source source;
@@ -63,17 +64,10 @@ struct Broker {
     BrokerOwner owner;
     Rooms rooms;
     uint64_t named_bytes; /* when last counted */
-    uint64_t count_next_usec;
+    double count_next;
     uint64_t names_made;
     uint64_t names_served;
 };
-
-static uint64_t now_usec(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-}
 
 /* --- Counting ----------------------------------------------------------------------------------------- */
 
@@ -89,17 +83,17 @@ static uint64_t named_bytes(const Names *names)
 
 static void count(Broker *broker)
 {
-    uint64_t began = now_usec();
+    double began = now_seconds();
     broker->named_bytes = named_bytes(&broker->names);
     janitor_count(&broker->janitor, broker->named_bytes);
-    uint64_t now = now_usec();
-    broker->count_next_usec = now + MAX((now - began) * COUNT_SHARE, (uint64_t)COUNT_USEC);
+    double now = now_seconds();
+    broker->count_next = now + MAX((now - began) * COUNT_SHARE, COUNT_SECONDS);
 }
 
 /* When something happens that may be the peak, but not as often as it happens. */
 static void count_again(Broker *broker)
 {
-    if (now_usec() >= broker->count_next_usec)
+    if (now_seconds() >= broker->count_next)
         count(broker);
 }
 
@@ -159,24 +153,7 @@ static void connection_drop(Connection *connection)
 /* The client is not waited for: one that has not read what it was sent before is dropped. */
 static bool connection_send(Connection *connection, const Message *message, int fd)
 {
-    union {
-        struct cmsghdr header;
-        char space[CMSG_SPACE(sizeof(int))];
-    } control = {0};
-    struct iovec part = {(void *)message, sizeof *message};
-    struct msghdr packet = {.msg_iov = &part, .msg_iovlen = 1};
-    if (fd >= 0) {
-        packet.msg_control = &control;
-        packet.msg_controllen = CMSG_SPACE(sizeof fd);
-        control.header = (struct cmsghdr){
-            .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof fd)};
-        memcpy(CMSG_DATA(&control.header), &fd, sizeof fd);
-    }
-    ssize_t n = 0;
-    do
-        n = sendmsg(connection->source.fd, &packet, MSG_NOSIGNAL | MSG_DONTWAIT);
-    while (n < 0 && errno == EINTR);
-    return n == sizeof *message;
+    return message_send(connection->source.fd, message, fd, MSG_DONTWAIT);
 }
 
 static bool connection_answer(Connection *connection, int error, int fd)

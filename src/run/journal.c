@@ -1,9 +1,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "fault.h"
 #include "fds.h"
 #include "job-processes.h"
@@ -46,13 +46,6 @@ struct Journal {
     Process *processes; /* what roles are assigned to */
     size_t processes_capacity;
 };
-
-static double now_seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
 
 static double seconds_so_far(const Journal *journal)
 {

@@ -1,9 +1,9 @@
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "macro.h"
 #include "proc-stat.h"
 #include "proc-status.h"
@@ -17,13 +17,6 @@
 static const double LOOK_SECONDS = 0.05;
 static const double SPARE_SECONDS = 0.05;
 static const double GRACE_SECONDS = 1;
-
-static double now_seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
 
 void rooms_free(Rooms *rooms)
 {

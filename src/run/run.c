@@ -8,11 +8,11 @@
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "broker.h"
 #include "child.h"
+#include "clock.h"
 #include "environment.h"
 #include "journal.h"
 #include "macro.h"
@@ -63,13 +63,6 @@ struct Run {
 static const int ending[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 static const int telling[] = {SIGUSR1, SIGUSR2, SIGWINCH, SIGTSTP};
 
-static double now_seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
 /* --- What happens ------------------------------------------------------------------------------------- */
 
 static void status_changed(Run *run, int status)
@@ -95,9 +88,7 @@ static void tick_tell(Run *run, bool over)
     RunTick now = {.seconds = now_seconds() - run->began, .pid = run->child.pid, .wrote = true, .over = over};
     if (run->broker) {
         now.guard = broker_figures(run->broker);
-        struct timespec time;
-        clock_gettime(CLOCK_MONOTONIC, &time);
-        uint64_t msec = (uint64_t)time.tv_sec * 1000 + (uint64_t)time.tv_nsec / 1000000;
+        uint64_t msec = (uint64_t)(now_seconds() * 1000);
         now.wrote = now.guard.wrote_msec != 0 && (now.guard.unfinished || msec - now.guard.wrote_msec < 1000);
     }
     run->tick(run->tick_context, &now);
@@ -405,7 +396,8 @@ static void ending_note(void *context, int pid)
     journal_ending(run->journal, pid);
 }
 
-uint64_t run_budget_bytes(const Run *run, const SizeWish *wish)
+/* What a wish comes to here and now; U64_UNKNOWN: no ceiling. */
+static uint64_t budget_bytes(const Run *run, const SizeWish *wish)
 {
     if (wish->kind == WISH_SIZE)
         return wish->bytes;
@@ -421,7 +413,7 @@ int run_guard(Run *run, const char *library, const GuardWish *wish)
     run->only_witness = wish->only_witness;
     BrokerOwner owner = {
         .root = &run->shortage.root,
-        .budget_bytes = run_budget_bytes(run, &wish->budget),
+        .budget_bytes = budget_bytes(run, &wish->budget),
         .budget_is_wished = wish->budget.kind == WISH_SIZE,
         .wait_seconds = wish->wait_seconds < 0 ? WAIT_SECONDS : wish->wait_seconds,
         .spare_now = wish->budget.kind == WISH_OFF || wish->only_witness ? NULL : spare_now,

@@ -76,9 +76,6 @@ void run_free(Run *run);
  */
 int run_guard(Run *run, const char *library, const GuardWish *wish);
 
-/* What the budget of a wish comes to here and now; U64_UNKNOWN: none. */
-uint64_t run_budget_bytes(const Run *run, const SizeWish *wish);
-
 /* The command gets this private /dev/shm, which was tried and must stay. */
 void run_private_shm(Run *run, const PrivateShm *shm);
 

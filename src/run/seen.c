@@ -3,7 +3,8 @@
 
 #include "seen.h"
 
-bool status_is_bad(int status)
+/* Ended by a signal, or with another code than 0. */
+static bool status_is_bad(int status)
 {
     return !WIFEXITED(status) || WEXITSTATUS(status) != 0;
 }

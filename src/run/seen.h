@@ -68,6 +68,3 @@ Seen *seen_end(SeenTable *table, Seen *live, double seconds);
 
 /* Sets one of seen's path, stack and said to a copy of the n bytes. False: there is no room for it. */
 bool seen_quote(SeenTable *table, Seen *seen, char **slot, const char *text, size_t n);
-
-/* Ended by a signal, or with another code than 0. */
-bool status_is_bad(int status);
