@@ -106,8 +106,8 @@ def test_worker_killed(here, python, tmp_path, way):
 
 @pytest.mark.parametrize("signo", [signal.SIGKILL, signal.SIGTERM])
 @pytest.mark.parametrize("whom", ["trainer", "worker"])
-def test_killed_from_outside(here, tmp_path, whom, signo):
-    job = start(here, "/usr/bin/python3", tmp_path, "waits", "--batches", 1000)
+def test_killed_from_outside(here, python, tmp_path, whom, signo):
+    job = start(here, python, tmp_path, "waits", "--batches", 1000)
     assert job.stdout.readline() == b"training\n"
     trainer = children(job.pid)[0]
     pid = trainer if whom == "trainer" else next(pid for pid in children(trainer))
@@ -161,8 +161,8 @@ def test_mappings(here, python, tmp_path, guard):
 
 
 @needs_root
-def test_segments_deleted(private_shm, tmp_path):
-    job = start(private_shm, "/usr/bin/python3", tmp_path, "waits", "--strategy", "file_system", "--batches", 400,
+def test_segments_deleted(private_shm, python, tmp_path):
+    job = start(private_shm, python, tmp_path, "waits", "--strategy", "file_system", "--batches", 400,
                 options=["--no-guard"])
     assert job.stdout.readline() == b"training\n"
     deadline = time.monotonic() + 20
