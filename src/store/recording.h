@@ -1,0 +1,31 @@
+/*
+ * Recordings: a history in an SQLite file that any SQLite tool opens. docs/recording.md has the schema.
+ *
+ * Whatever happens to the writer, what it wrote up to a second before is in the file: each moment is one
+ * transaction, in WAL mode. The file is its owner's alone (0600). Old samples are thinned while it is
+ * written, so that a week stays small.
+ *
+ * A writer that cannot go on (the disk is full, the file was taken away) says so once, and then does nothing:
+ * the training matters more than its recording.
+ */
+#pragma once
+
+#include "history.h"
+
+typedef struct Recording Recording;
+
+/*
+ * Makes the file; one that is there and is a recording is replaced, anything else there is -EEXIST and stays.
+ * Of the history its head is taken (command, pid, began, interval). Errors are negative errno.
+ */
+int recording_create(const char *path, const History *head, Recording **ret);
+int recording_add(Recording *recording, const Moment *moment);
+
+/* NULL is fine. Leaves one file, without -wal and -shm beside it. */
+void recording_close(Recording *recording);
+
+/*
+ * Reads all of it, also while it is being written, and after a writer that was killed. -EBADMSG: it is no
+ * recording, or a broken one; -EPROTO: it was made by a later version.
+ */
+int recording_read(const char *path, History *ret);

@@ -1,0 +1,141 @@
+/*
+ * What was seen over time: the figures of a job and of each of its processes, and what happened to them. A
+ * sampler (sampler.h) takes moments; a history is many of them, in memory; a recording (store/recording.h) is
+ * many of them, in a file. Nothing here judges.
+ *
+ * A figure that was not looked at in a moment is U64_UNKNOWN there: costly ones are looked at in turns.
+ */
+#pragma once
+
+#include "survey.h"
+
+/* Of one process. Bytes, unless it says otherwise. */
+typedef enum ProcessMetric {
+    PROCESS_ANON,  /* resident: heap, stack, and the pages that it still shares with its parent since fork */
+    PROCESS_FILE,  /* resident: of files, which the kernel can read again */
+    PROCESS_SHMEM, /* resident: of shared memory that it has mapped and touched */
+    PROCESS_SWAP,
+    PROCESS_PSS,      /* in turns, as the next four */
+    PROCESS_USS,      /* resident, and nobody else's: what would come free if the process ended */
+    PROCESS_SHM,      /* allocated bytes of the segments that it holds */
+    PROCESS_SEGMENTS, /* how many it holds; a number */
+    PROCESS_MAPS,     /* a number */
+    PROCESS_FDS,      /* a number; before Linux 6.2 in turns */
+    PROCESS_THREADS,
+    PROCESS_MINOR_FAULTS, /* since it started, as the next two */
+    PROCESS_MAJOR_FAULTS,
+    PROCESS_CPU_MSEC,
+    PROCESS_METRICS,
+} ProcessMetric;
+
+/* Of the job, its machine, and its control group. Bytes, unless it says otherwise. */
+typedef enum JobMetric {
+    JOB_MEMORY_TOTAL,
+    JOB_MEMORY_AVAILABLE,
+    JOB_SWAP_FREE,
+    JOB_GROUP_LIMIT, /* the tightest of the control groups above; unknown: none */
+    JOB_GROUP_USED,  /* of that group */
+    JOB_GROUP_FILE,  /* of that, pages of files that can be dropped */
+    JOB_OOM_KILLS,   /* in that group, else on the machine, since boot; a number */
+    JOB_SHM_SIZE,
+    JOB_SHM_USED,
+    JOB_GUARD_BYTES,   /* in segments of the guard; unknown without a guard, as all of these */
+    JOB_GUARD_BUDGET,  /* unknown: no ceiling */
+    JOB_GUARD_CREATED, /* segments, since the start; a number, as the next four */
+    JOB_GUARD_REUSED,
+    JOB_GUARD_WAITING, /* now */
+    JOB_GUARD_WAITS,   /* since the start */
+    JOB_GUARD_REFUSED,
+    JOB_KIND_BYTES, /* allocated in segments that the job holds, by their kind; in turns */
+    JOB_METRICS = JOB_KIND_BYTES + SEGMENT_KINDS,
+} JobMetric;
+
+typedef enum EventKind {
+    EVENT_BORN,  /* a process; those that were there at the start have none */
+    EVENT_ENDED, /* text: how, when it is known */
+    EVENT_OOM_KILL,
+    EVENT_ATTEMPT, /* text: which */
+    EVENT_MARK,    /* text: whatever the user wants to find again, such as "epoch 3" */
+    EVENT_KINDS,
+} EventKind;
+
+typedef struct Event {
+    double seconds;
+    EventKind kind;
+    int pid;       /* 0: the job */
+    Role role;     /* of pid */
+    char text[96]; /* UTF-8; may be empty */
+} Event;
+
+/* One process at one time. */
+typedef struct ProcessMoment {
+    int pid;
+    int ppid;
+    uint64_t start_ticks; /* with the pid it names one process for ever */
+    double started;       /* seconds since 1970 */
+    Role role;            /* may become known later than the process */
+    StartMethod start;    /* of workers */
+    int job;              /* the trainer's pid; 0 outside of any */
+    char comm[COMM_MAX];
+    const char *command; /* as command_read has it; valid until the sampler's next look */
+    uint64_t values[PROCESS_METRICS];
+} ProcessMoment;
+
+typedef struct Moment {
+    double seconds; /* since the first look of the sampler; of a clock that does not jump */
+    uint64_t values[JOB_METRICS];
+    const ProcessMoment *processes; /* in rising order of pid */
+    size_t n_processes;
+    const Event *events; /* since the moment before */
+    size_t n_events;
+} Moment;
+
+/* Figures over time: seconds[i] rises, and values[metric][i] belongs to it. */
+typedef struct Series {
+    size_t n;
+    size_t capacity;
+    size_t n_metrics;
+    double *seconds;
+    uint64_t **values;
+} Series;
+
+typedef struct ProcessTrack {
+    ProcessMoment last; /* its command lives as long as the history */
+    double first_seconds;
+    double ended_seconds; /* INFINITY: it was there at the end */
+    Series series;        /* of PROCESS_METRICS */
+} ProcessTrack;
+
+typedef struct History {
+    double began;         /* seconds since 1970, of second 0 */
+    double interval;      /* seconds between two moments, as it was asked for */
+    char *command;        /* of the job; "" for a machine */
+    int pid;              /* of the job's first process; 0 for a machine */
+    Series series;        /* of JOB_METRICS */
+    ProcessTrack *tracks; /* in the order in which they were met */
+    size_t n_tracks;
+    size_t tracks_capacity;
+    Event *events; /* in order of time */
+    size_t n_events;
+    size_t events_capacity;
+} History;
+
+/* `command` is copied. -ENOMEM. */
+int history_init(History *history, const char *command, int pid, double began, double interval);
+void history_free(History *history);
+#define _cleanup_history_ _cleanup_(history_free)
+
+/* Adds a moment later than all that are there. What it points to is copied. -ENOMEM: some of it may be there.
+ */
+int history_add(History *history, const Moment *moment);
+
+/* Lets go of what is older: for those who look on for days. Processes that ended before it go too. */
+void history_forget(History *history, double before_seconds);
+
+/* The newest of that pid; NULL. */
+const ProcessTrack *history_track(const History *history, int pid);
+
+/* "anon", "shm_used", "segments_torch", …: the columns of a recording, the names in JSON. */
+const char *process_metric_name(ProcessMetric metric);
+const char *job_metric_name(JobMetric metric);
+const char *event_kind_name(EventKind kind);

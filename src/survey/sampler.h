@@ -1,0 +1,32 @@
+/*
+ * Looks at a job, or at all training on the machine, again and again, and cheaply: under 1% of a core and
+ * 16 MiB for 64 processes at a look a second.
+ *
+ * What is nearly free is read in every look. What is costly (PSS and USS, mappings, who holds which segment)
+ * is looked at in turns, as often as a fixed share of the time allows: the dearer it is here, the rarer.
+ *
+ * A process that ends while it is looked at is left out; one that hangs in the kernel is never waited for.
+ */
+#pragma once
+
+#include "history.h"
+
+typedef struct Sampler Sampler;
+
+typedef struct SamplerWish {
+    int pid;         /* the job: this process and all below it, also after their parents have ended.
+                        0: all that train on the machine, and the segments' holders */
+    double interval; /* between two looks, seconds: what the share of time is reckoned by */
+} SamplerWish;
+
+/* `root` must stay. -ESRCH: there is no such process. */
+int sampler_open(const Root *root, const SamplerWish *wish, Sampler **ret);
+void sampler_free(Sampler *sampler);
+
+/* ret's content is valid until the next look. Guard metrics are unknown in it: whoever runs the job fills
+ * them in. -ESRCH when the job has ended: all of its processes are gone (never for a machine). */
+int sampler_look(Sampler *sampler, Moment *ret);
+
+/* The segments that were seen by the newest look at them, and when that was; NULL before the first. Valid
+ * until the next sampler_look. */
+const Survey *sampler_segments(const Sampler *sampler, double *ret_seconds);
