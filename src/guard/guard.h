@@ -127,12 +127,17 @@ int pool_issue(uint64_t size);
 int memfd_make(const char *name, uint64_t size);
 void pool_forget(void); /* in a forked child: the parent issues these */
 
+/* Nothing is said of this segment any more, and it is not issued again. One that is not the pool's is no
+ * error. */
+void pool_disown(uint64_t device, uint64_t inode);
+
 /* --- views.c: the mappings that are kept --- */
 
-/* The view's address, now in use and held; MAP_FAILED when this is not for us. */
-void *view_use(int fd, size_t size);
+/* The view's address, now in use and held; MAP_FAILED when this is not for us. made_here: by a tensor that
+ * this process is making. */
+void *view_use(int fd, size_t size, bool made_here);
 
-/* True when [address, size) was a view in use: it is kept, unused. */
+/* True when [address, size) was a view in use: it is kept, unused, or waits for its copies. */
 bool view_release(void *address, size_t size);
 
 /* Something else was mapped over the first size bytes of the view in use at address: forgets it and lets go.
@@ -140,6 +145,7 @@ bool view_release(void *address, size_t size);
 void view_replaced(void *address, size_t size);
 void view_sweep(uint64_t now);
 void view_forget_unused(void);
+void view_forget_inherited(void); /* in a forked child */
 
 /* Somebody unmaps or maps over a part of a view: it is his now. Its hold stays for ever, so that the segment
  * is never issued again. */
@@ -147,6 +153,57 @@ void view_lose(const void *address, size_t size);
 
 /* Lock-free: false when no view lies in this range. */
 bool view_near(const void *address, size_t size);
+
+/* For pins.c. */
+typedef struct Pin Pin;
+typedef struct ViewUse {
+    char *address;
+    size_t used;
+    bool sole; /* nobody else has the tensor */
+    Pin *pin;
+} ViewUse;
+
+/* The view in use that holds this address. */
+bool view_look(const void *address, ViewUse *ret);
+void view_set_pin(const char *address, Pin *pin);
+void view_let_go(const char *address);  /* its copies are done */
+void view_drop_at(const char *address); /* it is registered no more */
+
+/* --- pins.c: views that the GPU reads; the argument is there --- */
+
+void pins_start(void);  /* by the constructor, once */
+void pins_forget(void); /* in a forked child */
+bool pins_wanted(void); /* lock-free: a loader of this process pins its batches */
+bool pins_can_be(void); /* lock-free: somebody may want to know who has a tensor that is made here */
+
+/* With the lock, for the pin of a view: */
+bool pin_release(Pin *pin);           /* false: it waits for copies, and is to be held */
+void pin_use_again(Pin *pin);         /* one that waits */
+bool pin_leave(Pin *pin);             /* it is to go, in pins_tidy */
+bool pin_is_shut(const Pin *pin);     /* it leaves, or is lost: not to be used again */
+bool pin_is_outgrown(const Pin *pin); /* it is to be registered anew */
+void pin_orphan(Pin *pin);            /* the view is somebody else's now */
+
+/* Without the lock: */
+void pins_poll(void); /* asks whether copies are done, and lets go of what waited for them */
+void pins_tidy(void); /* unregisters what is to go; takes its time */
+
+/* cudaPointerGetAttributes, for the code at caller. */
+int pins_attributes(void *ret, const void *address, const void *caller);
+
+/* A copy that may touch what is registered: begin, the real copy, end. */
+typedef struct PinsCopy {
+    Pin *pins[2]; /* of the source and of the target; NULL: it touches none */
+    bool must_wait;
+} PinsCopy;
+typedef enum PinsEnd {
+    PINS_STARTED,
+    PINS_UNKNOWN, /* it failed, or runs who knows when */
+} PinsEnd;
+void pins_copy_begin(PinsCopy *copy, const void *target, size_t target_bytes, const void *source,
+                     size_t source_bytes);
+bool pins_copy_is_captured(const PinsCopy *copy, void *stream); /* into a graph, or that cannot be told */
+void pins_copy_end(PinsCopy *copy, void *stream, PinsEnd end);
 
 /* --- broker.c: the connection to the supervisor --- */
 

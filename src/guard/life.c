@@ -20,8 +20,8 @@
  *
  * fork: the mutex is taken across it, so the child sees whole tables. In the child
  *   - the pool is forgotten: the parent issues those segments, and two who issue would be one too many;
- *   - unused views are unmapped; views in use stay, with their holds, because the child may reach the
- * tensors;
+ *   - unused views are unmapped, and those that only wait for the parent's copies; views in use stay, with
+ * their holds, because the child may reach the tensors; nothing is registered with CUDA any more (pins.c);
  *   - what is pending is forgotten: it belongs to threads that the child does not have.
  *
  * vfork, and clone without these handlers: such a child may share our memory and still have descriptors of
@@ -74,7 +74,7 @@ static void fork_child(void)
     int saved = errno;
     owner = getpid();
     pool_forget();
-    view_forget_unused();
+    view_forget_inherited();
     pending_clear();
     broker_forget();
     pthread_mutex_unlock(&lock);

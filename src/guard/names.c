@@ -272,11 +272,13 @@ bool names_allocate(int fd, off_t offset, off_t size)
 void *names_map(int fd, size_t size)
 {
     Pending *entry = pending_any() ? find_pending(fd) : NULL;
-    void *address = size >= SEGMENT_MIN_BYTES ? view_use(fd, size) : MAP_FAILED;
+    void *address = size >= SEGMENT_MIN_BYTES ? view_use(fd, size, entry != NULL) : MAP_FAILED;
     if (!entry)
         return address;
-    if (address == MAP_FAILED)
+    if (address == MAP_FAILED) {
+        pool_disown(entry->device, entry->inode); /* nobody tells when such a mapping goes */
         address = real_mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    }
     if (address != MAP_FAILED) {
         entry->address = address;
         entry->size = size;

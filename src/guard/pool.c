@@ -70,17 +70,26 @@ void pool_forget(void)
         forget(&segments[n_segments - 1]);
 }
 
+void pool_disown(uint64_t device, uint64_t inode)
+{
+    for (size_t i = 0; pins_can_be() && i < n_segments; i++)
+        if (segments[i].inode == inode && segments[i].device == device) {
+            forget(&segments[i]);
+            return;
+        }
+}
+
 /* Whether nobody has the handed-out description: the question of the invariant, answered by the kernel. */
 static bool is_free(const Segment *segment)
 {
-    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = LOCK_USED, .l_len = 1};
     return fcntl(segment->fd, F_OFD_GETLK, &lock) == 0 && lock.l_type == F_UNLCK;
 }
 
 /* A new description with the shared lock on it. Fails while the supervisor gives the pages back. */
 static int hand_out(int own, uint64_t device, uint64_t inode)
 {
-    struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_len = 1};
+    struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = LOCK_USED, .l_len = 1};
     int fd = description_reopen(own, device, inode);
     if (fd >= 0 && fcntl(fd, F_OFD_SETLK, &lock) < 0) {
         real_close(fd);
@@ -141,6 +150,10 @@ static int issue_new(uint64_t size, uint64_t now)
         return -1;
     }
     broker_tell(MESSAGE_SEGMENT, "", own);
+    if (kept && pins_can_be()) { /* where it is refused, nobody relies on it */
+        struct flock told = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = LOCK_TOLD, .l_len = 1};
+        (void)fcntl(own, F_OFD_SETLK, &told);
+    }
     atomic_fetch_add_explicit(&guard_counters()->segments_created, 1, memory_order_relaxed);
     if (!kept) {
         real_close(own);

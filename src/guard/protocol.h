@@ -23,6 +23,20 @@
 /* Set: the library only testifies, and memory goes the plain way. */
 #define PROTOCOL_ONLY_WITNESS "SHMGUARD_ONLY_WITNESS"
 
+/* "off": nothing is registered with CUDA. */
+#define PROTOCOL_PIN "SHMGUARD_PIN"
+
+/*
+ * The bytes of a segment's file on which locks (OFD) say something; none of them is read or written for that.
+ */
+enum {
+    LOCK_USED,   /* shared: somebody has the handed-out description. Exclusive: the supervisor takes the pages
+                  */
+    LOCK_PINNED, /* shared: somebody may have registered the pages with CUDA: they must stay. Likewise */
+    LOCK_TOLD,   /* shared: the producer, whose pool has it, tells by the next whether it has the tensor */
+    LOCK_PRODUCER, /* shared: it has */
+};
+
 #define PROTOCOL_MAGIC UINT32_C(0x53484d47) /* SHMG */
 
 enum { PROTOCOL_NAME_MAX = 256 };
@@ -133,5 +147,6 @@ typedef struct Counters {
     _Atomic uint32_t line;       /* 1: the line is drawn. Whoever writes there takes it away */
     _Atomic uint32_t unfinished; /* 1: what the job wrote there last did not end a line */
     _Atomic uint64_t wrote_msec; /* when the job last wrote there; 0: not seen */
-    _Atomic uint64_t small_bytes; /* of small_backed */
+    _Atomic uint64_t small_bytes;  /* of small_backed */
+    _Atomic uint64_t pinned_bytes; /* of tensors that the GPU could read where their worker wrote them */
 } Counters;

@@ -9,12 +9,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "cuda.h"
 #include "guard.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
 EXPORT int shm_open(const char *name, int flags, mode_t mode)
 {
+    cuda_look();
     if (!guard_enter())
         return real_shm_open(name, flags, mode);
     int fd = names_open(name, flags, mode);
@@ -86,6 +88,8 @@ EXPORT void *mmap(void *address, size_t size, int protection, int flags, int fd,
     }
     bool tensor = fd >= 0 && !address && protection == (PROT_READ | PROT_WRITE) && flags == MAP_SHARED &&
                   offset == 0 && (size >= SEGMENT_MIN_BYTES || pending_any());
+    if (tensor)
+        pins_poll();
     if (!tensor || !guard_enter())
         return real_mmap(address, size, protection, flags, fd, offset);
     void *mapped = names_map(fd, size);
@@ -97,6 +101,9 @@ EXPORT void *mmap(void *address, size_t size, int protection, int flags, int fd,
     }
     view_sweep(now_msec());
     guard_leave(mapped == MAP_FAILED);
+    int saved = errno;
+    pins_tidy();
+    errno = saved;
     return mapped;
 }
 
@@ -104,6 +111,7 @@ EXPORT int munmap(void *address, size_t size)
 {
     if (!view_near(address, size))
         return real_munmap(address, size);
+    pins_poll();
     if (!guard_enter())
         /* A handler that interrupted us unmaps a tensor while the tables may be half written: it stays
          * mapped, and in use, for ever. */
@@ -231,6 +239,213 @@ EXPORT _Noreturn void _exit(int code)
 }
 
 EXPORT _Noreturn void _Exit(int code) __attribute__((alias("_exit")));
+
+/* --- The CUDA runtime, of which our own definitions are known by these names whatever its own are bound to.
+ * A call that is none of our business costs a few loads. */
+
+static void *stream_of(CudaCall call, void *stream)
+{
+    bool own = call == CUDA_COPY_PTSZ || call == CUDA_COPY_2D_PTSZ;
+    return own && !stream ? CUDA_STREAM_OF_THREAD : stream;
+}
+
+static int pointer_attributes(void *ret, const void *address)
+{
+    return pins_attributes(ret, address, __builtin_return_address(0));
+}
+
+typedef int (*CopyFunction)(void *target, const void *source, size_t size, int kind, void *stream);
+
+static int copy_any(CudaCall call, const void *caller, void *target, const void *source, size_t size,
+                    int kind, void *stream)
+{
+    CopyFunction real = (CopyFunction)cuda_real(call, caller);
+    PinsCopy copy;
+    if (!real)
+        return CUDA_RUNTIME_MISSING;
+    pins_copy_begin(&copy, target, size, source, size);
+    bool captured = pins_copy_is_captured(&copy, stream_of(call, stream));
+    int r = real(target, source, size, kind, stream);
+    pins_copy_end(&copy, stream_of(call, stream),
+                  r != CUDA_SUCCESS || captured ? PINS_UNKNOWN : PINS_STARTED);
+    return r;
+}
+
+static int copy_plain(void *target, const void *source, size_t size, int kind, void *stream)
+{
+    return copy_any(CUDA_COPY, __builtin_return_address(0), target, source, size, kind, stream);
+}
+
+static int copy_ptsz(void *target, const void *source, size_t size, int kind, void *stream)
+{
+    return copy_any(CUDA_COPY_PTSZ, __builtin_return_address(0), target, source, size, kind, stream);
+}
+
+typedef int (*Copy2dFunction)(void *target, size_t target_pitch, const void *source, size_t source_pitch,
+                              size_t width, size_t height, int kind, void *stream);
+
+static size_t rows_bytes(size_t pitch, size_t width, size_t height)
+{
+    size_t bytes = 0;
+    if (height == 0 || __builtin_mul_overflow(pitch, height - 1, &bytes) ||
+        __builtin_add_overflow(bytes, width, &bytes))
+        return height == 0 ? 0 : SIZE_MAX;
+    return bytes;
+}
+
+static int copy_2d_any(CudaCall call, const void *caller, void *target, size_t target_pitch,
+                       const void *source, size_t source_pitch, size_t width, size_t height, int kind,
+                       void *stream)
+{
+    Copy2dFunction real = (Copy2dFunction)cuda_real(call, caller);
+    PinsCopy copy;
+    if (!real)
+        return CUDA_RUNTIME_MISSING;
+    pins_copy_begin(&copy, target, rows_bytes(target_pitch, width, height), source,
+                    rows_bytes(source_pitch, width, height));
+    bool captured = pins_copy_is_captured(&copy, stream_of(call, stream));
+    int r = real(target, target_pitch, source, source_pitch, width, height, kind, stream);
+    pins_copy_end(&copy, stream_of(call, stream),
+                  r != CUDA_SUCCESS || captured ? PINS_UNKNOWN : PINS_STARTED);
+    return r;
+}
+
+static int copy_2d(void *target, size_t target_pitch, const void *source, size_t source_pitch, size_t width,
+                   size_t height, int kind, void *stream)
+{
+    return copy_2d_any(CUDA_COPY_2D, __builtin_return_address(0), target, target_pitch, source, source_pitch,
+                       width, height, kind, stream);
+}
+
+static int copy_2d_ptsz(void *target, size_t target_pitch, const void *source, size_t source_pitch,
+                        size_t width, size_t height, int kind, void *stream)
+{
+    return copy_2d_any(CUDA_COPY_2D_PTSZ, __builtin_return_address(0), target, target_pitch, source,
+                       source_pitch, width, height, kind, stream);
+}
+
+/*
+ * Copies of which PyTorch makes none. Their segments are never issued again: to know when they are done would
+ * take more than is known about their arguments, which have changed between versions.
+ */
+typedef struct Pitched { /* cudaPitchedPtr */
+    void *address;
+    size_t pitch, width, height;
+} Pitched;
+
+typedef struct Copy3d { /* cudaMemcpy3DParms */
+    void *source_array;
+    size_t source_place[3];
+    Pitched source;
+    void *target_array;
+    size_t target_place[3];
+    Pitched target;
+    size_t extent[3];
+    int kind;
+} Copy3d;
+
+static size_t planes_bytes(const Pitched *memory, const size_t place[3], const size_t extent[3])
+{
+    size_t rows = 0;
+    if (__builtin_add_overflow(place[2], extent[2], &rows) ||
+        __builtin_mul_overflow(rows, memory->height, &rows))
+        return SIZE_MAX;
+    return rows_bytes(memory->pitch, memory->pitch, rows);
+}
+
+typedef int (*Copy3dFunction)(const Copy3d *what, void *stream);
+
+static int copy_3d_any(CudaCall call, const void *caller, const Copy3d *what, void *stream)
+{
+    Copy3dFunction real = (Copy3dFunction)cuda_real(call, caller);
+    PinsCopy copy;
+    if (!real)
+        return CUDA_RUNTIME_MISSING;
+    pins_copy_begin(&copy, what->target.address,
+                    planes_bytes(&what->target, what->target_place, what->extent), what->source.address,
+                    planes_bytes(&what->source, what->source_place, what->extent));
+    int r = real(what, stream);
+    pins_copy_end(&copy, stream, PINS_UNKNOWN);
+    return r;
+}
+
+static int copy_3d(const Copy3d *what, void *stream)
+{
+    return copy_3d_any(CUDA_COPY_3D, __builtin_return_address(0), what, stream);
+}
+
+static int copy_3d_ptsz(const Copy3d *what, void *stream)
+{
+    return copy_3d_any(CUDA_COPY_3D_PTSZ, __builtin_return_address(0), what, stream);
+}
+
+/* CUDA 12 has one argument more than 13: it is passed on, there or not. */
+typedef int (*CopyBatchFunction)(void **targets, void **sources, const size_t *sizes, size_t n, void *a,
+                                 void *b, size_t c, void *d, void *e);
+
+static int copy_batch_any(CudaCall call, const void *caller, void **targets, void **sources,
+                          const size_t *sizes, size_t n, void *a, void *b, size_t c, void *d, void *e)
+{
+    CopyBatchFunction real = (CopyBatchFunction)cuda_real(call, caller);
+    if (!real)
+        return CUDA_RUNTIME_MISSING;
+    for (size_t i = 0; i < n; i++) {
+        PinsCopy copy;
+        pins_copy_begin(&copy, targets[i], sizes[i], sources[i], sizes[i]);
+        pins_copy_end(&copy, NULL, PINS_UNKNOWN); /* from here on, and for ever */
+    }
+    return real(targets, sources, sizes, n, a, b, c, d, e);
+}
+
+static int copy_batch(void **targets, void **sources, const size_t *sizes, size_t n, void *a, void *b,
+                      size_t c, void *d, void *e)
+{
+    return copy_batch_any(CUDA_COPY_BATCH, __builtin_return_address(0), targets, sources, sizes, n, a, b, c,
+                          d, e);
+}
+
+static int copy_batch_ptsz(void **targets, void **sources, const size_t *sizes, size_t n, void *a, void *b,
+                           size_t c, void *d, void *e)
+{
+    return copy_batch_any(CUDA_COPY_BATCH_PTSZ, __builtin_return_address(0), targets, sources, sizes, n, a, b,
+                          c, d, e);
+}
+
+const void *cuda_symbol(CudaCall call)
+{
+    static const void *const symbols[CUDA_CALLS] = {
+        [CUDA_ATTRIBUTES] = pointer_attributes,
+        [CUDA_COPY] = copy_plain,
+        [CUDA_COPY_PTSZ] = copy_ptsz,
+        [CUDA_COPY_2D] = copy_2d,
+        [CUDA_COPY_2D_PTSZ] = copy_2d_ptsz,
+        [CUDA_COPY_3D] = copy_3d,
+        [CUDA_COPY_3D_PTSZ] = copy_3d_ptsz,
+        [CUDA_COPY_BATCH] = copy_batch,
+        [CUDA_COPY_BATCH_PTSZ] = copy_batch_ptsz,
+    };
+    return symbols[call];
+}
+
+EXPORT int cudaPointerGetAttributes(void *ret, const void *address)
+    __attribute__((alias("pointer_attributes")));
+EXPORT int cudaMemcpyAsync(void *target, const void *source, size_t size, int kind, void *stream)
+    __attribute__((alias("copy_plain")));
+EXPORT int cudaMemcpyAsync_ptsz(void *target, const void *source, size_t size, int kind, void *stream)
+    __attribute__((alias("copy_ptsz")));
+EXPORT int cudaMemcpy2DAsync(void *target, size_t target_pitch, const void *source, size_t source_pitch,
+                             size_t width, size_t height, int kind, void *stream)
+    __attribute__((alias("copy_2d")));
+EXPORT int cudaMemcpy2DAsync_ptsz(void *target, size_t target_pitch, const void *source, size_t source_pitch,
+                                  size_t width, size_t height, int kind, void *stream)
+    __attribute__((alias("copy_2d_ptsz")));
+EXPORT int cudaMemcpy3DAsync(const Copy3d *what, void *stream) __attribute__((alias("copy_3d")));
+EXPORT int cudaMemcpy3DAsync_ptsz(const Copy3d *what, void *stream) __attribute__((alias("copy_3d_ptsz")));
+EXPORT int cudaMemcpyBatchAsync(void **targets, void **sources, const size_t *sizes, size_t n, void *a,
+                                void *b, size_t c, void *d, void *e) __attribute__((alias("copy_batch")));
+EXPORT int cudaMemcpyBatchAsync_ptsz(void **targets, void **sources, const size_t *sizes, size_t n, void *a,
+                                     void *b, size_t c, void *d, void *e)
+    __attribute__((alias("copy_batch_ptsz")));
 
 /* On 64-bit machines the large-file names are the same functions. */
 EXPORT int ftruncate64(int fd, off_t size) __attribute__((alias("ftruncate")));

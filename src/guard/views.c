@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -21,8 +22,12 @@ typedef struct View {
     _Atomic(char *) address; /* NULL: the entry is not in use */
     _Atomic size_t size;     /* of the mapping: all of the segment */
     size_t used;             /* the length that mmap was asked for; 0: unused */
-    void *hold;
+    void *hold;              /* of one that is in use, or waits for its copies (pins.c) */
+    void *keep;              /* likewise one page, of the description that says that its producer has it */
+    Pin *pin;                /* NULL: it is not registered */
     uint64_t unused_since;
+    bool pinnable;            /* its own description carries the lock that keeps its pages in their place */
+    bool sole;                /* nobody else has the tensor that uses it */
     uint16_t next_by_inode;   /* index + 1, NONE at the end */
     uint16_t next_by_address; /* likewise; also chains the free entries */
 } View;
@@ -108,8 +113,12 @@ static void remove_view(View *view)
     while (*link != index)
         link = &views[*link - 1].next_by_address;
     *link = view->next_by_address;
+    if (view->pin)
+        pin_orphan(view->pin);
     view->used = 0;
-    view->hold = NULL;
+    view->hold = view->keep = NULL;
+    view->pin = NULL;
+    view->pinnable = view->sole = false;
     view->next_by_address = free_views;
     free_views = index;
     atomic_store_explicit(&view->address, NULL, memory_order_relaxed);
@@ -123,61 +132,153 @@ static void drop_view(View *view)
     real_munmap(address, size);
 }
 
+static bool is_unused(const View *view)
+{
+    return view->address && view->used == 0 && !view->hold;
+}
+
+/* What is registered cannot be dropped here, with the lock held: it leaves, and goes in pins_tidy. */
+static void part_with(View *view)
+{
+    if (!view->pin)
+        drop_view(view);
+    else if (!pin_is_shut(view->pin))
+        (void)pin_leave(view->pin);
+}
+
 void view_sweep(uint64_t now)
 {
     static uint64_t swept;
-    if (now - swept < KEEP_MSEC / 4)
+    /* The supervisor cannot give back what is registered: when somebody waits for room it goes sooner. */
+    uint64_t keep = room_is_wanted() && pins_wanted() ? KEEP_MSEC / 8 : KEEP_MSEC;
+    if (now - swept < keep / 4)
         return;
     swept = now;
     for (size_t i = 0; i < fresh_views; i++)
-        if (views[i].address && views[i].used == 0 && now - views[i].unused_since >= KEEP_MSEC)
-            drop_view(&views[i]);
+        if (is_unused(&views[i]) && now - views[i].unused_since >= keep)
+            part_with(&views[i]);
 }
 
 void view_forget_unused(void)
 {
     for (size_t i = 0; i < fresh_views; i++)
-        if (views[i].address && views[i].used == 0)
-            drop_view(&views[i]);
+        if (is_unused(&views[i]))
+            part_with(&views[i]);
 }
 
-/* Maps the whole segment through a description of our own. */
-static View *make_view(int fd, const FileId *id)
+void view_forget_inherited(void)
+{
+    pins_forget();
+    for (size_t i = 0; i < fresh_views; i++) {
+        views[i].pin = NULL;
+        views[i].sole = false;
+        if (!views[i].address || views[i].used > 0)
+            continue;
+        if (views[i].hold)
+            real_munmap(views[i].hold, page_bytes());
+        drop_view(&views[i]);
+    }
+}
+
+static bool lock_byte(int fd, int command, off_t byte, short *type)
+{
+    struct flock lock = {.l_type = *type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
+    if (fcntl(fd, command, &lock) < 0)
+        return false;
+    *type = lock.l_type;
+    return true;
+}
+
+static bool lock_share(int fd, off_t byte)
+{
+    short type = F_RDLCK;
+    return lock_byte(fd, F_OFD_SETLK, byte, &type);
+}
+
+static bool is_locked(int fd, off_t byte, bool otherwise)
+{
+    short type = F_WRLCK;
+    return lock_byte(fd, F_OFD_GETLK, byte, &type) ? type != F_UNLCK : otherwise;
+}
+
+/*
+ * Maps the whole segment through a description of our own. One that may be registered has a lock there, which
+ * lives as long as the mapping: the supervisor must not take its pages away, for the GPU would go on reading
+ * those while everybody else had new ones.
+ */
+static View *make_view(int fd, const FileId *id, bool pinnable)
 {
     (void)broker_reach(); /* so that we hear who waits for what we let go */
     int own = description_reopen(fd, id->device, id->inode);
     if (own < 0)
         return NULL;
+    pinnable = pinnable && lock_share(own, LOCK_PINNED);
     char *address = real_mmap(NULL, id->size, PROT_READ | PROT_WRITE, MAP_SHARED, own, 0);
     real_close(own);
     if (address == MAP_FAILED)
         return NULL;
     View *view = add_view(id, address, id->size);
-    if (!view)
+    if (view)
+        view->pinnable = pinnable;
+    else
         real_munmap(address, id->size);
     return view;
 }
 
-void *view_use(int fd, size_t size)
+/*
+ * Nobody but this process has the tensor: its producer would say so, and does not. A tensor that a worker has
+ * sent is unmapped there as soon as it is pickled, unless the worker keeps it for itself.
+ */
+static bool is_sole(int fd)
+{
+    return is_locked(fd, LOCK_TOLD, false) && !is_locked(fd, LOCK_PRODUCER, true);
+}
+
+/* For as long as this page is mapped, here or in a child, the producer has the tensor. */
+static void *make_keep(int fd, const FileId *id)
+{
+    int own = description_reopen(fd, id->device, id->inode);
+    void *keep = own >= 0 && lock_share(own, LOCK_PRODUCER)
+                     ? real_mmap(NULL, page_bytes(), PROT_NONE, MAP_SHARED, own, 0)
+                     : MAP_FAILED;
+    if (own >= 0)
+        real_close(own);
+    return keep == MAP_FAILED ? NULL : keep;
+}
+
+void *view_use(int fd, size_t size, bool made_here)
 {
     FileId id;
     if (file_id(fd, &id) < 0 || id.size < size || id.links != 0 || !id.regular)
         return MAP_FAILED;
     View *view = find_view(&id);
-    if (view ? view->used > 0 : !segment_is(fd, &id))
+    bool tells = made_here && pins_can_be();
+    if (view ? view->used > 0 || (view->pin && pin_is_shut(view->pin)) : !segment_is(fd, &id)) {
+        if (view)
+            pool_disown(id.device, id.inode); /* more than one mapping: who has it cannot be told */
         return MAP_FAILED;
-    if (view && view->size < size) { /* not one that we made in this size */
+    }
+    bool sole = !made_here && pins_wanted() && (!view || !view->hold) && is_sole(fd);
+    /* Not one that we made in this size, or as it is wanted now. */
+    if (view && !view->hold && !view->pin && (view->size < size || (sole && !view->pinnable))) {
         drop_view(view);
         view = NULL;
     }
-    if (!view && !(view = make_view(fd, &id)))
+    if (view ? view->size < size : !(view = make_view(fd, &id, sole)))
         return MAP_FAILED;
-    void *hold = real_mmap(NULL, page_bytes(), PROT_NONE, MAP_SHARED, fd, 0);
-    if (hold == MAP_FAILED) {
-        view->unused_since = now_msec();
-        return MAP_FAILED;
+    if (view->hold) /* it waits, and so it is the same handed-out description */
+        pin_use_again(view->pin);
+    else {
+        void *hold = real_mmap(NULL, page_bytes(), PROT_NONE, MAP_SHARED, fd, 0);
+        if (hold == MAP_FAILED) {
+            view->unused_since = now_msec();
+            return MAP_FAILED;
+        }
+        view->hold = hold;
     }
-    view->hold = hold;
+    if (tells && !(view->keep = make_keep(fd, &id)))
+        pool_disown(id.device, id.inode);
+    view->sole = sole && view->pinnable;
     view->used = size;
     return view->address;
 }
@@ -198,6 +299,16 @@ void view_lose(const void *address, size_t size)
             remove_view(&views[i]);
 }
 
+static void let_go(View *view)
+{
+    void *hold = view->hold;
+    view->hold = NULL;
+    view->unused_since = now_msec();
+    real_munmap(hold, page_bytes());
+    if (view->pin && pin_is_outgrown(view->pin))
+        part_with(view);
+}
+
 bool view_release(void *address, size_t size)
 {
     View *view = find_at(address);
@@ -205,12 +316,51 @@ bool view_release(void *address, size_t size)
         view_lose(address, size);
         return false;
     }
-    void *hold = view->hold;
+    void *keep = view->keep;
     view->used = 0;
-    view->hold = NULL;
-    view->unused_since = now_msec();
-    real_munmap(hold, page_bytes());
+    view->keep = NULL;
+    view->sole = false;
+    if (keep)
+        real_munmap(keep, page_bytes());
+    if (!view->pin || pin_release(view->pin))
+        let_go(view);
     return true;
+}
+
+bool view_look(const void *address, ViewUse *ret)
+{
+    for (size_t i = 0; i < fresh_views; i++) {
+        const View *view = &views[i];
+        char *start = view->address;
+        if (!start || (const char *)address < start || (const char *)address >= start + view->size)
+            continue;
+        *ret = (ViewUse){.address = start, .used = view->used, .sole = view->sole, .pin = view->pin};
+        return view->used > 0;
+    }
+    return false;
+}
+
+void view_set_pin(const char *address, Pin *pin)
+{
+    View *view = find_at(address);
+    if (view)
+        view->pin = pin;
+}
+
+void view_let_go(const char *address)
+{
+    View *view = find_at(address);
+    if (view && view->used == 0 && view->hold)
+        let_go(view);
+}
+
+void view_drop_at(const char *address)
+{
+    View *view = find_at(address);
+    if (!view)
+        return;
+    view->pin = NULL;
+    drop_view(view);
 }
 
 void view_replaced(void *address, size_t size)
@@ -221,8 +371,11 @@ void view_replaced(void *address, size_t size)
     size_t page = page_bytes();
     size_t kept = (size + page - 1) / page * page;
     void *hold = view->hold;
+    void *keep = view->keep;
     size_t whole = view->size;
     remove_view(view);
+    if (keep)
+        real_munmap(keep, page);
     if (whole > kept)
         real_munmap((char *)address + kept, whole - kept);
     real_munmap(hold, page);

@@ -1,0 +1,427 @@
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cuda.h"
+
+/* As in real.c. */
+#if defined(__x86_64__)
+__asm__(".symver dlopen, dlopen@GLIBC_2.2.5");
+__asm__(".symver dlsym, dlsym@GLIBC_2.2.5");
+__asm__(".symver dlclose, dlclose@GLIBC_2.2.5");
+__asm__(".symver dlerror, dlerror@GLIBC_2.2.5");
+#elif defined(__aarch64__)
+__asm__(".symver dlopen, dlopen@GLIBC_2.17");
+__asm__(".symver dlsym, dlsym@GLIBC_2.17");
+__asm__(".symver dlclose, dlclose@GLIBC_2.17");
+__asm__(".symver dlerror, dlerror@GLIBC_2.17");
+#endif
+
+static const char *const call_names[CUDA_CALLS] = {
+    [CUDA_ATTRIBUTES] = "cudaPointerGetAttributes",
+    [CUDA_COPY] = "cudaMemcpyAsync",
+    [CUDA_COPY_PTSZ] = "cudaMemcpyAsync_ptsz",
+    [CUDA_COPY_2D] = "cudaMemcpy2DAsync",
+    [CUDA_COPY_2D_PTSZ] = "cudaMemcpy2DAsync_ptsz",
+    [CUDA_COPY_3D] = "cudaMemcpy3DAsync",
+    [CUDA_COPY_3D_PTSZ] = "cudaMemcpy3DAsync_ptsz",
+    [CUDA_COPY_BATCH] = "cudaMemcpyBatchAsync",
+    [CUDA_COPY_BATCH_PTSZ] = "cudaMemcpyBatchAsync_ptsz",
+};
+
+/* A loaded object, as dl_iterate_phdr shows it. */
+typedef struct Object {
+    const char *name; /* valid while it is loaded */
+    uintptr_t base;
+    uintptr_t start;
+    uintptr_t end;
+    const ElfW(Dyn) * dynamic;
+} Object;
+
+static Object object_of(const struct dl_phdr_info *info)
+{
+    Object object = {
+        .name = info->dlpi_name ? info->dlpi_name : "", .base = info->dlpi_addr, .start = UINTPTR_MAX};
+    for (size_t i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+        uintptr_t start = info->dlpi_addr + part->p_vaddr;
+        if (part->p_type == PT_DYNAMIC)
+            object.dynamic = (const ElfW(Dyn) *)start; /* NOLINT(performance-no-int-to-ptr) */
+        if (part->p_type != PT_LOAD)
+            continue;
+        object.start = start < object.start ? start : object.start;
+        object.end = start + part->p_memsz > object.end ? start + part->p_memsz : object.end;
+    }
+    return object;
+}
+
+static bool object_holds(const Object *object, uintptr_t address)
+{
+    return object->start <= address && address < object->end;
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static bool begins_with(const char *text, const char *prefix)
+{
+    return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+/* --- Is there a runtime at all? ----------------------------------------------------------------------- */
+
+static const char runtime_prefix[] = "libcudart.so.";
+
+/* Before 11 cudaPointerGetAttributes fills another structure. */
+static bool is_runtime(const char *name)
+{
+    const char *base = base_name(name);
+    return begins_with(base, runtime_prefix) && atoi(base + sizeof runtime_prefix - 1) >= 11;
+}
+
+static atomic_bool near;
+static _Atomic pid_t looked; /* in which process */
+
+static int look_at(struct dl_phdr_info *info, size_t size, void *context)
+{
+    (void)size;
+    *(bool *)context = info->dlpi_name && is_runtime(info->dlpi_name);
+    return *(bool *)context;
+}
+
+void cuda_look(void)
+{
+    if (atomic_load_explicit(&near, memory_order_relaxed))
+        return;
+    pid_t self = getpid();
+    if (atomic_exchange_explicit(&looked, self, memory_order_relaxed) == self)
+        return;
+    bool found = false;
+    dl_iterate_phdr(look_at, &found);
+    atomic_store_explicit(&near, found, memory_order_relaxed);
+}
+
+bool cuda_is_near(void)
+{
+    return atomic_load_explicit(&near, memory_order_relaxed);
+}
+
+/* --- What a caller would have called without us -------------------------------------------------------- */
+
+/*
+ * A process may have several CUDA runtimes, and each caller must get his own: the one among the libraries
+ * that the caller's object was linked with. Each object is looked at once and then stays loaded. Entries are
+ * only added, each is written before it is ready, and one that is there twice does no harm.
+ */
+enum { CALLERS_MAX = 16 };
+
+typedef struct Caller {
+    uintptr_t start;
+    uintptr_t end;
+    void *real[CUDA_CALLS];
+    atomic_bool ready;
+} Caller;
+
+static Caller callers[CALLERS_MAX];
+static atomic_uint n_callers;
+
+typedef struct Search {
+    uintptr_t address;
+    Object found;
+    bool is_found;
+} Search;
+
+static int find_object(struct dl_phdr_info *info, size_t size, void *context)
+{
+    (void)size;
+    Search *search = context;
+    Object object = object_of(info);
+    if (!object_holds(&object, search->address))
+        return 0;
+    search->found = object;
+    return search->is_found = true;
+}
+
+static bool object_find(const void *address, Object *ret)
+{
+    Search search = {.address = (uintptr_t)address};
+    dl_iterate_phdr(find_object, &search);
+    *ret = search.found;
+    return search.is_found;
+}
+
+static void *handle_of(const Object *object)
+{
+    return object->name[0] == '\0' ? NULL : dlopen(object->name, RTLD_LAZY | RTLD_NOLOAD);
+}
+
+static int find_runtime(struct dl_phdr_info *info, size_t size, void *context)
+{
+    (void)size;
+    if (!info->dlpi_name || !begins_with(base_name(info->dlpi_name), runtime_prefix))
+        return 0;
+    *(const char **)context = info->dlpi_name;
+    return 1;
+}
+
+static void *look_up_in(void *handle, CudaCall call)
+{
+    void *found = dlsym(handle, call_names[call]);
+    return found == cuda_symbol(call) ? NULL : found;
+}
+
+static void *look_up(void *handle, CudaCall call)
+{
+    void *found = handle ? look_up_in(handle, call) : NULL;
+    if (!found)
+        found = look_up_in(RTLD_NEXT, call);
+    const char *runtime = NULL;
+    if (!found && dl_iterate_phdr(find_runtime, (void *)&runtime) &&
+        (handle = dlopen(runtime, RTLD_LAZY | RTLD_NOLOAD))) {
+        found = look_up_in(handle, call);
+        dlclose(handle); /* it is as loaded as it was */
+    }
+    return found;
+}
+
+static void *caller_add(CudaCall call, const void *address)
+{
+    Object object;
+    if (!object_find(address, &object))
+        return look_up(NULL, call); /* code that was made at run time */
+    void *handle = handle_of(&object);
+    void *real = look_up(handle, call);
+    unsigned i = CALLERS_MAX;
+    if (atomic_load_explicit(&n_callers, memory_order_relaxed) < CALLERS_MAX)
+        i = atomic_fetch_add_explicit(&n_callers, 1, memory_order_relaxed);
+    if (i < CALLERS_MAX) {
+        callers[i].start = object.start;
+        callers[i].end = object.end;
+        for (CudaCall other = 0; other < CUDA_CALLS; other++)
+            callers[i].real[other] = look_up(handle, other);
+        atomic_store_explicit(&callers[i].ready, true, memory_order_release);
+    } else if (handle)
+        dlclose(handle);
+    (void)dlerror(); /* what was not found is no error of the program's */
+    return real;
+}
+
+void *cuda_real(CudaCall call, const void *caller)
+{
+    for (size_t i = 0; i < CALLERS_MAX; i++) {
+        if (!atomic_load_explicit(&callers[i].ready, memory_order_acquire))
+            continue;
+        if (callers[i].start <= (uintptr_t)caller && (uintptr_t)caller < callers[i].end)
+            return callers[i].real[call];
+    }
+    return caller_add(call, caller);
+}
+
+/* --- Do PyTorch's copies come through us? -------------------------------------------------------------- */
+
+/*
+ * What has to be shown is that no copy which PyTorch makes from its pinned memory goes past us.
+ *
+ * - The object that asks whether memory is pinned has reached us with this very question: its symbols are
+ *   looked up in an order in which we are in front of the runtime. That object must import cudaMemcpyAsync,
+ *   so its copies are bound by the same rule. (One with the runtime linked into it statically imports
+ *   nothing, and does not reach us at all.)
+ *
+ * - In it and in every library of PyTorch's, each place that was already filled in for a function of ours
+ *   must hold ours. A place that still points into its own object is filled in at its first call.
+ *
+ * - None of them may import an asynchronous copy that we do not know.
+ *
+ * - The function that would have answered without us lies in libcudart.so, of a version whose structures we
+ *   know.
+ *
+ * Copies by others (a library with a CUDA runtime of its own inside, Triton, CuPy, a kernel that is given the
+ * address) are seen by PyTorch's own pinned memory just as little: it waits for the copies that PyTorch makes
+ * and hands a freed block out again without regard to others. Whoever makes one must keep the tensor until it
+ * is done, with or without us.
+ */
+static const char *const harmless[] = {
+    "cudaMemcpy",           "cudaMemcpy_ptds",
+    "cudaMemcpy2D",         "cudaMemcpy2D_ptds",
+    "cudaMemcpy3D",         "cudaMemcpy3D_ptds",
+    "cudaMemcpyToSymbol",   "cudaMemcpyToSymbol_ptds",
+    "cudaMemcpyFromSymbol", "cudaMemcpyFromSymbol_ptds",
+    "cudaMemcpyPeer",       "cudaMemcpyPeerAsync", /* between devices */
+};
+
+typedef struct Proof {
+    const void *caller;
+    bool imports_copy; /* the caller's object */
+    bool refuted;
+} Proof;
+
+static CudaCall call_by_name(const char *name)
+{
+    CudaCall call = 0;
+    while (call < CUDA_CALLS && strcmp(name, call_names[call]) != 0)
+        call++;
+    return call;
+}
+
+static bool is_harmless(const char *name)
+{
+    for (size_t i = 0; i < sizeof harmless / sizeof *harmless; i++)
+        if (strcmp(name, harmless[i]) == 0)
+            return true;
+    return !begins_with(name, "cudaMemcpy") && !begins_with(name, "cudaGraphAddMemcpy");
+}
+
+/* glibc has made addresses of these on most machines, and left offsets on some. */
+static uintptr_t dynamic_address(const Object *object, uintptr_t value)
+{
+    return value < object->base ? object->base + value : value;
+}
+
+/* NOLINTBEGIN(performance-no-int-to-ptr): addresses are what these tables are made of */
+static void relocations_check(const Object *object, uintptr_t table, size_t bytes, const ElfW(Sym) * symbols,
+                              const char *strings, Proof *proof)
+{
+    const ElfW(Rela) *relocations = (const ElfW(Rela) *)table;
+    for (size_t i = 0; i < bytes / sizeof *relocations; i++) {
+        size_t symbol = ELF64_R_SYM(relocations[i].r_info);
+        if (symbol == 0)
+            continue;
+        const char *name = strings + symbols[symbol].st_name;
+        if (!begins_with(name, "cuda"))
+            continue;
+        CudaCall call = call_by_name(name);
+        if (call == CUDA_CALLS) {
+            proof->refuted = proof->refuted || !is_harmless(name);
+            continue;
+        }
+        uintptr_t bound = *(const uintptr_t *)(object->base + relocations[i].r_offset);
+        if (bound != (uintptr_t)cuda_symbol(call) && !object_holds(object, bound))
+            proof->refuted = true;
+        if ((call == CUDA_COPY || call == CUDA_COPY_PTSZ) && object_holds(object, (uintptr_t)proof->caller))
+            proof->imports_copy = true;
+    }
+}
+
+static void object_check(const Object *object, Proof *proof)
+{
+    const ElfW(Sym) *symbols = NULL;
+    const char *strings = NULL;
+    uintptr_t tables[2] = {0};
+    size_t bytes[2] = {0};
+    for (const ElfW(Dyn) *entry = object->dynamic; entry && entry->d_tag != DT_NULL; entry++) {
+        uintptr_t address = dynamic_address(object, entry->d_un.d_ptr);
+        switch (entry->d_tag) {
+        case DT_SYMTAB:
+            symbols = (const ElfW(Sym) *)address;
+            break;
+        case DT_STRTAB:
+            strings = (const char *)address;
+            break;
+        case DT_RELA:
+            tables[0] = address;
+            break;
+        case DT_RELASZ:
+            bytes[0] = entry->d_un.d_val;
+            break;
+        case DT_JMPREL:
+            tables[1] = address;
+            break;
+        case DT_PLTRELSZ:
+            bytes[1] = entry->d_un.d_val;
+            break;
+        default:
+            break;
+        }
+    }
+    if (!symbols || !strings)
+        return;
+    for (size_t i = 0; i < 2; i++)
+        if (tables[i])
+            relocations_check(object, tables[i], bytes[i], symbols, strings, proof);
+}
+/* NOLINTEND(performance-no-int-to-ptr) */
+
+static int check_one(struct dl_phdr_info *info, size_t size, void *context)
+{
+    (void)size;
+    Proof *proof = context;
+    Object object = object_of(info);
+    const char *name = base_name(object.name);
+    if (object_holds(&object, (uintptr_t)proof->caller) || begins_with(name, "libtorch") ||
+        begins_with(name, "libc10"))
+        object_check(&object, proof);
+    return 0;
+}
+
+static Cuda driver;
+
+static bool driver_find(void)
+{
+    void *handle = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    if (!handle)
+        return false;
+    const struct {
+        void *place;
+        const char *name;
+    } functions[] = {
+        {&driver.context_now, "cuCtxGetCurrent"},
+        {&driver.context_push, "cuCtxPushCurrent_v2"},
+        {&driver.context_pop, "cuCtxPopCurrent_v2"},
+        {&driver.host_register, "cuMemHostRegister_v2"},
+        {&driver.host_unregister, "cuMemHostUnregister"},
+        {&driver.event_create, "cuEventCreate"},
+        {&driver.event_record, "cuEventRecord"},
+        {&driver.event_query, "cuEventQuery"},
+        {&driver.stream_context, "cuStreamGetCtx"},
+        {&driver.stream_capturing, "cuStreamIsCapturing"},
+        {&driver.stream_wait, "cuStreamSynchronize"},
+        {&driver.capture_mode, "cuThreadExchangeStreamCaptureMode"},
+    };
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        void *found = dlsym(handle, functions[i].name);
+        if (!found)
+            return false;
+        memcpy(functions[i].place, &found, sizeof found);
+    }
+    void *found = dlsym(handle, "cuStreamGetId");
+    memcpy(&driver.stream_id, &found, sizeof found);
+    return true;
+}
+
+typedef enum Verdict { VERDICT_NONE, VERDICT_COMES, VERDICT_YES, VERDICT_NO } Verdict;
+static _Atomic Verdict verdict;
+
+static bool prove(const void *caller)
+{
+    Proof proof = {.caller = caller};
+    Object runtime;
+    dl_iterate_phdr(check_one, &proof);
+    const void *real = cuda_real(CUDA_ATTRIBUTES, caller);
+    bool shown = proof.imports_copy && !proof.refuted && real && object_find(real, &runtime) &&
+                 is_runtime(runtime.name) && driver_find();
+    (void)dlerror();
+    return shown;
+}
+
+bool cuda_is_ours(const void *caller)
+{
+    Verdict known = VERDICT_NONE;
+    if (atomic_compare_exchange_strong_explicit(&verdict, &known, VERDICT_COMES, memory_order_acquire,
+                                                memory_order_acquire)) {
+        known = prove(caller) ? VERDICT_YES : VERDICT_NO;
+        atomic_store_explicit(&verdict, known, memory_order_release);
+    }
+    return known == VERDICT_YES; /* not yet, while another thread proves it */
+}
+
+const Cuda *cuda_driver(void)
+{
+    return atomic_load_explicit(&verdict, memory_order_acquire) == VERDICT_YES ? &driver : NULL;
+}

@@ -1,0 +1,700 @@
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include "cuda.h"
+#include "guard.h"
+
+/*
+ * To the GPU without a copy. The thread of a DataLoader with pin_memory=True asks of each tensor whether it
+ * is pinned, and copies it into pinned memory when it is not. Here the view that holds the tensor is
+ * registered with CUDA at that question, once, and the answer is yes.
+ *
+ * What must not happen
+ *
+ * A copy to the GPU reads on after the call. PyTorch drops the tensor, and its worker would fill the segment
+ * again: so the release of a view (its hold, guard.h) waits until every copy out of it, or into it, is done.
+ * All such copies pass pins_copy_begin and pins_copy_end: cuda_is_ours has shown that.
+ *
+ * - Before the copy is started its pin is busy (`calls`), and after it an event is recorded on its stream.
+ *   So at every moment a copy is either not started, or its pin is busy, or its event is there.
+ *
+ * - Events are asked about on the guard's own calls and nobody waits for one. What was asked without the lock
+ *   counts only when no copy has begun since (`change`).
+ *
+ * - What cannot be known is never done: a copy that failed, or that is captured into a graph and runs who
+ *   knows when, or for which there is no event. Its segment is never issued again. After LOST_MAX of those,
+ *   and when CUDA itself reports an error, nothing is granted any more.
+ *
+ * What must not change for the program
+ *
+ * - pin_memory() gives a copy: whoever writes to it writes to nothing else. So a tensor is granted as pinned
+ *   only when nobody else can have it: its producer has unmapped it (`sole`, views.c), only the loader's own
+ *   thread asks, whose batch was sent once and to nobody else, and only the first tensor of a storage gets
+ *   the grant; others of the same storage are copied, as ever.
+ *
+ * - A copy from memory that is not pinned is done with the source when it returns. So it is here, when a view
+ *   that was registered for an earlier tensor holds one that was not granted: the copy is waited for.
+ *
+ * Where CUDA may be touched
+ *
+ * - Only in the process that was started by exec: a forked one cannot use its parent's CUDA, and in it all
+ *   this is forgotten. There the parent's pins are ordinary views, and what only waited is let go: the hold
+ *   of the parent is its own.
+ *
+ * - Only in a context that the thread has already, and never with the lock held. Each use is in the relaxed
+ *   capture mode, so that no graph that somebody captures is spoilt by us, as PyTorch's own allocator does.
+ *
+ * The end of the process: nothing is unregistered and nothing waited for. The kernel drops the holds while
+ * the GPU may still read: into memory of a context that is being torn down and that nobody will look at. The
+ * pages themselves stay until the driver has let go of them.
+ *
+ * Memory: what is registered is memory of segments, which the budget counts. At most PINS_MAX views and half
+ * of the machine's memory; views that nobody uses are unregistered and unmapped after KEEP_MSEC. Where
+ * locked memory is limited and the driver heeds it, registering fails, and the tensor is copied.
+ */
+enum {
+    PINS_MAX = 256,
+    COPIES_MAX = 16,   /* streams at once, for one view */
+    LOST_MAX = 16,     /* segments that are never issued again */
+    WAITING_MAX = 64,  /* views that wait for their copies */
+    FAILURES_MAX = 4,  /* to register */
+    QUESTIONS_MAX = 64 /* events in one poll */
+};
+
+typedef struct Copy {
+    void *context;
+    void *event;
+    uint64_t stream; /* its id, which is never used again; 0: not known */
+} Copy;
+
+struct Pin {
+    _Atomic(char *) address; /* NULL: the entry is not in use. Written with the lock, read without */
+    _Atomic size_t bytes;
+    void *context; /* in which it was registered */
+    bool registered;
+    bool granted;  /* the tensor that uses it now is pinned, for all the program knows */
+    bool outgrown; /* by a tensor: to be registered anew */
+    bool waiting;  /* let go of, and kept for its copies */
+    bool leaving;  /* to be unregistered, and then unmapped */
+    bool lost;     /* never to be let go of */
+    unsigned calls;
+    uint64_t change;
+    size_t n_copies;
+    Copy copies[COPIES_MAX];
+};
+
+static Pin pins[PINS_MAX];
+static atomic_uint n_pins; /* entries that were ever taken */
+static uint64_t pinned_bytes;
+static unsigned n_lost, n_waiting, n_failures;
+static atomic_uint n_open;    /* pins with copies, or that wait: worth a poll */
+static atomic_uint n_leaving; /* pins */
+static atomic_bool wanted;    /* a loader's thread has asked */
+static atomic_bool closed;    /* nothing more is granted */
+static atomic_bool broken;    /* CUDA has reported an error: it is left alone */
+static atomic_bool blind;     /* a copy went past the tables: nothing is let go of any more */
+
+/* Set once, by the constructor. */
+static pid_t started;
+static bool is_off;
+
+static struct {
+    void *context;
+    void *event;
+} spare_events[PINS_MAX * COPIES_MAX];
+static size_t n_spare_events;
+
+void pins_start(void)
+{
+    const char *wish = getenv(PROTOCOL_PIN);
+    is_off = wish && strcmp(wish, "off") == 0;
+    started = getpid();
+}
+
+static bool may_be_here(void)
+{
+    return !is_off && started == getpid();
+}
+
+bool pins_wanted(void)
+{
+    return atomic_load_explicit(&wanted, memory_order_relaxed) &&
+           !atomic_load_explicit(&closed, memory_order_relaxed);
+}
+
+static void close_down(atomic_bool *why)
+{
+    atomic_store_explicit(why, true, memory_order_relaxed);
+    atomic_store_explicit(&closed, true, memory_order_relaxed);
+}
+
+bool pins_can_be(void)
+{
+    return !is_off && cuda_is_near();
+}
+
+/* --- CUDA, in the mode in which it disturbs nobody --------------------------------------------------- */
+
+static int relaxed_begin(const Cuda *cuda)
+{
+    int mode = CUDA_CAPTURE_RELAXED;
+    return cuda->capture_mode(&mode) == CUDA_SUCCESS ? mode : -1;
+}
+
+static void relaxed_end(const Cuda *cuda, int mode)
+{
+    if (mode >= 0)
+        (void)cuda->capture_mode(&mode);
+}
+
+/* --- The table ---------------------------------------------------------------------------------------- */
+
+static Pin *pin_add(char *address, size_t bytes)
+{
+    static uint64_t most_bytes;
+    struct sysinfo machine;
+    if (most_bytes == 0 && sysinfo(&machine) == 0)
+        most_bytes = (uint64_t)machine.totalram * machine.mem_unit / 2;
+    if (pinned_bytes + bytes > most_bytes)
+        return NULL;
+    unsigned n = atomic_load_explicit(&n_pins, memory_order_relaxed);
+    unsigned i = 0;
+    while (i < n && pins[i].address)
+        i++;
+    if (i == PINS_MAX)
+        return NULL;
+    if (i == n)
+        atomic_store_explicit(&n_pins, n + 1, memory_order_relaxed);
+    pins[i].change++;
+    atomic_store_explicit(&pins[i].bytes, bytes, memory_order_relaxed);
+    atomic_store_explicit(&pins[i].address, address, memory_order_relaxed);
+    pinned_bytes += bytes;
+    return &pins[i];
+}
+
+static void pin_remove(Pin *pin)
+{
+    uint64_t change = pin->change;
+    pinned_bytes -= pin->bytes;
+    pin->registered = pin->granted = pin->outgrown = pin->leaving = false;
+    pin->context = NULL;
+    pin->change = change + 1;
+    atomic_store_explicit(&pin->address, NULL, memory_order_relaxed);
+}
+
+static bool pin_is_open(const Pin *pin)
+{
+    return pin->calls > 0 || pin->n_copies > 0 || pin->lost ||
+           atomic_load_explicit(&blind, memory_order_relaxed);
+}
+
+static void pin_lose(Pin *pin)
+{
+    if (!pin->lost && ++n_lost >= LOST_MAX)
+        close_down(&closed);
+    pin->lost = true;
+}
+
+/* --- What views.c asks, with the lock ----------------------------------------------------------------- */
+
+bool pin_release(Pin *pin)
+{
+    pin->granted = false;
+    if (!pin_is_open(pin))
+        return true;
+    pin->waiting = true;
+    n_waiting++;
+    return false;
+}
+
+void pin_use_again(Pin *pin)
+{
+    if (pin->waiting)
+        n_waiting--;
+    pin->waiting = false;
+}
+
+bool pin_leave(Pin *pin)
+{
+    if (pin_is_open(pin) || !pin->registered)
+        return false;
+    if (!pin->leaving)
+        atomic_fetch_add_explicit(&n_leaving, 1, memory_order_relaxed);
+    pin->leaving = true;
+    return true;
+}
+
+bool pin_is_shut(const Pin *pin)
+{
+    return pin->leaving || (pin->lost && !pin->waiting);
+}
+
+bool pin_is_outgrown(const Pin *pin)
+{
+    return pin->outgrown;
+}
+
+void pin_orphan(Pin *pin)
+{
+    if (pin->leaving)
+        atomic_fetch_sub_explicit(&n_leaving, 1, memory_order_relaxed);
+    pin->leaving = false;
+    pin_lose(pin);
+}
+
+void pins_forget(void)
+{
+    for (size_t i = 0; i < n_pins; i++)
+        pins[i] = (Pin){0};
+    pinned_bytes = 0;
+    n_spare_events = n_lost = n_waiting = n_failures = 0;
+    atomic_store_explicit(&n_pins, 0, memory_order_relaxed);
+    atomic_store_explicit(&n_open, 0, memory_order_relaxed);
+    atomic_store_explicit(&n_leaving, 0, memory_order_relaxed);
+    atomic_store_explicit(&wanted, false, memory_order_relaxed);
+}
+
+/* --- "Is it pinned?" ---------------------------------------------------------------------------------- */
+
+typedef enum Answer {
+    ANSWER_REAL,     /* what CUDA says is right */
+    ANSWER_NO,       /* whatever CUDA says */
+    ANSWER_REGISTER, /* register it, and then it is */
+} Answer;
+
+/* PyTorch calls it so since 2.5; before, such a thread cannot be told from others, and nothing is pinned. */
+static bool is_loader_thread(void)
+{
+    char name[16] = "";
+    return prctl(PR_GET_NAME, name) == 0 && strcmp(name, "pt_data_pin") == 0;
+}
+
+static void grant(Pin *pin, size_t used)
+{
+    pin->granted = true;
+    atomic_fetch_add_explicit(&guard_counters()->pinned_bytes, used, memory_order_relaxed);
+}
+
+static Answer answer_now(const void *address, bool loader, bool ours, Pin **ret)
+{
+    ViewUse use;
+    if (!view_look(address, &use))
+        return ANSWER_REAL;
+    Pin *pin = use.pin;
+    if (pin && pin->granted)
+        return loader ? ANSWER_NO : ANSWER_REAL;
+    if (loader)
+        atomic_store_explicit(&wanted, true, memory_order_relaxed);
+    if (!loader || !ours || !use.sole || !pins_wanted() || n_waiting >= WAITING_MAX)
+        return ANSWER_NO;
+    if (pin) {
+        pin->outgrown = pin->bytes < use.used;
+        if (pin->outgrown || !pin->registered || pin_is_open(pin))
+            return ANSWER_NO;
+        grant(pin, use.used);
+        return ANSWER_REAL;
+    }
+    pin = n_failures < FAILURES_MAX ? pin_add(use.address, use.used) : NULL;
+    if (!pin)
+        return ANSWER_NO;
+    view_set_pin(use.address, pin);
+    *ret = pin;
+    return ANSWER_REGISTER;
+}
+
+/* The tensor is its caller's while it asks, so its view stays; only somebody who maps over it can take it
+ * away, and then the pin is lost. */
+static bool pin_register(Pin *pin)
+{
+    const Cuda *cuda = cuda_driver();
+    void *context = NULL;
+    int mode = relaxed_begin(cuda);
+    bool done = mode >= 0 && cuda->context_now(&context) == CUDA_SUCCESS && context &&
+                cuda->host_register(pin->address, pin->bytes, CUDA_REGISTER_PORTABLE) == CUDA_SUCCESS;
+    relaxed_end(cuda, mode);
+    if (!guard_enter()) /* cannot be: nobody forks in here */
+        return done;
+    if (done) {
+        pin->registered = true;
+        pin->context = context;
+        if (!pin->lost)
+            grant(pin, pin->bytes);
+    } else {
+        n_failures++;
+        if (!pin->lost)
+            view_set_pin(pin->address, NULL);
+        else
+            n_lost--;
+        pin->lost = false;
+        pin_remove(pin);
+    }
+    guard_leave(false);
+    return done;
+}
+
+/* cudaPointerAttributes, since CUDA 11. */
+typedef struct Attributes {
+    int type;
+    int device;
+    void *device_address;
+    void *host_address;
+} Attributes;
+
+enum { TYPE_UNREGISTERED = 0, TYPE_HOST = 1, DEVICE_NONE = -2 };
+
+int pins_attributes(void *ret, const void *address, const void *caller)
+{
+    int (*real)(void *, const void *);
+    void *found = cuda_real(CUDA_ATTRIBUTES, caller);
+    memcpy(&real, &found, sizeof real);
+    if (!real)
+        return CUDA_RUNTIME_MISSING;
+    int r = real(ret, address); /* it may also give the thread its context */
+    if (r != CUDA_SUCCESS || !may_be_here() || !view_near(address, 1))
+        return r;
+    bool loader = is_loader_thread();
+    bool ours = loader && cuda_is_ours(caller);
+    pins_poll();
+    if (!guard_enter())
+        return r;
+    Pin *pin = NULL;
+    Answer answer = answer_now(address, loader, ours, &pin);
+    guard_leave(false);
+    if (answer == ANSWER_REGISTER && pin_register(pin))
+        return real(ret, address);
+    Attributes *attributes = ret;
+    if (answer == ANSWER_NO && attributes->type == TYPE_HOST)
+        *attributes = (Attributes){TYPE_UNREGISTERED, DEVICE_NONE, NULL, (void *)address};
+    return r;
+}
+
+/* --- Copies ------------------------------------------------------------------------------------------- */
+
+static Pin *pin_at(const void *address, size_t bytes)
+{
+    size_t n = atomic_load_explicit(&n_pins, memory_order_relaxed);
+    uintptr_t start = (uintptr_t)address;
+    uintptr_t end = 0;
+    if (__builtin_add_overflow(start, bytes ? bytes : 1, &end))
+        end = UINTPTR_MAX;
+    for (size_t i = 0; i < n; i++) {
+        uintptr_t pinned = (uintptr_t)atomic_load_explicit(&pins[i].address, memory_order_relaxed);
+        if (pinned != 0 && start < pinned + atomic_load_explicit(&pins[i].bytes, memory_order_relaxed) &&
+            pinned < end)
+            return &pins[i];
+    }
+    return NULL;
+}
+
+/* A trainer whose loader has gone makes no more tensors, but copies now and then: what it keeps registered
+ * goes by that. */
+static void look_after(void)
+{
+    enum { LOOK_MSEC = KEEP_MSEC / 2 };
+    static _Atomic uint64_t looked;
+    uint64_t now = now_msec();
+    uint64_t last = atomic_load_explicit(&looked, memory_order_relaxed);
+    if (now - last < LOOK_MSEC ||
+        !atomic_compare_exchange_strong_explicit(&looked, &last, now, memory_order_relaxed,
+                                                 memory_order_relaxed) ||
+        !guard_enter())
+        return;
+    view_sweep(now);
+    guard_leave(false);
+    pins_tidy();
+}
+
+/*
+ * Without the lock a pin is looked for whose tensor the caller has: it was registered before he got it, and
+ * stays while he has it. Of other entries any value will do.
+ */
+void pins_copy_begin(PinsCopy *copy, const void *target, size_t target_bytes, const void *source,
+                     size_t source_bytes)
+{
+    *copy = (PinsCopy){0};
+    if (atomic_load_explicit(&n_pins, memory_order_relaxed) == 0 || !may_be_here())
+        return;
+    look_after();
+    Pin *touched[2] = {pin_at(source, source_bytes), pin_at(target, target_bytes)};
+    if (!touched[0] && !touched[1])
+        return;
+    if (!guard_enter()) { /* a signal handler that copies while it interrupts us */
+        close_down(&blind);
+        return;
+    }
+    for (size_t i = 0; i < 2; i++) {
+        Pin *pin = touched[i];
+        if (!pin || !pin->registered || (i == 1 && pin == touched[0]))
+            continue;
+        pin->change++;
+        if (pin->calls++ == 0 && pin->n_copies == 0)
+            atomic_fetch_add_explicit(&n_open, 1, memory_order_relaxed);
+        copy->pins[i] = pin;
+        copy->must_wait = copy->must_wait || !pin->granted;
+    }
+    guard_leave(false);
+}
+
+bool pins_copy_is_captured(const PinsCopy *copy, void *stream)
+{
+    const Cuda *cuda = cuda_driver();
+    int capturing = 0;
+    return (copy->pins[0] || copy->pins[1]) &&
+           (!cuda || cuda->stream_capturing(stream, &capturing) != CUDA_SUCCESS || capturing != 0);
+}
+
+static bool context_of(const Cuda *cuda, void *stream, void **ret)
+{
+    bool special = (uintptr_t)stream <= (uintptr_t)CUDA_STREAM_OF_THREAD;
+    return (special ? cuda->context_now(ret) : cuda->stream_context(stream, ret)) == CUDA_SUCCESS && *ret;
+}
+
+static void *event_make(const Cuda *cuda, void *context)
+{
+    void *event = NULL;
+    void *popped = NULL;
+    if (cuda->context_push(context) != CUDA_SUCCESS)
+        return NULL;
+    if (cuda->event_create(&event, CUDA_EVENT_NO_TIMING) != CUDA_SUCCESS)
+        event = NULL;
+    (void)cuda->context_pop(&popped);
+    return event;
+}
+
+static void *spare_event(void *context)
+{
+    for (size_t i = 0; i < n_spare_events; i++)
+        if (spare_events[i].context == context) {
+            void *event = spare_events[i].event;
+            spare_events[i] = spare_events[--n_spare_events];
+            return event;
+        }
+    return NULL;
+}
+
+static void event_give_back(void *context, void *event)
+{
+    if (n_spare_events < sizeof spare_events / sizeof *spare_events) {
+        spare_events[n_spare_events].context = context;
+        spare_events[n_spare_events].event = event;
+        n_spare_events++;
+    }
+}
+
+/* The event that stands for copies on this stream, which may then be recorded again: it comes after them all.
+ * A handle may mean another stream by now, but an id does not. */
+static Copy *copy_on(Pin *pin, void *context, uint64_t stream)
+{
+    for (size_t i = 0; stream != 0 && i < pin->n_copies; i++)
+        if (pin->copies[i].context == context && pin->copies[i].stream == stream)
+            return &pin->copies[i];
+    return NULL;
+}
+
+/* After the real copy: an event on its stream. False: nobody knows when it is done. */
+static bool pin_record(const Cuda *cuda, Pin *pin, void *stream)
+{
+    void *context = NULL;
+    unsigned long long id = 0;
+    if (!context_of(cuda, stream, &context))
+        return false;
+    if (!cuda->stream_id || cuda->stream_id(stream, &id) != CUDA_SUCCESS)
+        id = 0;
+    if (!guard_enter())
+        return false;
+    /* Never one that stands for less than the copies before: an event that is there is left alone until it is
+     * done, unless it is of this very stream. */
+    Copy *copy = copy_on(pin, context, id);
+    void *event = copy ? copy->event : pin->n_copies < COPIES_MAX ? spare_event(context) : NULL;
+    bool full = !copy && pin->n_copies >= COPIES_MAX;
+    guard_leave(false);
+    if (full || (!event && !(event = event_make(cuda, context))))
+        return false;
+    bool recorded = cuda->event_record(event, stream) == CUDA_SUCCESS;
+    if (copy)
+        return recorded;
+    if (!guard_enter())
+        return false;
+    bool kept = recorded && pin->n_copies < COPIES_MAX;
+    if (kept)
+        pin->copies[pin->n_copies++] = (Copy){context, event, id};
+    else
+        event_give_back(context, event);
+    guard_leave(false);
+    return kept;
+}
+
+static void pin_end_call(Pin *pin, bool known)
+{
+    pin->change++;
+    if (!known)
+        pin_lose(pin);
+    if (--pin->calls == 0 && pin->n_copies == 0)
+        atomic_fetch_sub_explicit(&n_open, 1, memory_order_relaxed);
+}
+
+void pins_copy_end(PinsCopy *copy, void *stream, PinsEnd end)
+{
+    if (!copy->pins[0] && !copy->pins[1])
+        return;
+    const Cuda *cuda = cuda_driver();
+    bool known[2] = {false, false};
+    if (end == PINS_STARTED && cuda) {
+        int mode = relaxed_begin(cuda);
+        for (size_t i = 0; mode >= 0 && i < 2; i++)
+            known[i] = copy->pins[i] && pin_record(cuda, copy->pins[i], stream);
+        if (mode >= 0 && copy->must_wait)
+            (void)cuda->stream_wait(stream);
+        relaxed_end(cuda, mode);
+    }
+    if (!guard_enter()) {
+        close_down(&blind);
+        return;
+    }
+    for (size_t i = 0; i < 2; i++)
+        if (copy->pins[i])
+            pin_end_call(copy->pins[i], known[i]);
+    guard_leave(false);
+    pins_poll();
+}
+
+/* --- Are they done? ----------------------------------------------------------------------------------- */
+
+typedef struct Question {
+    Pin *pin;
+    uint64_t change;
+    void *event;
+    bool done;
+} Question;
+
+static size_t questions_collect(Question *questions)
+{
+    static size_t next; /* when there are more than can be asked at once, others come next time */
+    size_t n = 0;
+    size_t all = atomic_load_explicit(&n_pins, memory_order_relaxed);
+    for (size_t k = 0; k < all; k++) {
+        Pin *pin = &pins[(next + k) % all];
+        if (pin->calls > 0 || pin->n_copies == 0)
+            continue;
+        if (n + pin->n_copies > QUESTIONS_MAX) {
+            next = (next + k) % all;
+            break;
+        }
+        for (size_t i = 0; i < pin->n_copies; i++)
+            questions[n++] = (Question){pin, pin->change, pin->copies[i].event, false};
+    }
+    return n;
+}
+
+static void copy_remove(Pin *pin, void *event)
+{
+    for (size_t i = 0; i < pin->n_copies; i++)
+        if (pin->copies[i].event == event) {
+            event_give_back(pin->copies[i].context, event);
+            pin->copies[i] = pin->copies[--pin->n_copies];
+            if (pin->n_copies == 0)
+                atomic_fetch_sub_explicit(&n_open, 1, memory_order_relaxed);
+            return;
+        }
+}
+
+static void questions_apply(const Question *questions, size_t n)
+{
+    bool released = false;
+    for (size_t i = 0; i < n; i++) {
+        Pin *pin = questions[i].pin;
+        if (!questions[i].done || pin->change != questions[i].change)
+            continue;
+        copy_remove(pin, questions[i].event);
+        if (!pin->waiting || pin_is_open(pin))
+            continue;
+        pin->waiting = false;
+        n_waiting--;
+        view_let_go(pin->address);
+        released = true;
+    }
+    if (released)
+        room_released();
+}
+
+void pins_poll(void)
+{
+    const Cuda *cuda = cuda_driver();
+    if (atomic_load_explicit(&n_open, memory_order_relaxed) == 0 || !cuda || !may_be_here() || !guard_enter())
+        return;
+    Question questions[QUESTIONS_MAX];
+    size_t n = atomic_load_explicit(&broken, memory_order_relaxed) ? 0 : questions_collect(questions);
+    guard_leave(false);
+    if (n == 0)
+        return;
+    int mode = relaxed_begin(cuda);
+    for (size_t i = 0; mode >= 0 && i < n; i++) {
+        int r = cuda->event_query(questions[i].event);
+        questions[i].done = r == CUDA_SUCCESS;
+        /* What is left of the context is not to be asked again: all that waits, waits for the end. */
+        if (r != CUDA_SUCCESS && r != CUDA_NOT_READY)
+            close_down(&broken);
+    }
+    relaxed_end(cuda, mode);
+    if (atomic_load_explicit(&broken, memory_order_relaxed) || !guard_enter())
+        return;
+    questions_apply(questions, n);
+    guard_leave(false);
+}
+
+/* --- Unregister --------------------------------------------------------------------------------------- */
+
+static Pin *next_leaving(void)
+{
+    for (size_t i = 0; i < n_pins; i++)
+        if (pins[i].leaving && pins[i].registered)
+            return &pins[i];
+    return NULL;
+}
+
+/* A leaving view is used by nobody and found by nobody. */
+static bool leave_one(const Cuda *cuda)
+{
+    if (!guard_enter())
+        return false;
+    Pin *pin = next_leaving();
+    if (pin)
+        pin->registered = false; /* ours alone, for no other thread takes it up */
+    guard_leave(false);
+    if (!pin)
+        return false;
+    void *popped = NULL;
+    int mode = relaxed_begin(cuda);
+    bool pushed = mode >= 0 && cuda->context_push(pin->context) == CUDA_SUCCESS;
+    bool done = pushed && cuda->host_unregister(pin->address) == CUDA_SUCCESS;
+    if (pushed)
+        (void)cuda->context_pop(&popped);
+    relaxed_end(cuda, mode);
+    if (!guard_enter())
+        return false;
+    atomic_fetch_sub_explicit(&n_leaving, 1, memory_order_relaxed);
+    pin->leaving = false;
+    if (done) {
+        char *address = pin->address;
+        pin_remove(pin);
+        view_drop_at(address);
+    } else { /* it stays mapped, and registered for all we know */
+        close_down(&broken);
+        pin_lose(pin);
+    }
+    guard_leave(false);
+    return done;
+}
+
+void pins_tidy(void)
+{
+    const Cuda *cuda = cuda_driver();
+    while (atomic_load_explicit(&n_leaving, memory_order_relaxed) > 0 && cuda && may_be_here() &&
+           leave_one(cuda))
+        ;
+}

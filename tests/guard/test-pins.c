@@ -1,0 +1,805 @@
+/*
+ * A trainer and its worker under the preload library, with a CUDA that is made up: what PyTorch does with a
+ * batch, and what may go wrong when the GPU reads it late. That a segment was issued again is seen by its
+ * inode, and that it was issued too soon by what arrives on the "device".
+ */
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "fake-cuda.h"
+
+#define MIB ((size_t)1 << 20)
+
+/* --- The worker --------------------------------------------------------------------------------------- */
+
+typedef struct Order {
+    size_t size;
+    int fill;
+    bool keep; /* the worker keeps the tensor until the next order */
+} Order;
+
+static int line_to_worker;
+static const char *own_path;
+
+static int tensor_make(int number, size_t size, int fill, char **ret_data)
+{
+    char name[64];
+    snprintf(name, sizeof name, "/torch_%d_%d", getpid(), number);
+    int fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0600);
+    if (fd < 0 || ftruncate(fd, (off_t)size) < 0)
+        _exit(9);
+    char *data = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (data == MAP_FAILED || shm_unlink(name) < 0)
+        _exit(9);
+    memset(data, fill, size);
+    *ret_data = data;
+    return fd;
+}
+
+static void fd_send(int line, int fd)
+{
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int))];
+    } control = {
+        .header = {.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))}};
+    char byte = 0;
+    struct iovec part = {&byte, 1};
+    struct msghdr message = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    memcpy(CMSG_DATA(&control.header), &fd, sizeof fd);
+    if (sendmsg(line, &message, 0) != 1)
+        _exit(9);
+}
+
+static int fd_receive(int line)
+{
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    char byte = 0;
+    int fd = -1;
+    struct iovec part = {&byte, 1};
+    struct msghdr message = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    assert_int_equal(recvmsg(line, &message, MSG_CMSG_CLOEXEC), 1);
+    memcpy(&fd, CMSG_DATA(&control.header), sizeof fd);
+    return fd;
+}
+
+static _Noreturn void worker_run(int line)
+{
+    char *kept = NULL;
+    size_t kept_size = 0;
+    Order order;
+    for (int number = 0; read(line, &order, sizeof order) == sizeof order; number++) {
+        char *data = NULL;
+        if (kept)
+            munmap(kept, kept_size);
+        kept = NULL;
+        int fd = tensor_make(number, order.size, order.fill, &data);
+        if (order.keep) {
+            kept = data;
+            kept_size = order.size;
+        } else
+            munmap(data, order.size); /* before it is sent, as the queue's thread does */
+        fd_send(line, fd);
+        close(fd);
+    }
+    _exit(0);
+}
+
+static void worker_start(void)
+{
+    int line[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, line), 0);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        close(line[0]);
+        worker_run(line[1]);
+    }
+    close(line[1]);
+    line_to_worker = line[0];
+}
+
+/* --- The trainer -------------------------------------------------------------------------------------- */
+
+typedef struct Batch {
+    int fd;
+    char *data;
+    size_t size;
+    ino_t inode;
+    int fill;
+} Batch;
+
+static Batch batch_get(size_t size, int fill, bool keep)
+{
+    Order order = {size, fill, keep};
+    struct stat st;
+    assert_int_equal(write(line_to_worker, &order, sizeof order), sizeof order);
+    Batch batch = {.fd = fd_receive(line_to_worker), .size = size, .fill = fill};
+    batch.data = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, batch.fd, 0);
+    assert_ptr_not_equal(batch.data, MAP_FAILED);
+    assert_int_equal(fstat(batch.fd, &st), 0);
+    batch.inode = st.st_ino;
+    return batch;
+}
+
+static void batch_drop(Batch *batch)
+{
+    assert_int_equal(munmap(batch->data, batch->size), 0);
+    assert_int_equal(close(batch->fd), 0);
+    *batch = (Batch){.fd = -1};
+}
+
+static bool is_pinned(const void *address)
+{
+    FakeAttributes attributes;
+    assert_int_equal(cudaPointerGetAttributes(&attributes, address), 0);
+    return attributes.type == 1;
+}
+
+/* As the loader's thread asks. */
+static bool pin(const Batch *batch)
+{
+    char before[16];
+    prctl(PR_GET_NAME, before);
+    prctl(PR_SET_NAME, "pt_data_pin");
+    bool pinned = is_pinned(batch->data);
+    prctl(PR_SET_NAME, before);
+    return pinned;
+}
+
+static Batch batch_pinned(size_t size, int fill)
+{
+    Batch batch = batch_get(size, fill, false);
+    assert_true(pin(&batch));
+    return batch;
+}
+
+/* The first question only tells the guard that somebody pins. */
+static void warm_up(void)
+{
+    Batch batch = batch_get(MIB, 1, false);
+    assert_false(pin(&batch));
+    batch_drop(&batch);
+}
+
+static bool is_filled(const char *data, size_t size, int fill)
+{
+    return data[0] == (char)fill && memcmp(data, data + 1, size - 1) == 0;
+}
+
+static void sleep_msec(unsigned msec)
+{
+    struct timespec time = {msec / 1000, (long)(msec % 1000) * 1000000};
+    nanosleep(&time, NULL);
+}
+
+/* Whether the worker is given the segment again, in so many batches. */
+static bool comes_back(ino_t inode, size_t size, int tries)
+{
+    bool found = false;
+    for (int i = 0; i < tries && !found; i++) {
+        Batch batch = batch_get(size, 99, false);
+        found = batch.inode == inode;
+        batch_drop(&batch);
+    }
+    return found;
+}
+
+/* --- Asked whether it is pinned ----------------------------------------------------------------------- */
+
+static void test_pinned_in_place(void **state)
+{
+    (void)state;
+    Batch batch = batch_pinned(2 * MIB, 3);
+    assert_true(is_pinned(batch.data));       /* whoever asks */
+    assert_true(is_pinned(batch.data + MIB)); /* wherever */
+    assert_false(pin(&batch));                /* the loader, of another tensor in the same storage */
+    assert_true(is_pinned(batch.data));
+    assert_true(is_filled(batch.data, batch.size, 3));
+    size_t registrations = fake_registrations();
+    ino_t inode = batch.inode;
+    batch_drop(&batch);
+    batch = batch_pinned(2 * MIB, 4); /* the same segment, registered once */
+    assert_int_equal(batch.inode, inode);
+    assert_int_equal(fake_registrations(), registrations);
+    batch_drop(&batch);
+}
+
+static void test_only_the_loader_pins(void **state)
+{
+    (void)state;
+    Batch batch = batch_get(3 * MIB, 1, false);
+    assert_false(is_pinned(batch.data));
+    assert_true(pin(&batch));
+    batch_drop(&batch);
+    batch = batch_get(3 * MIB, 1, false); /* registered by now, and not said to be */
+    assert_false(is_pinned(batch.data));
+    batch_drop(&batch);
+}
+
+static void test_what_the_worker_keeps_is_copied(void **state)
+{
+    (void)state;
+    Batch batch = batch_get(4 * MIB, 1, true);
+    assert_false(pin(&batch));
+    batch_drop(&batch);
+    batch = batch_pinned(4 * MIB, 2);
+    batch_drop(&batch);
+}
+
+static void test_what_is_made_here_is_copied(void **state)
+{
+    (void)state;
+    Batch batch = {.size = MIB};
+    batch.fd = tensor_make(1000000, MIB, 1, &batch.data);
+    assert_false(pin(&batch));
+    batch_drop(&batch);
+}
+
+static void test_no_context(void **state)
+{
+    (void)state;
+    fake_context(false);
+    Batch batch = batch_get(5 * MIB, 1, false);
+    assert_false(pin(&batch));
+    fake_context(true);
+    assert_true(pin(&batch));
+    batch_drop(&batch);
+}
+
+static void test_a_larger_tensor_is_registered_anew(void **state)
+{
+    (void)state;
+    size_t small = 15 * MIB + 1;
+    size_t large = 16 * MIB - 1; /* in segments of one size */
+    Batch batch = batch_pinned(small, 1);
+    batch_drop(&batch);
+    batch = batch_get(large, 2, false);
+    assert_false(pin(&batch));
+    batch_drop(&batch);
+    for (int i = 0; i < 3; i++) {
+        batch = batch_get(large, 3, false);
+        bool pinned = pin(&batch);
+        assert_true(pinned || i < 2);
+        assert_true(is_filled(batch.data, large, 3));
+        batch_drop(&batch);
+    }
+}
+
+/* --- Copies ------------------------------------------------------------------------------------------- */
+
+static void test_a_copy_is_waited_for(void **state)
+{
+    (void)state;
+    void *stream = fake_stream_make();
+    char *device = malloc(6 * MIB);
+    fake_delay(300);
+    Batch batch = batch_pinned(6 * MIB, 7);
+    ino_t inode = batch.inode;
+    assert_int_equal(cudaMemcpyAsync(device, batch.data, batch.size, 1, stream), 0);
+    batch_drop(&batch);
+    assert_false(comes_back(inode, 6 * MIB, 3));
+    fake_stream_wait(stream);
+    assert_true(is_filled(device, 6 * MIB, 7));
+    fake_delay(0);
+    assert_true(comes_back(inode, 6 * MIB, 8));
+    free(device);
+}
+
+/* By a part of it, in rows, and on the stream of the thread. */
+static void test_other_copies_are_waited_for(void **state)
+{
+    (void)state;
+    char *device = calloc(1, 7 * MIB);
+    void *stream = fake_stream_make();
+    for (int kind = 0; kind < 3; kind++) {
+        fake_delay(200);
+        Batch batch = batch_pinned(7 * MIB, 10 + kind);
+        ino_t inode = batch.inode;
+        if (kind == 0)
+            assert_int_equal(cudaMemcpyAsync(device, batch.data + MIB, 5, 1, stream), 0);
+        else if (kind == 1)
+            assert_int_equal(cudaMemcpy2DAsync(device, 10, batch.data, MIB, 5, 6, 1, stream), 0);
+        else
+            assert_int_equal(cudaMemcpyAsync_ptsz(device, batch.data, 5, 1, NULL), 0);
+        batch_drop(&batch);
+        assert_false(comes_back(inode, 7 * MIB, 3));
+        fake_stream_wait(stream);
+        fake_stream_wait(NULL);
+        assert_true(is_filled(device, 5, 10 + kind));
+        fake_delay(0);
+        assert_true(comes_back(inode, 7 * MIB, 8));
+    }
+    free(device);
+}
+
+static void test_copies_back_are_waited_for(void **state)
+{
+    (void)state;
+    void *stream = fake_stream_make();
+    char *device = malloc(MIB);
+    memset(device, 42, MIB);
+    fake_delay(200);
+    Batch batch = batch_pinned(9 * MIB, 1);
+    ino_t inode = batch.inode;
+    assert_int_equal(cudaMemcpyAsync(batch.data, device, MIB, 2, stream), 0);
+    batch_drop(&batch);
+    assert_false(comes_back(inode, 9 * MIB, 3));
+    fake_stream_wait(stream);
+    fake_delay(0);
+    assert_true(comes_back(inode, 9 * MIB, 8));
+    free(device);
+}
+
+/* A tensor that nobody said was pinned: the program may write to it as soon as the call is back. */
+static void test_a_copy_of_what_was_not_granted(void **state)
+{
+    (void)state;
+    void *stream = fake_stream_make();
+    char *device = malloc(10 * MIB);
+    Batch batch = batch_pinned(10 * MIB, 1);
+    batch_drop(&batch);
+    fake_delay(100);
+    batch = batch_get(10 * MIB, 2, false);
+    assert_int_equal(cudaMemcpyAsync(device, batch.data, batch.size, 1, stream), 0);
+    memset(batch.data, 3, batch.size);
+    batch_drop(&batch);
+    fake_delay(0);
+    fake_stream_wait(stream);
+    assert_true(is_filled(device, 10 * MIB, 2));
+    free(device);
+}
+
+static void test_more_streams_than_events(void **state)
+{
+    (void)state;
+    enum { STREAMS = 24 };
+    void *streams[STREAMS];
+    char *device = malloc(STREAMS * MIB);
+    fake_delay(100);
+    Batch batch = batch_pinned(11 * MIB, 5);
+    ino_t inode = batch.inode;
+    for (int i = 0; i < STREAMS; i++) {
+        streams[i] = fake_stream_make();
+        assert_non_null(streams[i]);
+        assert_int_equal(cudaMemcpyAsync(device + i * MIB, batch.data, MIB, 1, streams[i]), 0);
+    }
+    batch_drop(&batch);
+    for (int i = 0; i < STREAMS; i++) {
+        fake_stream_wait(streams[i]);
+        fake_stream_destroy(streams[i]);
+    }
+    fake_delay(0);
+    assert_true(is_filled(device, STREAMS * MIB, 5));
+    assert_false(comes_back(inode, 11 * MIB, 12)); /* of some nobody knows when they are done */
+    free(device);
+}
+
+enum { HAZARD_BATCHES = 400, HAZARD_SLOTS = 8, HAZARD_BYTES = 768 * 1024 };
+
+/* The worker writes as fast as it can, and copies are late: on some stream, and the batch dropped at once or
+ * a little later. What arrived is looked at when it has. */
+static void test_hazard(void **state)
+{
+    (void)state;
+    void *streams[HAZARD_SLOTS];
+    char *devices[HAZARD_SLOTS];
+    int expected[HAZARD_SLOTS];
+    Batch late = {.fd = -1};
+    for (int i = 0; i < HAZARD_SLOTS; i++) {
+        streams[i] = fake_stream_make();
+        devices[i] = malloc(HAZARD_BYTES);
+        expected[i] = -1;
+    }
+    fake_delay(4);
+    int wrong = 0;
+    int pinned = 0;
+    for (int number = 0; number < HAZARD_BATCHES; number++) {
+        int slot = number % HAZARD_SLOTS;
+        fake_stream_wait(streams[slot]);
+        wrong += expected[slot] >= 0 && !is_filled(devices[slot], HAZARD_BYTES, expected[slot]);
+        Batch batch = batch_get(HAZARD_BYTES, number % 127, false);
+        pinned += pin(&batch);
+        assert_int_equal(cudaMemcpyAsync(devices[slot], batch.data, batch.size, 1, streams[slot]), 0);
+        expected[slot] = batch.fill;
+        if (late.fd >= 0)
+            batch_drop(&late);
+        if (number % 3 == 0)
+            late = batch;
+        else
+            batch_drop(&batch);
+    }
+    if (late.fd >= 0)
+        batch_drop(&late);
+    for (int i = 0; i < HAZARD_SLOTS; i++) {
+        fake_stream_wait(streams[i]);
+        wrong += !is_filled(devices[i], HAZARD_BYTES, expected[i]);
+        fake_stream_destroy(streams[i]);
+        free(devices[i]);
+    }
+    fake_delay(0);
+    assert_int_equal(wrong, 0);
+    assert_true(pinned > HAZARD_BATCHES / 2);
+}
+
+typedef struct Copier {
+    const Batch *batch;
+    void *stream;
+    char *device;
+} Copier;
+
+static void *copier_run(void *context)
+{
+    const Copier *copier = context;
+    for (size_t i = 0; i < copier->batch->size / MIB; i++)
+        cudaMemcpyAsync(copier->device + i * MIB, copier->batch->data + i * MIB, MIB, 1, copier->stream);
+    return NULL;
+}
+
+static void test_threads(void **state)
+{
+    (void)state;
+    enum { THREADS = 6, ROUNDS = 10, SIZE_MIB = 5 };
+    Copier copiers[THREADS];
+    fake_delay(1);
+    for (int i = 0; i < THREADS; i++)
+        copiers[i] = (Copier){.stream = fake_stream_make(), .device = malloc(SIZE_MIB * MIB)};
+    for (int round = 0; round < ROUNDS; round++) {
+        pthread_t threads[THREADS];
+        Batch batch = batch_get(SIZE_MIB * MIB, round + 1, false);
+        (void)pin(&batch);
+        for (int i = 0; i < THREADS; i++) {
+            copiers[i].batch = &batch;
+            assert_int_equal(pthread_create(&threads[i], NULL, copier_run, &copiers[i]), 0);
+        }
+        for (int i = 0; i < THREADS; i++)
+            pthread_join(threads[i], NULL);
+        batch_drop(&batch);
+        (void)comes_back(0, SIZE_MIB * MIB, 1);
+        for (int i = 0; i < THREADS; i++) {
+            fake_stream_wait(copiers[i].stream);
+            assert_true(is_filled(copiers[i].device, SIZE_MIB * MIB, round + 1));
+        }
+    }
+    for (int i = 0; i < THREADS; i++) {
+        fake_stream_destroy(copiers[i].stream);
+        free(copiers[i].device);
+    }
+    fake_delay(0);
+}
+
+static void test_a_captured_segment_stays(void **state)
+{
+    (void)state;
+    void *stream = fake_stream_make();
+    void *other = fake_stream_make();
+    char *device = malloc(12 * MIB);
+    Batch batch = batch_pinned(12 * MIB, 1);
+    ino_t inode = batch.inode;
+    fake_capture(stream, true);
+    assert_int_equal(cudaMemcpyAsync(device, batch.data, batch.size, 1, stream), 0);
+    batch_drop(&batch);
+    /* Whoever pins and copies beside it spoils nothing. */
+    batch = batch_pinned(13 * MIB, 2);
+    assert_int_equal(cudaMemcpyAsync(device, batch.data, MIB, 1, other), 0);
+    batch_drop(&batch);
+    fake_stream_wait(other);
+    fake_capture(stream, false);
+    assert_false(comes_back(inode, 12 * MIB, 12));
+    assert_int_equal(fake_offences(), 0);
+    free(device);
+}
+
+static void test_a_batch_of_copies_stays(void **state)
+{
+    (void)state;
+    char *device = malloc(MIB);
+    Batch batch = batch_pinned(14 * MIB, 1);
+    ino_t inode = batch.inode;
+    void *target = device;
+    void *source = batch.data + 13 * MIB;
+    size_t size = 100;
+    assert_int_equal(cudaMemcpyBatchAsync(&target, &source, &size, 1, NULL, NULL, 0, NULL), 0);
+    batch_drop(&batch);
+    fake_stream_wait(NULL);
+    assert_false(comes_back(inode, 14 * MIB, 12));
+    free(device);
+}
+
+static void test_a_copy_that_failed(void **state)
+{
+    (void)state;
+    char *device = malloc(MIB);
+    Batch batch = batch_pinned(17 * MIB, 1);
+    ino_t inode = batch.inode;
+    fake_fail_copies(700);
+    assert_int_equal(cudaMemcpyAsync(device, batch.data, MIB, 1, NULL), 700);
+    fake_fail_copies(0);
+    batch_drop(&batch);
+    assert_false(comes_back(inode, 17 * MIB, 12));
+    free(device);
+}
+
+/* --- Processes, memory, the end ----------------------------------------------------------------------- */
+
+static void test_a_forked_child(void **state)
+{
+    (void)state;
+    void *stream = fake_stream_make();
+    char *device = malloc(18 * MIB);
+    fake_delay(300);
+    Batch waits = batch_pinned(18 * MIB, 7);
+    Batch held = batch_pinned(19 * MIB, 8);
+    ino_t inode = waits.inode;
+    assert_int_equal(cudaMemcpyAsync(device, waits.data, waits.size, 1, stream), 0);
+    batch_drop(&waits);
+    pid_t pid = fork();
+    if (pid == 0) {
+        bool whole = is_filled(held.data, held.size, 8);
+        munmap(held.data, held.size);
+        sleep_msec(50);
+        munmap(mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_SHARED, held.fd, 0), MIB);
+        bool clean = fake_offences() == 0;
+        raise(SIGSTOP); /* lives on, with what it has inherited */
+        _exit(whole && clean ? 0 : 1);
+    }
+    batch_drop(&held);
+    assert_false(comes_back(inode, 18 * MIB, 2));
+    fake_stream_wait(stream);
+    assert_true(is_filled(device, 18 * MIB, 7));
+    int status = 0;
+    assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+    assert_true(WIFSTOPPED(status));
+    fake_delay(0);
+    assert_true(comes_back(inode, 18 * MIB, 8)); /* the child does not hold what only waited */
+    kill(pid, SIGCONT);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    free(device);
+}
+
+static void test_unused_ones_are_given_back(void **state)
+{
+    (void)state;
+    char byte = 0;
+    char *device = malloc(1);
+    assert_true(fake_registered() > 0);
+    Batch batch = batch_pinned(MIB, 1);
+    batch_drop(&batch);
+    sleep_msec(2300);
+    size_t before = fake_registered();
+    for (int i = 0; i < 30 && fake_registered() >= before; i++) { /* any copy will do */
+        sleep_msec(100);
+        assert_int_equal(cudaMemcpyAsync(device, &byte, 1, 1, NULL), 0);
+    }
+    assert_true(fake_registered() < before);
+    free(device);
+}
+
+static void test_no_offence(void **state)
+{
+    (void)state;
+    assert_int_equal(fake_offences(), 0);
+}
+
+/* --- In processes of their own: after these nothing is pinned any more --------------------------------- */
+
+static void test_an_error_sticks(void **state)
+{
+    (void)state;
+    char *device = malloc(2 * MIB);
+    void *stream = fake_stream_make();
+    Batch batch = batch_pinned(2 * MIB, 1);
+    ino_t inode = batch.inode;
+    assert_int_equal(cudaMemcpyAsync(device, batch.data, MIB, 1, stream), 0);
+    fake_fail_queries(719);
+    batch_drop(&batch);
+    fake_stream_wait(stream);
+    assert_false(comes_back(inode, 2 * MIB, 5));
+    fake_fail_queries(0);
+    batch = batch_get(3 * MIB, 1, false);
+    assert_false(pin(&batch));
+    batch_drop(&batch);
+    assert_false(comes_back(inode, 2 * MIB, 12));
+    free(device);
+}
+
+static void test_registering_fails(void **state)
+{
+    (void)state;
+    fake_fail_register(2);
+    for (int i = 0; i < 10; i++) {
+        Batch batch = batch_get(2 * MIB, i, false);
+        assert_false(pin(&batch));
+        assert_true(is_filled(batch.data, batch.size, i));
+        batch_drop(&batch);
+    }
+    fake_fail_register(0);
+    assert_int_equal(fake_registered(), 0);
+    assert_int_equal(fake_offences(), 0);
+}
+
+static void test_many_are_lost(void **state)
+{
+    (void)state;
+    char *device = malloc(MIB);
+    void *stream = fake_stream_make();
+    int pinned = 0;
+    fake_capture(stream, true);
+    for (int i = 0; i < 40; i++) {
+        Batch batch = batch_get(2 * MIB, i, false);
+        bool is = pin(&batch);
+        pinned += is;
+        if (is)
+            assert_int_equal(cudaMemcpyAsync(device, batch.data, MIB, 1, stream), 0);
+        batch_drop(&batch);
+    }
+    fake_capture(stream, false);
+    assert_int_equal(pinned, 16);
+    free(device);
+}
+
+static void test_much_waits(void **state)
+{
+    (void)state;
+    enum { BATCHES = 100 };
+    char *device = malloc(MIB);
+    void *stream = fake_stream_make();
+    int pinned = 0;
+    fake_delay(20);
+    for (int i = 0; i < BATCHES; i++) {
+        Batch batch = batch_get(MIB, i, false);
+        bool is = pin(&batch);
+        pinned += is;
+        if (is)
+            assert_int_equal(cudaMemcpyAsync(device, batch.data, 1, 1, stream), 0);
+        batch_drop(&batch);
+        if (i == 0)
+            fake_delay(10000); /* the stream stands */
+    }
+    assert_in_range(pinned, 32, 66);
+    free(device);
+}
+
+/* Nothing is registered: another order of binding, --pin off. */
+static void test_nothing_is_pinned(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 5; i++) {
+        Batch batch = batch_get(2 * MIB, i, false);
+        assert_false(pin(&batch));
+        batch_drop(&batch);
+    }
+    assert_int_equal(fake_registrations(), 0);
+}
+
+static void test_bound_elsewhere(void **state)
+{
+    void *library = dlopen(getenv("BOUND_ELSEWHERE"), RTLD_NOW | RTLD_DEEPBIND);
+    assert_non_null(library);
+    test_nothing_is_pinned(state);
+}
+
+static void test_an_unknown_copy(void **state)
+{
+    void *library = dlopen(getenv("UNKNOWN_COPY"), RTLD_NOW);
+    assert_non_null(library);
+    test_nothing_is_pinned(state);
+}
+
+/* The process ends while copies run; run by the one below. */
+static void end_in_flight(void)
+{
+    worker_start();
+    warm_up();
+    void *stream = fake_stream_make();
+    fake_delay(200);
+    Batch batch = batch_pinned(4 * MIB, 1);
+    cudaMemcpyAsync(malloc(4 * MIB), batch.data, batch.size, 1, stream);
+    batch_drop(&batch);
+    batch = batch_pinned(4 * MIB, 1);
+    cudaMemcpyAsync(malloc(4 * MIB), batch.data, batch.size, 1, stream);
+}
+
+static void test_the_end(void **state)
+{
+    (void)state;
+    const char *ways[] = {"exit", "_exit", "kill"};
+    for (size_t i = 0; i < 3; i++) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            execl(own_path, own_path, "end", ways[i], NULL);
+            _exit(9);
+        }
+        int status = 0;
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(WIFSIGNALED(status) ? WTERMSIG(status) : -WEXITSTATUS(status), i == 2 ? SIGKILL : 0);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest all[] = {
+        cmocka_unit_test(test_pinned_in_place),
+        cmocka_unit_test(test_only_the_loader_pins),
+        cmocka_unit_test(test_what_the_worker_keeps_is_copied),
+        cmocka_unit_test(test_what_is_made_here_is_copied),
+        cmocka_unit_test(test_no_context),
+        cmocka_unit_test(test_a_larger_tensor_is_registered_anew),
+        cmocka_unit_test(test_a_copy_is_waited_for),
+        cmocka_unit_test(test_other_copies_are_waited_for),
+        cmocka_unit_test(test_copies_back_are_waited_for),
+        cmocka_unit_test(test_a_copy_of_what_was_not_granted),
+        cmocka_unit_test(test_hazard),
+        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_a_forked_child),
+        cmocka_unit_test(test_a_captured_segment_stays),
+        cmocka_unit_test(test_a_batch_of_copies_stays),
+        cmocka_unit_test(test_a_copy_that_failed),
+        cmocka_unit_test(test_more_streams_than_events),
+        cmocka_unit_test(test_unused_ones_are_given_back),
+        cmocka_unit_test(test_the_end),
+        cmocka_unit_test(test_no_offence),
+    };
+    const struct CMUnitTest hazard[] = {cmocka_unit_test(test_hazard)};
+    const struct CMUnitTest sticks[] = {cmocka_unit_test(test_an_error_sticks)};
+    const struct CMUnitTest fails[] = {cmocka_unit_test(test_registering_fails)};
+    const struct CMUnitTest lost[] = {cmocka_unit_test(test_many_are_lost)};
+    const struct CMUnitTest waits[] = {cmocka_unit_test(test_much_waits)};
+    const struct CMUnitTest off[] = {cmocka_unit_test(test_nothing_is_pinned)};
+    const struct CMUnitTest elsewhere[] = {cmocka_unit_test(test_bound_elsewhere)};
+    const struct CMUnitTest unknown[] = {cmocka_unit_test(test_an_unknown_copy)};
+    const char *what = argc > 1 ? argv[1] : "all";
+    own_path = argv[0];
+    if (strcmp(what, "end") == 0) {
+        end_in_flight();
+        if (strcmp(argv[2], "kill") == 0)
+            raise(SIGKILL);
+        if (strcmp(argv[2], "_exit") == 0)
+            _exit(0);
+        return 0;
+    }
+    worker_start();
+    if (strcmp(what, "off") == 0)
+        return cmocka_run_group_tests(off, NULL, NULL);
+    if (strcmp(what, "elsewhere") == 0)
+        return cmocka_run_group_tests(elsewhere, NULL, NULL);
+    if (strcmp(what, "unknown") == 0)
+        return cmocka_run_group_tests(unknown, NULL, NULL);
+    warm_up();
+    if (strcmp(what, "hazard") == 0)
+        return cmocka_run_group_tests(hazard, NULL, NULL);
+    if (strcmp(what, "sticks") == 0)
+        return cmocka_run_group_tests(sticks, NULL, NULL);
+    if (strcmp(what, "fails") == 0)
+        return cmocka_run_group_tests(fails, NULL, NULL);
+    if (strcmp(what, "lost") == 0)
+        return cmocka_run_group_tests(lost, NULL, NULL);
+    if (strcmp(what, "waits") == 0)
+        return cmocka_run_group_tests(waits, NULL, NULL);
+    return cmocka_run_group_tests(all, NULL, NULL);
+}
