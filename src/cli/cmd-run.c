@@ -25,10 +25,14 @@ typedef struct RunOptions {
     SizeWish shm;
     SizeWish budget;
     double wait_seconds;
+    int pin;
     int retry;
     OptionList degrade;
     const char *resume;
 } RunOptions;
+
+enum { PIN_AUTO, PIN_OFF };
+static const char *const pin_choices[] = {"auto", "off", NULL};
 
 static const Option run_options[] = {
     {OPTION_FLAG, 'q', "quiet", offsetof(RunOptions, quiet),
@@ -47,6 +51,9 @@ static const Option run_options[] = {
          "of what can be spared at the start"},
     {OPTION_SECONDS, 0, "wait", offsetof(RunOptions, wait_seconds), "SECONDS",
      .help = "how long a worker may wait for room;\n60 unless said"},
+    {OPTION_CHOICE, 0, "pin", offsetof(RunOptions, pin), "auto|off", .choices = pin_choices,
+     .help = "let the GPU read batches of a loader with\npin_memory=True where their worker wrote them;\n"
+             "auto unless said: where that is safe"},
     {OPTION_COUNT, 0, "retry", offsetof(RunOptions, retry), "N",
      .help = "after a failure try again, up to N times"},
     {OPTION_LIST, 0, "degrade", offsetof(RunOptions, degrade), "NAME=V1,V2,...",
@@ -105,6 +112,7 @@ static bool guard_is_there(const RunOptions *options, int *ret_code)
 {
     const char *idle = options->budget.kind != WISH_AUTO ? "budget"
                        : options->wait_seconds >= 0      ? "wait"
+                       : options->pin != PIN_AUTO        ? "pin"
                                                          : NULL;
     if (!options->no_guard || !idle)
         return true;
@@ -143,7 +151,7 @@ static int report_open(const char *path, ReportFile *ret)
 static void guard_start(Job *job, bool first)
 {
     const RunOptions *options = &job->options;
-    GuardWish wish = {options->no_guard, options->budget, options->wait_seconds};
+    GuardWish wish = {options->no_guard, options->budget, options->wait_seconds, options->pin == PIN_OFF};
     (void)guard_serve(job->run, job->library, &wish, first && !options->no_guard);
     run_line(job->run, progress_terminal(&job->progress), false);
 }

@@ -644,6 +644,7 @@ GuardFigures broker_figures(Broker *broker)
         .segments_reused = READ(segments_reused),
         .bytes_backed = READ(bytes_backed),
         .small_backed = READ(small_backed),
+        .pinned_bytes = READ(pinned_bytes),
         .fallbacks = READ(fallbacks),
         .names_made = broker->names_made,
         .names_served = broker->names_served,

@@ -6,6 +6,8 @@
 static const char preload[] = "LD_PRELOAD=";
 static const char supervisor[] = PROTOCOL_ENVIRONMENT "=";
 static const char witness[] = PROTOCOL_ONLY_WITNESS "=1";
+static const char pin[] = PROTOCOL_PIN "=";
+static const char pin_off[] = PROTOCOL_PIN "=off";
 
 bool library_can_be_preloaded(const char *library)
 {
@@ -65,9 +67,9 @@ int environment_set(char *const *old, char *const *settings, Arena *arena, char 
 }
 
 int environment_make(char *const *old, const char *library, const char *socket, bool only_witness,
-                     Arena *arena, char ***ret)
+                     bool no_pin, Arena *arena, char ***ret)
 {
-    char **made = arena_alloc(arena, (strings_count(old) + 4) * sizeof *made);
+    char **made = arena_alloc(arena, (strings_count(old) + 5) * sizeof *made);
     if (!made)
         return -ENOMEM;
     const char *preloaded = "";
@@ -76,14 +78,18 @@ int environment_make(char *const *old, const char *library, const char *socket, 
         if (strncmp(*old, preload, sizeof preload - 1) == 0)
             preloaded = *old + sizeof preload - 1;
         else if (strncmp(*old, supervisor, sizeof supervisor - 1) != 0 &&
-                 strncmp(*old, witness, sizeof witness - 2) != 0)
+                 strncmp(*old, witness, sizeof witness - 2) != 0 &&
+                 !(no_pin && strncmp(*old, pin, sizeof pin - 1) == 0))
             made[m++] = *old;
     made[m] = preload_make(preloaded, library, arena);
     made[m + 1] = arena_printf(arena, "%s%s", supervisor, socket);
     if (!made[m] || !made[m + 1])
         return -ENOMEM;
+    m += 2;
     if (only_witness)
-        made[m + 2] = (char *)witness;
+        made[m++] = (char *)witness;
+    if (no_pin)
+        made[m] = (char *)pin_off;
     *ret = made;
     return 0;
 }

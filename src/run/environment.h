@@ -15,8 +15,8 @@ bool library_can_be_preloaded(const char *library);
 
 /*
  * `library` comes first in LD_PRELOAD, before what was there; it is not added twice, so that a run within a
- * run loads it once. `only_witness`: it is to leave memory alone. -ENOMEM. Strings that stay as they are stay
- * where they are.
+ * run loads it once. `only_witness`: it is to leave memory alone; `no_pin`: it is to register nothing with
+ * CUDA. -ENOMEM. Strings that stay as they are stay where they are.
  */
 int environment_make(char *const *old, const char *library, const char *socket, bool only_witness,
-                     Arena *arena, char ***ret);
+                     bool no_pin, Arena *arena, char ***ret);

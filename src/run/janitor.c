@@ -5,6 +5,7 @@
 
 #include "janitor.h"
 #include "macro.h"
+#include "protocol.h"
 
 /*
  * FREE_LOOKS: a segment that a running loader recycles is in use again sooner.
@@ -28,9 +29,9 @@ static void watched_remove(Janitor *janitor, size_t i)
     janitor->items[i] = janitor->items[--janitor->n];
 }
 
-static int lock_byte(int fd, int command, short *type)
+static int lock_bytes(int fd, int command, off_t n, short *type)
 {
-    struct flock lock = {.l_type = *type, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
+    struct flock lock = {.l_type = *type, .l_whence = SEEK_SET, .l_start = LOCK_USED, .l_len = n};
     if (fcntl(fd, command, &lock) < 0)
         return -errno;
     *type = lock.l_type;
@@ -40,7 +41,14 @@ static int lock_byte(int fd, int command, short *type)
 static bool is_free(const Watched *watched)
 {
     short type = F_WRLCK;
-    return lock_byte(watched->fd, F_OFD_GETLK, &type) == 0 && type == F_UNLCK;
+    return lock_bytes(watched->fd, F_OFD_GETLK, 1, &type) == 0 && type == F_UNLCK;
+}
+
+/* Nor does a GPU know its pages. */
+static bool is_loose(const Watched *watched)
+{
+    short type = F_WRLCK;
+    return lock_bytes(watched->fd, F_OFD_GETLK, LOCK_PINNED + 1, &type) == 0 && type == F_UNLCK;
 }
 
 static int reopen(int fd)
@@ -122,7 +130,7 @@ void janitor_abandon(Janitor *janitor, uint64_t producer)
     for (size_t i = 0; i < janitor->n; i++)
         if (janitor->items[i].producer == producer) {
             janitor->items[i].producer = 0;
-            if (is_free(&janitor->items[i]))
+            if (is_loose(&janitor->items[i]))
                 make_due(janitor, &janitor->items[i]);
         }
 }
@@ -145,7 +153,7 @@ void janitor_count(Janitor *janitor, uint64_t more)
 /* True: there is nothing to watch any more. */
 static bool look_at(Janitor *janitor, Watched *watched, bool short_of_memory)
 {
-    if (!is_free(watched)) {
+    if (!is_loose(watched)) {
         watched->free_looks = watched->empty_looks = 0;
         return false;
     }
@@ -173,12 +181,12 @@ static void give_back(const Watched *watched)
 {
     struct stat st;
     short type = F_WRLCK;
-    if (lock_byte(watched->fd, F_OFD_SETLK, &type) < 0)
+    if (lock_bytes(watched->fd, F_OFD_SETLK, LOCK_PINNED + 1, &type) < 0)
         return; /* issued since we looked */
     if (fstat(watched->fd, &st) == 0 && st.st_size > 0)
         (void)fallocate(watched->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, st.st_size);
     type = F_UNLCK;
-    (void)lock_byte(watched->fd, F_OFD_SETLK, &type);
+    (void)lock_bytes(watched->fd, F_OFD_SETLK, LOCK_PINNED + 1, &type);
 }
 
 void janitor_work(Janitor *janitor)
@@ -191,7 +199,7 @@ void janitor_work(Janitor *janitor)
         give_back(watched);
         /* Without a producer nobody can lock it again, unless somebody in the job held on to it: then it is
          * not free, and stays. */
-        if (watched->producer == 0 && is_free(watched))
+        if (watched->producer == 0 && is_loose(watched))
             watched_remove(janitor, i);
         return;
     }
@@ -260,7 +268,7 @@ bool janitor_reclaim(Janitor *janitor, uint64_t bytes)
     uint64_t given = 0;
     for (size_t i = 0; i < janitor->n && given < bytes; i++) {
         Watched *watched = &janitor->items[i];
-        if (watched->held_bytes == 0 || !is_free(watched))
+        if (watched->held_bytes == 0 || !is_loose(watched))
             continue;
         give_back(watched);
         given += watched->held_bytes;

@@ -11,6 +11,10 @@
  * fails. Under the lock it punches out all pages. Every mapping stays valid; whoever is given the segment
  * next finds zeros, as in a new one.
  *
+ *   A process that has registered the pages with CUDA has a lock too, on another byte, for as long: the GPU
+ * would go on reading the pages that were punched out. Nothing would come free by it either, for such pages
+ * stay until they are unregistered. The trainer does that by itself (pins.c).
+ *
  *   The lock is taken through a description of the janitor's own. Through the one that the producer sent,
  * which the producer has too, the lock would outlive a supervisor that is killed in the middle, and the
  * segment would be lost for good.

@@ -43,6 +43,7 @@ struct Run {
     const char *library;
     Broker *broker; /* NULL: without the guard */
     bool only_witness;
+    bool no_pin;
     Journal *journal;
     void (*tick)(void *context, const RunTick *tick);
     void *tick_context;
@@ -411,6 +412,7 @@ int run_guard(Run *run, const char *library, const GuardWish *wish)
         return -ENAMETOOLONG;
     run->library = library;
     run->only_witness = wish->only_witness;
+    run->no_pin = wish->no_pin;
     BrokerOwner owner = {
         .root = &run->shortage.root,
         .budget_bytes = budget_bytes(run, &wish->budget),
@@ -437,7 +439,7 @@ int run_start(Run *run, char *const *command, char *const *settings, ChildStage 
     int r = environment_set(environ, settings, &run->arena, &environment);
     if (r >= 0 && run->broker)
         r = environment_make(environment, run->library, broker_socket(run->broker), run->only_witness,
-                             &run->arena, &environment);
+                             run->no_pin, &run->arena, &environment);
     if (r < 0)
         return r;
     journal_free(TAKE_PTR(run->journal));

@@ -22,6 +22,7 @@ typedef struct GuardWish {
     bool only_witness;   /* watch how processes end, and leave their memory alone */
     SizeWish budget;     /* off: nobody has to ask for memory */
     double wait_seconds; /* how long a worker may wait for room; negative: not said */
+    bool no_pin;         /* register nothing with CUDA */
 } GuardWish;
 
 /* Once a second while a command runs, and once more, with `over`, after it. */

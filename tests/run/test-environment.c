@@ -49,15 +49,17 @@ static void test_environment(void **state)
         char path[] = "PATH=/bin";
         char odd[] = "LD_PRELOADED=no";
         char old_witness[] = "SHMGUARD_ONLY_WITNESS=0";
-        char *old[] = {path, old_socket, odd, old_witness, cases[i].preload ? preload : NULL, NULL};
+        char old_pin[] = "SHMGUARD_PIN=auto";
+        char *old[] = {path, old_socket, odd, old_witness, old_pin, cases[i].preload ? preload : NULL, NULL};
         char **made = NULL;
-        assert_int_equal(environment_make(old, LIBRARY, "inner", i % 2, &arena, &made), 0);
+        assert_int_equal(environment_make(old, LIBRARY, "inner", i % 2, i % 3 == 0, &arena, &made), 0);
         assert_string_equal(value_of(made, "LD_PRELOAD"), cases[i].expected);
         assert_string_equal(value_of(made, "SHMGUARD_SOCKET"), "inner");
         assert_string_equal(value_of(made, "PATH"), "/bin");
         assert_string_equal(value_of(made, "LD_PRELOADED"), "no");
         const char *witness = value_of(made, "SHMGUARD_ONLY_WITNESS");
         assert_true(i % 2 ? witness && strcmp(witness, "1") == 0 : !witness);
+        assert_string_equal(value_of(made, "SHMGUARD_PIN"), i % 3 == 0 ? "off" : "auto");
     }
 }
 

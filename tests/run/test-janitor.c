@@ -16,6 +16,7 @@
 
 #include "janitor.h"
 #include "macro.h"
+#include "protocol.h"
 
 enum { SEGMENT_BYTES = 1 << 20, PRODUCER = 7 };
 
@@ -154,6 +155,36 @@ static void test_looks_in_a_row(void **state)
     janitor_free(&janitor);
 }
 
+/* A GPU may know the pages of a segment that nobody uses: they stay until it has let go of them, also when
+ * its producer has gone. */
+static void test_pinned(void **state)
+{
+    (void)state;
+    for (int gone = 0; gone < 2; gone++) {
+        Janitor janitor = {.most = 8};
+        int pool = segment_make();
+        assert_int_equal(janitor_add(&janitor, pool, PRODUCER, 1), 0);
+        int pinned = description_reopen(pool);
+        struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = LOCK_PINNED, .l_len = 1};
+        assert_int_equal(fcntl(pinned, F_OFD_SETLK, &lock), 0);
+        if (gone)
+            janitor_abandon(&janitor, PRODUCER);
+        for (int i = 0; i < 5; i++)
+            look(&janitor, true);
+        assert_false(janitor_reclaim(&janitor, UINT64_MAX));
+        assert_int_equal(fd_held_bytes(pool), SEGMENT_BYTES);
+        assert_int_equal(janitor_used(&janitor, 1), SEGMENT_BYTES);
+        int out = hand_out(pool); /* its producer may issue it all the same */
+        assert_true(out >= 0);
+        close(out);
+        close(pinned);
+        look(&janitor, true);
+        assert_int_equal(fd_held_bytes(pool), 0);
+        close(pool);
+        janitor_free(&janitor);
+    }
+}
+
 /* Issued after the look, before the work. */
 static void test_issued_meanwhile(void **state)
 {
@@ -276,8 +307,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_three_looks),    cmocka_unit_test(test_in_use),
         cmocka_unit_test(test_looks_in_a_row), cmocka_unit_test(test_issued_meanwhile),
-        cmocka_unit_test(test_abandoned),      cmocka_unit_test(test_forgotten),
-        cmocka_unit_test(test_used),           cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_pinned),         cmocka_unit_test(test_abandoned),
+        cmocka_unit_test(test_forgotten),      cmocka_unit_test(test_used),
+        cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
