@@ -1,0 +1,172 @@
+"""PyTorch's DataLoader with pin_memory=True to the GPU: plain, with recycled segments, and read where the worker wrote.
+
+    python3 bench/gpu.py PROGRAM [--rounds N] [--workers N] [--mib 32,64] [--seconds N]
+    python3 bench/gpu.py --profile PROGRAM       where the time of the loader's thread goes
+
+Rounds of the three are interleaved on the same machine; for each size it prints the median and the spread of each side, of the ratio,
+and the rate of copies from memory that PyTorch itself has pinned, as the limit. Needs a GPU. Fails when a target is missed.
+"""
+
+import argparse
+import statistics
+import subprocess
+import sys
+import threading
+import time
+
+MIB = 1 << 20
+RATIO_TARGET = 10.0
+RATE_TARGET = 20.0  # GiB/s
+WARM_BATCHES = 48
+
+
+def dataset(size, batches):
+    import torch
+    from torch.utils.data import Dataset
+
+    class Copies(Dataset):
+        """A batch costs its worker one copy: what is measured is the way to the GPU."""
+
+        def __init__(self):
+            self.source = torch.ones(size, dtype=torch.uint8)
+
+        def __len__(self):
+            return batches
+
+        def __getitem__(self, _):
+            # As the default collate does it: straight into shared memory.
+            out = torch.empty(0, dtype=torch.uint8).set_(torch.UntypedStorage._new_shared(size))
+            return out.resize_(size).copy_(self.source)
+
+    return Copies()
+
+
+class Clock:
+    """Adds up the time in some functions of Python, called one after another by one thread."""
+
+    def __init__(self):
+        self.seconds = {}
+
+    def wrap(self, owner, name, label):
+        inner = getattr(owner, name)
+
+        def timed(*args, **kwargs):
+            start = time.perf_counter()
+            try:
+                return inner(*args, **kwargs)
+            finally:
+                if threading.current_thread() is not threading.main_thread():
+                    self.seconds[label] = self.seconds.get(label, 0) + time.perf_counter() - start
+
+        setattr(owner, name, staticmethod(timed) if isinstance(owner, type) and name.startswith("_new") else timed)
+
+
+def load(size, batches, workers, strategy, profile):
+    """The rate in bytes a second, of what comes after the first batches."""
+    import multiprocessing.connection
+    import multiprocessing.resource_sharer
+
+    import torch
+    import torch.multiprocessing.reductions
+    from torch.utils.data import DataLoader
+
+    torch.multiprocessing.set_sharing_strategy(strategy)
+    torch.cuda.init()
+    torch.zeros(1, device="cuda")
+    clock = Clock()
+    loader = DataLoader(dataset(size, batches + WARM_BATCHES), batch_size=None, num_workers=workers, pin_memory=True,
+                        worker_init_fn=lambda _: torch.set_num_threads(1))
+    iterator = iter(loader)
+    if profile:
+        clock.wrap(multiprocessing.connection.Connection, "_recv_bytes", "waiting for a message, and reading it")
+        clock.wrap(multiprocessing.resource_sharer.DupFd, "detach", "asking the worker for the descriptor")
+        clock.wrap(torch.UntypedStorage, "_new_shared_fd_cpu", "mapping it")
+        clock.wrap(torch.Tensor, "pin_memory", "pinning it, or a copy of it")
+    start = time.perf_counter()
+    waited = 0
+    for number in range(batches + WARM_BATCHES):
+        if number == WARM_BATCHES:
+            torch.cuda.synchronize()
+            clock.seconds.clear()
+            waited = 0
+            start = time.perf_counter()
+        before = time.perf_counter()
+        batch = next(iterator)
+        waited += time.perf_counter() - before
+        device = batch.to("cuda", non_blocking=True)
+        del batch
+    torch.cuda.synchronize()
+    seconds = time.perf_counter() - start
+    assert bool((device == 1).all())
+    if profile:
+        each = 1e6 / batches
+        print(f"  {seconds * each:.0f} µs a batch; the main thread waited for {waited * each:.0f} of them; the loader's thread:")
+        for label, total in sorted(clock.seconds.items(), key=lambda item: -item[1]):
+            print(f"    {total * each:6.0f} µs {label}")
+    return size * batches / seconds
+
+
+def link_rate():
+    import torch
+
+    source = torch.empty(256 * MIB, dtype=torch.uint8).pin_memory()
+    target = torch.empty(256 * MIB, dtype=torch.uint8, device="cuda")
+    target.copy_(source)
+    start = time.perf_counter()
+    for _ in range(20):
+        target.copy_(source, non_blocking=True)
+    torch.cuda.synchronize()
+    return 20 * 256 * MIB / (time.perf_counter() - start)
+
+
+def spread(values):
+    return f"{statistics.median(values):6.2f} ({min(values):.2f} to {max(values):.2f})"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("program", nargs="?")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--workers", type=int, default=8)
+    parser.add_argument("--mib", default="32,64")
+    parser.add_argument("--strategy", default="file_descriptor")
+    parser.add_argument("--gib", type=float, default=16, help="of a round under the guard; a plain one has an eighth")
+    parser.add_argument("--profile", action="store_true")
+    parser.add_argument("--load", nargs=2, type=int, metavar=("BYTES", "BATCHES"), help="one load, and its rate")
+    args = parser.parse_args()
+    import torch
+
+    if not torch.cuda.is_available():
+        print("bench-gpu: skipped, there is no GPU that PyTorch could use")
+        return 77
+    if args.load:
+        print(load(*args.load, args.workers, args.strategy, args.profile))
+        return 0
+    guard = [args.program, "run", "--quiet"]
+    sides = {"plain": [], "recycled": [*guard, "--pin", "off", "--"], "in place": [*guard, "--"]}
+    missed = False
+    print(f"link: {link_rate() / 2**30:.1f} GiB/s", flush=True)
+    for mib in (int(size) for size in args.mib.split(",")):
+        rates = {side: [] for side in sides}
+        for number in range(args.rounds):
+            for side, before in sides.items():
+                gib = args.gib if side == "in place" else args.gib / 8
+                command = [*before, sys.executable, __file__, "--workers", str(args.workers), "--strategy", args.strategy,
+                           "--load", str(mib * MIB), str(int(gib * 1024 / mib))]
+                profile = args.profile and number == 0
+                done = subprocess.run(command + ["--profile"] * profile, stdout=subprocess.PIPE, text=True, check=True)
+                *words, rate = done.stdout.splitlines()
+                rates[side].append(float(rate) / 2**30)
+                if words:
+                    print(f"{mib} MiB, {side}", *words, sep="\n", flush=True)
+        ratios = [new / old for new, old in zip(rates["in place"], rates["plain"])]
+        reached = statistics.median(ratios) >= RATIO_TARGET and statistics.median(rates["in place"]) >= RATE_TARGET
+        missed = missed or not reached
+        print(f"{mib} MiB, {args.workers} workers, {args.strategy}", *[f"  {side:9}{spread(rates[side])} GiB/s" for side in sides],
+              f"  ratio    {spread(ratios)}, targets {RATIO_TARGET:.0f} and {RATE_TARGET:.0f} GiB/s: {'reached' if reached else 'MISSED'}",
+              sep="\n", flush=True)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
