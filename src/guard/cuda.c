@@ -77,13 +77,18 @@ static bool begins_with(const char *text, const char *prefix)
 
 /* --- Is there a runtime at all? ----------------------------------------------------------------------- */
 
-static const char runtime_prefix[] = "libcudart.so.";
+/* "libcudart.so.13", or as wheels rename it, "libcudart-d0da41ae.so.11.0". 0: it is another library. */
+static int runtime_version(const char *path)
+{
+    const char *name = base_name(path);
+    const char *version = begins_with(name, "libcudart") ? strstr(name, ".so.") : NULL;
+    return version ? atoi(version + 4) : 0;
+}
 
 /* Before 11 cudaPointerGetAttributes fills another structure. */
-static bool is_runtime(const char *name)
+static bool is_runtime(const char *path)
 {
-    const char *base = base_name(name);
-    return begins_with(base, runtime_prefix) && atoi(base + sizeof runtime_prefix - 1) >= 11;
+    return runtime_version(path) >= 11;
 }
 
 static atomic_bool near;
@@ -165,7 +170,7 @@ static void *handle_of(const Object *object)
 static int find_runtime(struct dl_phdr_info *info, size_t size, void *context)
 {
     (void)size;
-    if (!info->dlpi_name || !begins_with(base_name(info->dlpi_name), runtime_prefix))
+    if (!info->dlpi_name || runtime_version(info->dlpi_name) == 0)
         return 0;
     *(const char **)context = info->dlpi_name;
     return 1;

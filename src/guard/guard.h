@@ -179,14 +179,13 @@ bool pins_can_be(void); /* lock-free: somebody may want to know who has a tensor
 /* With the lock, for the pin of a view: */
 bool pin_release(Pin *pin);           /* false: it waits for copies, and is to be held */
 void pin_use_again(Pin *pin);         /* one that waits */
-bool pin_leave(Pin *pin);             /* it is to go, in pins_tidy */
+bool pin_leave(Pin *pin);             /* it is to go */
 bool pin_is_shut(const Pin *pin);     /* it leaves, or is lost: not to be used again */
 bool pin_is_outgrown(const Pin *pin); /* it is to be registered anew */
 void pin_orphan(Pin *pin);            /* the view is somebody else's now */
 
 /* Without the lock: */
 void pins_poll(void); /* asks whether copies are done, and lets go of what waited for them */
-void pins_tidy(void); /* unregisters what is to go; takes its time */
 
 /* cudaPointerGetAttributes, for the code at caller. */
 int pins_attributes(void *ret, const void *address, const void *caller);

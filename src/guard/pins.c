@@ -53,17 +53,23 @@
  * the GPU may still read: into memory of a context that is being torn down and that nobody will look at. The
  * pages themselves stay until the driver has let go of them.
  *
- * Memory: what is registered is memory of segments, which the budget counts. At most PINS_MAX views and half
- * of the machine's memory; views that nobody uses are unregistered and unmapped after KEEP_MSEC. Where
- * locked memory is limited and the driver heeds it, registering fails, and the tensor is copied.
+ * Memory: what is registered is memory of segments, which the budget counts; at most PINS_MAX views and half
+ * of the machine's memory. NVIDIA's driver does not count it against RLIMIT_MEMLOCK (measured); one that did
+ * would refuse, and the tensor is copied. A segment is registered when it comes back for the first time, so
+ * that a loader too slow to recycle any registers none.
+ *
+ * What nobody has used for twice KEEP_MSEC is unregistered and unmapped. To unregister waits until the GPU
+ * has nothing left to do (measured): so that is done by the loader's own thread, at its question, which it
+ * asks without the interpreter's lock; and by whoever copies when no loader has asked for LONG_MSEC.
  */
 enum {
     PINS_MAX = 256,
-    COPIES_MAX = 16,   /* streams at once, for one view */
-    LOST_MAX = 16,     /* segments that are never issued again */
-    WAITING_MAX = 64,  /* views that wait for their copies */
-    FAILURES_MAX = 4,  /* to register */
-    QUESTIONS_MAX = 64 /* events in one poll */
+    COPIES_MAX = 16,    /* streams at once, for one view */
+    LOST_MAX = 16,      /* segments that are never issued again */
+    WAITING_MAX = 64,   /* views that wait for their copies */
+    FAILURES_MAX = 4,   /* to register */
+    QUESTIONS_MAX = 64, /* events in one poll */
+    LONG_MSEC = 30000,
 };
 
 typedef struct Copy {
@@ -92,12 +98,13 @@ static Pin pins[PINS_MAX];
 static atomic_uint n_pins; /* entries that were ever taken */
 static uint64_t pinned_bytes;
 static unsigned n_lost, n_waiting, n_failures;
-static atomic_uint n_open;    /* pins with copies, or that wait: worth a poll */
-static atomic_uint n_leaving; /* pins */
-static atomic_bool wanted;    /* a loader's thread has asked */
-static atomic_bool closed;    /* nothing more is granted */
-static atomic_bool broken;    /* CUDA has reported an error: it is left alone */
-static atomic_bool blind;     /* a copy went past the tables: nothing is let go of any more */
+static atomic_uint n_open;     /* pins with copies, or that wait: worth a poll */
+static atomic_uint n_leaving;  /* pins */
+static atomic_bool wanted;     /* a loader's thread has asked */
+static _Atomic uint64_t asked; /* when one asked last; msec */
+static atomic_bool closed;     /* nothing more is granted */
+static atomic_bool broken;     /* CUDA has reported an error: it is left alone */
+static atomic_bool blind;      /* a copy went past the tables: nothing is let go of any more */
 
 /* Set once, by the constructor. */
 static pid_t started;
@@ -259,6 +266,58 @@ void pins_forget(void)
     atomic_store_explicit(&wanted, false, memory_order_relaxed);
 }
 
+/* --- Unregister --------------------------------------------------------------------------------------- */
+
+static Pin *next_leaving(void)
+{
+    for (size_t i = 0; i < n_pins; i++)
+        if (pins[i].leaving && pins[i].registered)
+            return &pins[i];
+    return NULL;
+}
+
+/* A leaving view is used by nobody and found by nobody. */
+static bool leave_one(const Cuda *cuda)
+{
+    if (!guard_enter())
+        return false;
+    Pin *pin = next_leaving();
+    if (pin)
+        pin->registered = false; /* ours alone, for no other thread takes it up */
+    guard_leave(false);
+    if (!pin)
+        return false;
+    void *popped = NULL;
+    int mode = relaxed_begin(cuda);
+    bool pushed = mode >= 0 && cuda->context_push(pin->context) == CUDA_SUCCESS;
+    bool done = pushed && cuda->host_unregister(pin->address) == CUDA_SUCCESS;
+    if (pushed)
+        (void)cuda->context_pop(&popped);
+    relaxed_end(cuda, mode);
+    if (!guard_enter())
+        return false;
+    atomic_fetch_sub_explicit(&n_leaving, 1, memory_order_relaxed);
+    pin->leaving = false;
+    if (done) {
+        char *address = pin->address;
+        pin_remove(pin);
+        view_drop_at(address);
+    } else { /* it stays mapped, and registered for all we know */
+        close_down(&broken);
+        pin_lose(pin);
+    }
+    guard_leave(false);
+    return done;
+}
+
+static void tidy(void)
+{
+    const Cuda *cuda = cuda_driver();
+    while (atomic_load_explicit(&n_leaving, memory_order_relaxed) > 0 && cuda && may_be_here() &&
+           leave_one(cuda))
+        ;
+}
+
 /* --- "Is it pinned?" ---------------------------------------------------------------------------------- */
 
 typedef enum Answer {
@@ -355,12 +414,18 @@ int pins_attributes(void *ret, const void *address, const void *caller)
     if (!real)
         return CUDA_RUNTIME_MISSING;
     int r = real(ret, address); /* it may also give the thread its context */
-    if (r != CUDA_SUCCESS || !may_be_here() || !view_near(address, 1))
+    bool near = view_near(address, 1);
+    bool leaving = atomic_load_explicit(&n_leaving, memory_order_relaxed) > 0;
+    if (r != CUDA_SUCCESS || !(near || leaving) || !may_be_here())
         return r;
     bool loader = is_loader_thread();
+    if (loader) {
+        atomic_store_explicit(&asked, now_msec(), memory_order_relaxed);
+        tidy();
+    }
     bool ours = loader && cuda_is_ours(caller);
     pins_poll();
-    if (!guard_enter())
+    if (!near || !guard_enter())
         return r;
     Pin *pin = NULL;
     Answer answer = answer_now(address, loader, ours, &pin);
@@ -395,18 +460,16 @@ static Pin *pin_at(const void *address, size_t bytes)
  * goes by that. */
 static void look_after(void)
 {
-    enum { LOOK_MSEC = KEEP_MSEC / 2 };
-    static _Atomic uint64_t looked;
     uint64_t now = now_msec();
-    uint64_t last = atomic_load_explicit(&looked, memory_order_relaxed);
-    if (now - last < LOOK_MSEC ||
-        !atomic_compare_exchange_strong_explicit(&looked, &last, now, memory_order_relaxed,
+    uint64_t last = atomic_load_explicit(&asked, memory_order_relaxed);
+    if (now - last < LONG_MSEC ||
+        !atomic_compare_exchange_strong_explicit(&asked, &last, now, memory_order_relaxed,
                                                  memory_order_relaxed) ||
         !guard_enter())
         return;
-    view_sweep(now);
+    view_forget_unused();
     guard_leave(false);
-    pins_tidy();
+    tidy();
 }
 
 /*
@@ -645,56 +708,4 @@ void pins_poll(void)
         return;
     questions_apply(questions, n);
     guard_leave(false);
-}
-
-/* --- Unregister --------------------------------------------------------------------------------------- */
-
-static Pin *next_leaving(void)
-{
-    for (size_t i = 0; i < n_pins; i++)
-        if (pins[i].leaving && pins[i].registered)
-            return &pins[i];
-    return NULL;
-}
-
-/* A leaving view is used by nobody and found by nobody. */
-static bool leave_one(const Cuda *cuda)
-{
-    if (!guard_enter())
-        return false;
-    Pin *pin = next_leaving();
-    if (pin)
-        pin->registered = false; /* ours alone, for no other thread takes it up */
-    guard_leave(false);
-    if (!pin)
-        return false;
-    void *popped = NULL;
-    int mode = relaxed_begin(cuda);
-    bool pushed = mode >= 0 && cuda->context_push(pin->context) == CUDA_SUCCESS;
-    bool done = pushed && cuda->host_unregister(pin->address) == CUDA_SUCCESS;
-    if (pushed)
-        (void)cuda->context_pop(&popped);
-    relaxed_end(cuda, mode);
-    if (!guard_enter())
-        return false;
-    atomic_fetch_sub_explicit(&n_leaving, 1, memory_order_relaxed);
-    pin->leaving = false;
-    if (done) {
-        char *address = pin->address;
-        pin_remove(pin);
-        view_drop_at(address);
-    } else { /* it stays mapped, and registered for all we know */
-        close_down(&broken);
-        pin_lose(pin);
-    }
-    guard_leave(false);
-    return done;
-}
-
-void pins_tidy(void)
-{
-    const Cuda *cuda = cuda_driver();
-    while (atomic_load_explicit(&n_leaving, memory_order_relaxed) > 0 && cuda && may_be_here() &&
-           leave_one(cuda))
-        ;
 }

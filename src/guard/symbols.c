@@ -101,9 +101,6 @@ EXPORT void *mmap(void *address, size_t size, int protection, int flags, int fd,
     }
     view_sweep(now_msec());
     guard_leave(mapped == MAP_FAILED);
-    int saved = errno;
-    pins_tidy();
-    errno = saved;
     return mapped;
 }
 

@@ -137,7 +137,8 @@ static bool is_unused(const View *view)
     return view->address && view->used == 0 && !view->hold;
 }
 
-/* What is registered cannot be dropped here, with the lock held: it leaves, and goes in pins_tidy. */
+/* What is registered cannot be dropped here, with the lock held: it leaves, and goes when pins.c has the
+ * time. */
 static void part_with(View *view)
 {
     if (!view->pin)
@@ -154,8 +155,8 @@ void view_sweep(uint64_t now)
     if (now - swept < keep / 4)
         return;
     swept = now;
-    for (size_t i = 0; i < fresh_views; i++)
-        if (is_unused(&views[i]) && now - views[i].unused_since >= keep)
+    for (size_t i = 0; i < fresh_views; i++) /* to register one costs more than to map it */
+        if (is_unused(&views[i]) && now - views[i].unused_since >= (views[i].pin ? keep * 2 : keep))
             part_with(&views[i]);
 }
 
@@ -258,7 +259,8 @@ void *view_use(int fd, size_t size, bool made_here)
             pool_disown(id.device, id.inode); /* more than one mapping: who has it cannot be told */
         return MAP_FAILED;
     }
-    bool sole = !made_here && pins_wanted() && (!view || !view->hold) && is_sole(fd);
+    /* Only a segment that has come back is worth the work, and will be worth it again. */
+    bool sole = view && !view->hold && !made_here && pins_wanted() && is_sole(fd);
     /* Not one that we made in this size, or as it is wanted now. */
     if (view && !view->hold && !view->pin && (view->size < size || (sole && !view->pinnable))) {
         drop_view(view);

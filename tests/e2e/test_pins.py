@@ -1,0 +1,50 @@
+"""Batches that a GPU reads where their worker wrote them: PyTorch's own loader, with a GPU that is made up."""
+
+import json
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+from conftest import PROGRAM, PROJECT, PYTHONS
+
+BUILD = pathlib.Path(PROGRAM).resolve().parent
+FAKE = PROJECT / "tests" / "guard" / "fake_gpu.py"
+COPY = BUILD / "tests" / "guard" / "libtorch_copy.so"
+
+pytestmark = pytest.mark.skipif("sanitize" in str(PROGRAM),
+                                reason="an instrumented library cannot be preloaded into a plain program")
+
+
+def load(python, *words, options=(), tmp_path=None):
+    """Batches that came wrong, those that were pinned in place, and the report's count of bytes."""
+    report = tmp_path / "report.json"
+    done = subprocess.run([PROGRAM, "run", "--quiet", "--report", report, *options, "--", python, "-W", "ignore", FAKE, COPY, *words],
+                          stdout=subprocess.PIPE, text=True, check=False)
+    wrong, pinned = map(int, re.search(r"(\d+) wrong, (\d+) pinned", done.stdout).groups())
+    return wrong, pinned, json.loads(report.read_text())["guard"]["pinned_bytes"]
+
+
+def test_batches_are_pinned_in_place(python, tmp_path):
+    wrong, pinned, told = load(python, tmp_path=tmp_path)
+    assert wrong == 0
+    assert pinned > 100
+    assert told == pinned << 20
+
+
+def test_what_the_dataset_keeps_is_not(python, tmp_path):
+    assert load(python, "--cached", "--batches", "60", tmp_path=tmp_path) == (0, 0, 0)
+
+
+def test_pin_off(tmp_path):
+    assert load(PYTHONS["1.13"], "--batches", "60", options=("--pin", "off"), tmp_path=tmp_path) == (0, 0, 0)
+
+
+def test_nobody_waits_for_copies():
+    """In a build that is broken on purpose: the test above would notice."""
+    library = BUILD / "tests" / "guard" / "libshmguard-untracked.so"
+    done = subprocess.run(["env", f"LD_PRELOAD={library}", PYTHONS["1.13"], "-W", "ignore", FAKE, COPY], stdout=subprocess.PIPE,
+                          text=True, check=False)
+    assert done.returncode == 1
+    assert int(re.search(r"(\d+) wrong", done.stdout).group(1)) > 0
