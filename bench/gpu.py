@@ -1,6 +1,6 @@
 """PyTorch's DataLoader with pin_memory=True to the GPU: plain, with recycled segments, and read where the worker wrote.
 
-    python3 bench/gpu.py PROGRAM [--rounds N] [--workers N] [--mib 32,64] [--seconds N]
+    python3 bench/gpu.py PROGRAM [--rounds N] [--workers N] [--mib 32,64] [--strategy NAME]
     python3 bench/gpu.py --profile PROGRAM       where the time of the loader's thread goes
 
 Rounds of the three are interleaved on the same machine; for each size it prints the median and the spread of each side, of the ratio,
@@ -17,7 +17,7 @@ import time
 MIB = 1 << 20
 RATIO_TARGET = 10.0
 RATE_TARGET = 20.0  # GiB/s
-WARM_BATCHES = 48
+WARM_BATCHES = 128  # a segment is registered when it comes back
 
 
 def dataset(size, batches):

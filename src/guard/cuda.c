@@ -125,7 +125,7 @@ bool cuda_is_near(void)
  * that the caller's object was linked with. Each object is looked at once and then stays loaded. Entries are
  * only added, each is written before it is ready, and one that is there twice does no harm.
  */
-enum { CALLERS_MAX = 16 };
+enum { CALLERS_MAX = 64 };
 
 typedef struct Caller {
     uintptr_t start;

@@ -58,9 +58,11 @@
  * would refuse, and the tensor is copied. A segment is registered when it comes back for the first time, so
  * that a loader too slow to recycle any registers none.
  *
- * What nobody has used for twice KEEP_MSEC is unregistered and unmapped. To unregister waits until the GPU
- * has nothing left to do (measured): so that is done by the loader's own thread, at its question, which it
- * asks without the interpreter's lock; and by whoever copies when no loader has asked for LONG_MSEC.
+ * What nobody has used for twice KEEP_MSEC is unregistered and unmapped. The driver then waits until the GPU
+ * has nothing left to do, and lets no other thread start anything meanwhile (measured): as long as a
+ * torch.cuda.synchronize() takes. So it is done when a loader has shrunk, and not for segments in turn; by
+ * the loader's own thread, at its question, which it asks without the interpreter's lock; and by whoever
+ * copies when no loader has asked for LONG_MSEC.
  */
 enum {
     PINS_MAX = 256,
@@ -339,6 +341,12 @@ static void grant(Pin *pin, size_t used)
     atomic_fetch_add_explicit(&guard_counters()->pinned_bytes, used, memory_order_relaxed);
 }
 
+/* What is copied can be let go of at once, and so it is copied when somebody needs the room. */
+static bool too_much_waits(void)
+{
+    return n_waiting >= WAITING_MAX || (n_waiting > 0 && room_is_wanted());
+}
+
 static Answer answer_now(const void *address, bool loader, bool ours, Pin **ret)
 {
     ViewUse use;
@@ -349,7 +357,7 @@ static Answer answer_now(const void *address, bool loader, bool ours, Pin **ret)
         return loader ? ANSWER_NO : ANSWER_REAL;
     if (loader)
         atomic_store_explicit(&wanted, true, memory_order_relaxed);
-    if (!loader || !ours || !use.sole || !pins_wanted() || n_waiting >= WAITING_MAX)
+    if (!loader || !ours || !use.sole || !pins_wanted() || too_much_waits())
         return ANSWER_NO;
     if (pin) {
         pin->outgrown = pin->bytes < use.used;
