@@ -1,6 +1,7 @@
 #include <math.h>
 #include <time.h>
 
+#include "show-explain.h"
 #include "show-fixes.h"
 #include "show-report.h"
 
@@ -29,14 +30,19 @@ static json_t *json_number(double value)
 
 json_t *json_verdict(const ReportView *view, const Verdict *verdict)
 {
+    _cleanup_buffer_ Buffer rate = {0};
     bool of_job = verdict->pid <= 0;
+    double confidence = isfinite(verdict->confidence) ? verdict->confidence : 0;
+    if (isfinite(verdict->rate) && verdict_rate_words(verdict, &rate) < 0)
+        return NULL;
     return json_pack(
-        "{s:s, s:{s:o, s:s}, s:o, s:o, s:f, s:o, s:o, s:o, s:o}", "id", verdict_name(verdict->id), "subject",
-        "pid", json_pid(of_job ? view->history->pid : verdict->pid), "role",
+        "{s:s, s:{s:o, s:s}, s:o, s:o, s:s, s:f, s:s, s:o, s:o, s:o, s:o}", "id", verdict_name(verdict->id),
+        "subject", "pid", json_pid(of_job ? view->history->pid : verdict->pid), "role",
         of_job ? "job" : role_name(verdict->role), "metric", json_prose(verdict->metric), "rate",
-        json_number(verdict->rate), "confidence", isfinite(verdict->confidence) ? verdict->confidence : 0,
-        "evidence", json_prose(verdict->evidence), "exhausts_in", json_number(verdict->exhausts_in),
-        "meaning", json_prose(verdict_meaning(verdict->id)), "fixes", json_fixes(&verdict->fixes));
+        json_number(verdict->rate), "rate_words", buffer_text(&rate), "confidence", confidence,
+        "confidence_words", confidence_words(confidence), "evidence", json_prose(verdict->evidence),
+        "exhausts_in", json_number(verdict->exhausts_in), "meaning", json_prose(verdict_meaning(verdict->id)),
+        "fixes", json_fixes(&verdict->fixes));
 }
 
 json_t *json_recording(const ReportView *view)
@@ -58,7 +64,7 @@ json_t *json_event(const Event *event)
 
 /* PSS is summed from looks at different times: estimated is its own object, so that nobody takes it for
  * measured. */
-static json_t *peaks_of(const ReportView *view)
+json_t *json_report_peaks(const ReportView *view)
 {
     return json_pack(
         "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:{s:o}}", "shm", json_size(view->job_peaks[JOB_SHM_USED]),
@@ -99,7 +105,7 @@ int json_report(FILE *out, bool indented, const ReportView *view)
     json_writer_field(&writer, "shm",
                       json_pack("{s:o, s:o}", "size", json_size(view->job_peaks[JOB_SHM_SIZE]), "used_peak",
                                 json_size(view->job_peaks[JOB_SHM_USED])));
-    json_writer_field(&writer, "peaks", peaks_of(view));
+    json_writer_field(&writer, "peaks", json_report_peaks(view));
     json_writer_list(&writer, "processes");
     for (size_t i = 0; i < history->n_tracks; i++)
         json_writer_item(&writer, json_track(&view->tracks[i]));

@@ -14,4 +14,5 @@ int json_report(FILE *out, bool indented, const ReportView *view);
 /* What the page needs of it, too. NULL: no memory. */
 json_t *json_verdict(const ReportView *view, const Verdict *verdict);
 json_t *json_recording(const ReportView *view);
+json_t *json_report_peaks(const ReportView *view);
 json_t *json_event(const Event *event);
