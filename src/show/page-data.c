@@ -3,7 +3,7 @@
 
 #include "page.h"
 #include "show-report.h"
-#include "thin.h"
+#include "grid.h"
 
 enum {
     COMMAND_COLUMNS = 200,

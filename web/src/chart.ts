@@ -13,6 +13,7 @@ export interface Line {
     color: string; // a custom property of the style
     values: Values;
     stacked?: boolean;
+    filled?: boolean; // down to zero, behind the others
     limit?: boolean; // a ceiling: dashed
     held?: boolean; // stands until it is looked at again: in steps
 }
@@ -31,6 +32,14 @@ export interface Frame {
 
 const HEIGHT = 260;
 const TABLE_ROWS = 24;
+// The clock of 24 hours, with the day below where it changes.
+const DAY = "\n{YYYY}-{MM}-{DD}";
+const TIMES: uPlot.Axis.Values = [
+    [86400, "{MM}-{DD}", "\n{YYYY}", null, null, null, null, null, 1],
+    [60, "{HH}:{mm}", DAY, null, DAY, null, null, null, 1],
+    [1, "{HH}:{mm}:{ss}", DAY, null, DAY, null, null, null, 1],
+    [0.001, "{ss}.{fff} s", DAY, null, DAY, null, "\n{HH}:{mm}", null, 1],
+];
 const BINARY_STEPS = Array.from({ length: 60 }, (_, power) => 2 ** power);
 
 function cssColor(name: string): string {
@@ -222,7 +231,7 @@ export class Chart {
                 y: { range: (_u, _min, max) => [0, max > 0 ? max * 1.06 : 1] },
             },
             axes: [
-                { ...axis, space: 70 },
+                { ...axis, space: 76, values: TIMES },
                 {
                     ...axis,
                     size: 78,
@@ -241,6 +250,7 @@ export class Chart {
                         points: { show: false },
                         ...(line.limit ? { dash: [8, 5] } : {}),
                         ...(line.stacked ? { fill: () => `${this.color(line.color)}66` } : {}),
+                        ...(line.filled ? { fill: () => `${this.color(line.color)}33` } : {}),
                         ...(line.held && steps ? { paths: steps } : {}),
                     }),
                 ),
@@ -292,7 +302,7 @@ export class Chart {
         const frame = this.frame;
         if (!frame) return;
         for (const line of frame.lines) {
-            const text = i === null ? `${line.limit ? "" : "peak "}${frame.format(peak(line.values))}` : frame.format(line.values[i] ?? null);
+            const text = i === null ? `${line.limit ? "" : "peak "}${frame.format(peak(line.values))}` : line.values[i] == null ? "–" : frame.format(line.values[i]);
             const readout = this.readouts.get(line.key);
             if (readout) readout.textContent = text;
         }
@@ -312,18 +322,18 @@ export class Chart {
         const active = u.over.matches(":hover") || document.activeElement === this.plot;
         this.tip.hidden = !active;
         if (!active) return;
-        const rows = [...this.drawn].reverse().map((line) => {
+        const rows = [...this.drawn].reverse().filter((line) => line.values[i] != null).map((line) => {
             const swatch = make("span", { class: "swatch" });
             swatch.style.setProperty("--swatch", `var(${line.color})`);
             return make("div", { class: "row" }, swatch, make("span", {}, line.label), make("b", {}, frame.format(line.values[i] ?? null)));
         });
-        const stacked = this.drawn.filter((line) => line.stacked);
+        const stacked = this.drawn.filter((line) => line.stacked && line.values[i] != null);
         const sum = stacked.reduce((all, line) => all + (line.values[i] ?? 0), 0);
         const near = eventsNear(u, frame.events, left).slice(0, 6);
         this.tip.replaceChildren(
             make("div", { class: "when" }, `${clock(at, false)} · ${duration(at - (frame.times[0] ?? at))} in`),
             ...(stacked.length > 1 ? [make("div", { class: "row sum" }, make("span"), make("span", {}, "together"), make("b", {}, frame.format(sum)))] : []),
-            ...rows,
+            ...(rows.length ? rows : [make("div", {}, "Nothing was measured here at this time.")]),
             ...near.map((event) => make("div", { class: "happened" }, words(event))),
         );
         const width = u.over.clientWidth;

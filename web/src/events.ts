@@ -14,6 +14,9 @@ const WORDS: Record<Event["kind"], [one: string, many: string]> = {
 
 const SIGNS: Record<Event["kind"], string> = { born: "▲", ended: "▼", "oom-kill": "✗", attempt: "◆", mark: "●" };
 
+// Above the plot; what comes together stands one above the other.
+const HEIGHTS: Record<Event["kind"], number> = { born: 8, ended: 1, "oom-kill": 10, attempt: 2, mark: 2 };
+
 // What must not be hidden by the rest is drawn last.
 const ORDER: Event["kind"][] = ["ended", "born", "mark", "attempt", "oom-kill"];
 
@@ -49,8 +52,7 @@ export function drawEvents(u: uPlot, events: Event[], color: (name: string) => s
             ctx.moveTo(x + 0.5, top);
             ctx.lineTo(x + 0.5, top + height);
             ctx.stroke();
-            // Births and ends come together: one above the other.
-            ctx.fillText(SIGNS[kind], x, top - (kind === "ended" ? 1 : kind === "born" ? 9 : 3) * ratio);
+            ctx.fillText(SIGNS[kind], x, top - HEIGHTS[kind] * ratio);
         }
     }
     ctx.restore();

@@ -7,6 +7,8 @@ import { carry, nameOf, peak } from "./model";
 export type Subject = "by-process" | "by-kind" | Process;
 
 const NAMED_MOST = 8; // colours that can be told apart
+const TRAINERS_MOST = 3; // named when not all can be
+const BLAMED_MOST = 3;
 const LIMIT_WORTH_SEEING = 0.25; // a peak below this part of the limit would be a flat line under it
 
 const IN_BYTES = { format: bytes, formatTick: bytesShort, binary: true };
@@ -16,8 +18,62 @@ function eventsOf(model: Model, subject: Subject): Event[] {
     return model.events.filter((event) => event.pid === subject.pid || (event.kind !== "born" && event.kind !== "ended"));
 }
 
-function largest(processes: Process[], of: (process: Process) => number | null): Process[] {
-    return [...processes].sort((a, b) => (of(b) ?? -1) - (of(a) ?? -1)).filter((process) => of(process) !== null);
+type Column = "pss" | "shm" | "fds";
+
+interface Rest {
+    role: string;
+    processes: Process[];
+}
+
+// Whom to show one by one: all when they are few, else trainers and those that a verdict is about. The others go by role.
+function named(model: Model, column: Column): { each: Process[]; rest: Rest[] } {
+    const having = model.processes.filter((process) => process.peaks[column] !== null);
+    if (having.length <= NAMED_MOST && model.unshown === 0) return { each: having, rest: [] };
+    const largest = [...having].sort((a, b) => (b.peaks[column] ?? 0) - (a.peaks[column] ?? 0));
+    const blamed = new Set(model.verdicts.filter(({ id, subject }) => id !== "steady" && id !== "too-short" && subject.role !== "job").map(({ subject }) => subject.pid));
+    const each = [
+        ...largest.filter(({ role }) => role === "trainer").slice(0, TRAINERS_MOST),
+        ...largest.filter(({ role, pid }) => role !== "trainer" && blamed.has(pid)).slice(0, BLAMED_MOST),
+    ];
+    const rest = ["trainer", "worker", "manager", "other"].map((role) => ({
+        role,
+        processes: having.filter((process) => process.role === role && !each.includes(process)),
+    }));
+    return { each, rest: rest.filter(({ processes }) => processes.length > 0) };
+}
+
+function many(rest: Rest, each: Process[]): string {
+    const other = each.some(({ role }) => role === rest.role) ? "other " : "";
+    const noun = rest.role === "other" ? "process" : rest.role;
+    return `${rest.processes.length} ${other}${noun}${rest.processes.length === 1 ? "" : noun === "process" ? "es" : "s"}`;
+}
+
+function carried(model: Model, process: Process, column: Column): Values {
+    return carry(process.series[column], model.times, process.ended);
+}
+
+// Values of many processes as one line.
+function together(model: Model, processes: Process[], column: Column, join: (a: number, b: number) => number): Values {
+    const joined: Values = model.times.map(() => null);
+    for (const process of processes)
+        carried(model, process, column).forEach((value, i) => {
+            const before = joined[i] ?? null;
+            if (value !== null) joined[i] = before === null ? value : join(before, value);
+        });
+    return joined;
+}
+
+// One line for each that is named, and for each role the highest of the others.
+function highest(model: Model, column: Column): Line[] {
+    const { each, rest } = named(model, column);
+    const lines = each.map((process): Omit<Line, "color"> => ({ key: `${process.pid} ${process.first}`, label: nameOf(process), values: carried(model, process, column), held: true }));
+    const others = rest.map((group): Omit<Line, "color"> => ({
+        key: `rest-${group.role}`,
+        label: group.processes.length === 1 ? many(group, each) : `highest of ${many(group, each)}`,
+        values: together(model, group.processes, column, Math.max),
+        held: true,
+    }));
+    return [...lines, ...others].map((line, i) => ({ ...line, color: `--line-${(i % NAMED_MOST) + 1}` }));
 }
 
 function kinds(columns: Record<string, Values>): Line[] {
@@ -32,22 +88,18 @@ function kinds(columns: Record<string, Values>): Line[] {
     });
 }
 
+// Shares add up: those that are not named are one area for each role, and what the page does not have of its own another.
 function byProcess(model: Model): Line[] {
-    const ranked = largest(model.processes, (process) => process.peaks.pss);
-    const named = ranked.slice(0, NAMED_MOST).sort((a, b) => a.first - b.first || a.pid - b.pid);
-    const lines: Line[] = named.map((process, i) => ({
-        key: `pid-${process.pid}`,
-        label: nameOf(process),
-        color: `--line-${i + 1}`,
-        values: carry(process.series["pss"], model.times, process.ended),
-        stacked: true,
-        held: true,
-    }));
-    const rest = model.recording.processes - named.length;
-    if (rest > 0)
+    const { each, rest } = named(model, "pss");
+    const areas: Omit<Line, "color" | "stacked" | "held">[] = [
+        ...each.map((process) => ({ key: `${process.pid} ${process.first}`, label: nameOf(process), values: carried(model, process, "pss") })),
+        ...rest.map((group) => ({ key: `rest-${group.role}`, label: many(group, each), values: together(model, group.processes, "pss", (a, b) => a + b) })),
+    ];
+    const lines = areas.map((area, i): Line => ({ ...area, color: `--line-${(i % NAMED_MOST) + 1}`, stacked: true, held: true }));
+    if (model.unshown > 0)
         lines.push({
-            key: "rest",
-            label: `${rest} others`,
+            key: "unshown",
+            label: `${model.unshown} smaller ones`,
             color: "--line-rest",
             values: (model.sums["pss"] ?? []).map((sum, i) =>
                 sum === null ? null : Math.max(0, lines.reduce((left, line) => left - (line.values[i] ?? 0), sum)),
@@ -83,19 +135,6 @@ export function memoryFrame(model: Model, subject: Subject): Frame {
     };
 }
 
-function holders(model: Model): Line[] {
-    return largest(model.processes, (process) => process.peaks.shm)
-        .filter((process) => process.peaks.shm)
-        .slice(0, NAMED_MOST)
-        .map((process, i) => ({
-            key: `pid-${process.pid}`,
-            label: nameOf(process),
-            color: `--line-${i + 1}`,
-            values: carry(process.series["shm"], model.times, process.ended),
-            held: true,
-        }));
-}
-
 function segmentKinds(model: Model): Line[] {
     return Object.entries(model.job)
         .filter(([name]) => name.startsWith("segments_"))
@@ -114,13 +153,13 @@ export function shmFrame(model: Model, subject: Subject): Frame {
     const size = model.job["shm_size"];
     const guard = model.job["guard_bytes"];
     const budget = model.job["guard_budget"];
-    const lines: Line[] =
+    const held: Line[] =
         subject === "by-kind"
             ? segmentKinds(model)
             : subject === "by-process"
-              ? holders(model)
+              ? highest(model, "shm")
               : [{ key: "shm", label: `held by ${nameOf(subject)}`, color: "--line-1", values: carry(subject.series["shm"], model.times, subject.ended), held: true }];
-    if (used) lines.push({ key: "used", label: "used of /dev/shm", color: "--line-used", values: used });
+    const lines: Line[] = used ? [{ key: "used", label: "used of /dev/shm", color: "--line-rest", values: used, filled: true }, ...held] : held;
     if (guard) lines.push({ key: "guard", label: "the guard's segments", color: "--line-uss", values: guard });
     if (budget) lines.push({ key: "budget", label: "the guard's budget", color: "--limit", values: budget, limit: true });
     if (size) lines.push({ key: "limit", label: "size of /dev/shm", color: "--limit", values: size, limit: true });
@@ -138,24 +177,17 @@ export function shmFrame(model: Model, subject: Subject): Frame {
 }
 
 export function fdsFrame(model: Model, subject: Subject): Frame {
-    const ranked = typeof subject === "string" ? largest(model.processes, (process) => process.peaks.fds) : [subject];
-    const lines = ranked.slice(0, NAMED_MOST).map(
-        (process, i): Line => ({
-            key: `pid-${process.pid}`,
-            label: nameOf(process),
-            color: `--line-${i + 1}`,
-            values: carry(process.series["fds"], model.times, process.ended),
-        }),
-    );
-    const more = ranked.length - lines.length;
     return {
         times: model.times,
         events: eventsOf(model, subject),
         format: count,
         formatTick: count,
         binary: false,
-        lines,
-        note: more > 0 ? `Open descriptors of the ${lines.length} processes that have most; ${more} more have ${count(ranked[lines.length]?.peaks.fds ?? null)} or fewer.` : "Open descriptors.",
+        lines:
+            typeof subject === "string"
+                ? highest(model, "fds")
+                : [{ key: "fds", label: nameOf(subject), color: "--line-1", values: carried(model, subject, "fds"), held: true }],
+        note: "Open descriptors of each process.",
     };
 }
 

@@ -148,7 +148,7 @@ export function carry(values: Values | undefined, times: number[], ended: number
     let known: number | null = null;
     for (let i = 0; i < times.length; i++) {
         known = values?.[i] ?? known;
-        carried.push(ended !== null && (times[i] ?? 0) > ended ? null : known);
+        carried.push(ended !== null && (times[i] ?? 0) >= ended ? null : known);
     }
     return carried;
 }

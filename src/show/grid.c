@@ -1,4 +1,4 @@
-#include "thin.h"
+#include "grid.h"
 
 typedef struct GridStretch {
     double from;   /* to where the next one begins */
