@@ -216,7 +216,7 @@ int job_processes_attach(const Root *root, int pid, JobProcesses *ret)
     JobProcesses job = {.root = root, .top = pid, .everyone = pid == 0};
     ProcStat stat;
     int r = pid == 0 ? 0 : proc_stat_read(root, pid, &stat);
-    if (r == -ENOENT)
+    if (r == -ENOENT || (r >= 0 && pid > 0 && proc_stat_is_over(&stat)))
         r = -ESRCH;
     if (r >= 0 && pid > 0 && root->live && stat.ppid == getpid()) {
         job.self = getpid();
