@@ -117,11 +117,6 @@ static int file_make(Recording *recording)
     return 0;
 }
 
-/*
- * NORMAL: a commit is a write into the -wal and no more, which a SIGKILL cannot undo; the disk is waited for
- * when the -wal is copied into the file, every few minutes. After a loss of power the file is whole, and may
- * lack what came after the last such copy.
- */
 static int database_open(Recording *recording)
 {
     int answer =
@@ -130,16 +125,25 @@ static int database_open(Recording *recording)
     if (r < 0)
         return r;
     (void)sqlite3_busy_timeout(recording->db, 1000);
-    r = sqlite_run(recording->db, "PRAGMA page_size = 4096; PRAGMA cache_size = -1024;"
-                                  "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL");
+    return sqlite_run(recording->db, "PRAGMA page_size = 4096; PRAGMA cache_size = -1024");
+}
+
+/*
+ * After the tables were made, so that the file itself says what it is from its first moment on.
+ *
+ * NORMAL: a commit is a write into the -wal and no more, which a SIGKILL cannot undo; the disk is waited for
+ * when the -wal is copied into the file, every few minutes. After a loss of power the file is whole, and may
+ * lack what came after the last such copy.
+ */
+static int wal_begin(Recording *recording)
+{
     _cleanup_statement_ sqlite3_stmt *mode = NULL;
-    if (r >= 0)
-        r = sqlite_prepare(recording->db, "PRAGMA journal_mode", &mode);
+    int r = sqlite_prepare(recording->db, "PRAGMA journal_mode = WAL", &mode);
     if (r < 0)
         return r;
     bool wal =
         sqlite3_step(mode) == SQLITE_ROW && strcmp((const char *)sqlite3_column_text(mode, 0), "wal") == 0;
-    return wal ? 0 : -EOPNOTSUPP;
+    return wal ? sqlite_run(recording->db, "PRAGMA synchronous = NORMAL") : -EOPNOTSUPP;
 }
 
 static int tables_make(Recording *recording)
@@ -251,6 +255,8 @@ int recording_create(const char *path, const History *head, Recording **ret)
         r = database_open(recording);
     if (r >= 0)
         r = tables_make(recording);
+    if (r >= 0)
+        r = wal_begin(recording);
     if (r >= 0)
         r = statements_prepare(recording);
     if (r >= 0)

@@ -316,7 +316,7 @@ static void test_no_room_stops_it_once(void **state)
             r = recording_add(recording, &moment);
         }
         Moment moment = moment_of(n, processes, 8);
-        bool stopped = r == -EFBIG && recording_add(recording, &moment) == -EFBIG;
+        bool stopped = r < 0 && recording_add(recording, &moment) == r;
         recording_close(recording);
         _exit(stopped && n > 10 ? 0 : 1);
     }
@@ -356,7 +356,7 @@ static void test_old_samples_are_thinned(void **state)
         three[0].values[PROCESS_ANON] += i == PEAK ? 500000000 : 0;
         three[0].values[PROCESS_USS] = i % 7 == 0 ? (uint64_t)i : U64_UNKNOWN;
         Event event = {.seconds = i, .kind = i % 1000 == 0 ? EVENT_MARK : EVENT_ENDED, .pid = 12};
-        Moment moment = moment_of(i, three, i % SHORT_EVERY < 10 ? 3 : 2);
+        Moment moment = moment_of(i, three, i % SHORT_EVERY >= 105 && i % SHORT_EVERY < 115 ? 3 : 2);
         moment.values[JOB_KIND_BYTES + KIND_TORCH] = i % 5 == 0 ? (uint64_t)i : U64_UNKNOWN;
         moment.events = &event;
         moment.n_events = 1;
@@ -390,7 +390,7 @@ static void test_old_samples_are_thinned(void **state)
         assert_true(history.series.values[JOB_KIND_BYTES + KIND_TORCH][i] != U64_UNKNOWN);
     assert_true(history.n_events <= 20000 + 86);
     assert_true(history.events[0].seconds == 0); /* marks stay */
-    assert_true(history.n_tracks < 2 + 24);      /* those between two that stayed have gone */
+    assert_true(history.n_tracks <= 2 + 2);      /* those between two that stayed have gone */
     assert_true(file_bytes() < 4 << 20);
 }
 
@@ -438,7 +438,7 @@ static void test_lies(void **state)
         {"PRAGMA application_id = 1", -EBADMSG},
         {"DROP TABLE event", -EBADMSG},
         {"DROP TABLE sample; CREATE VIEW sample AS SELECT 1 AS moment", -EBADMSG},
-        {"ALTER TABLE moment ADD COLUMN more GENERATED ALWAYS AS (randomblob(1000000000))", -EBADMSG},
+        {"ALTER TABLE moment ADD COLUMN more GENERATED ALWAYS AS (zeroblob(1000000000))", -EBADMSG},
         {"DROP TABLE meta; CREATE TABLE meta(key, value)", -EBADMSG},
         {"DELETE FROM meta WHERE key = 'began'", -EBADMSG},
         {"UPDATE meta SET value = 'x' WHERE key = 'interval'", -EBADMSG},
@@ -503,7 +503,7 @@ static void test_broken_files(void **state)
         assert_int_equal(ftruncate(fd, (off_t)n), 0);
         _cleanup_history_ History history = {0};
         int r = recording_read(file, &history);
-        assert_true(r == -EBADMSG || (r == 0 && n == size));
+        assert_true(r == -EBADMSG || (r == 0 && history.series.n == 20)); /* the last page is an index */
     }
     assert_int_equal(ftruncate(fd, 0), 0);
     read_expect(-EBADMSG);
