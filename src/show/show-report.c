@@ -156,8 +156,8 @@ static void show_job(const Terminal *terminal, const ReportView *view)
     time_t whole = (time_t)history->began;
     if (localtime_r(&whole, &tm))
         strftime(began, sizeof began, "%Y-%m-%d %H:%M:%S", &tm);
-    (void)buffer_printf(&line, "%s from %s on, %zu samples, one every %g s", DURATION_TEXT(view->seconds),
-                        began, history->series.n, history->interval);
+    (void)buffer_printf(&line, "%s from %s on, %zu samples kept of one every %g s",
+                        DURATION_TEXT(view->seconds), began, history->series.n, history->interval);
     show_line(terminal, "recorded", &line);
 }
 

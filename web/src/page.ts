@@ -42,7 +42,7 @@ function showHead(model: Model): void {
     byId("command").textContent = recording.command || "All training on this machine";
     byId("recorded").textContent =
         `${duration(recording.seconds)} from ${clock(model.times[0] ?? 0, true)} on, ` +
-        `${countOf(recording.samples, "sample", "samples")}, one every ${recording.interval} s · ${recording.file}`;
+        `${countOf(recording.samples, "sample", "samples")} kept of one every ${recording.interval} s · ${recording.file}`;
     byId("limits").textContent =
         (model.stretch > 0 ? `Thinned for this page: of every ${duration(model.stretch)} the least and the most are drawn, so that no peak is lost. ` : "Every sample is drawn. ") +
         (model.unshown > 0 ? `${countOf(model.unshown, "process is", "processes are")} in the sums alone. ` : "") +
