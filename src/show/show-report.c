@@ -156,8 +156,8 @@ static void show_job(const Terminal *terminal, const ReportView *view)
     time_t whole = (time_t)history->began;
     if (localtime_r(&whole, &tm))
         strftime(began, sizeof began, "%Y-%m-%d %H:%M:%S", &tm);
-    (void)buffer_printf(&line, "%s from %s on, %zu samples kept of one every %g s",
-                        DURATION_TEXT(view->seconds), began, history->series.n, history->interval);
+    (void)buffer_printf(&line, "%s from %s on, a look every %g s, %zu kept", DURATION_TEXT(view->seconds),
+                        began, history->interval, history->series.n);
     show_line(terminal, "recorded", &line);
 }
 
@@ -165,7 +165,8 @@ static void append_of(Buffer *line, uint64_t used, uint64_t limit)
 {
     (void)buffer_append_text(line, SIZE_TEXT(used));
     if (limit != U64_UNKNOWN && limit > 0 && used != U64_UNKNOWN)
-        (void)buffer_printf(line, " of %s (%.0f%%)", SIZE_TEXT(limit), 100.0 * (double)used / (double)limit);
+        (void)buffer_printf(line, used > 0 && used < limit / 100 ? " of %s (<1%%)" : " of %s (%.0f%%)",
+                            SIZE_TEXT(limit), 100.0 * (double)used / (double)limit);
     (void)buffer_append_text(line, " at most");
 }
 
