@@ -1,4 +1,5 @@
 #include <math.h>
+#include <string.h>
 #include <time.h>
 
 #include "show-explain.h"
@@ -283,12 +284,12 @@ static void append_spark(Buffer *out, const ProcessRows *rows, const ProcessTrac
 {
     static const char *const levels[][2] = {{"_", "▁"}, {".", "▂"}, {":", "▃"}, {"-", "▄"},
                                             {"=", "▅"}, {"+", "▆"}, {"*", "▇"}, {"#", "█"}};
+    size_t n_levels = ARRAY_SIZE(levels);
     const Series *job = &rows->view->history->series;
     uint64_t most[SPARK_MOST];
     uint64_t low = U64_UNKNOWN;
     uint64_t high = U64_UNKNOWN;
-    for (size_t i = 0; i < rows->spark_columns; i++)
-        most[i] = U64_UNKNOWN;
+    memset(most, 0xFF, sizeof most); /* U64_UNKNOWN */
     for (size_t i = 0; i < track->series.n; i++) {
         double part =
             rows->view->seconds > 0 ? (track->series.seconds[i] - job->seconds[0]) / rows->view->seconds : 0;
@@ -307,8 +308,8 @@ static void append_spark(Buffer *out, const ProcessRows *rows, const ProcessTrac
             (void)buffer_append_text(out, " ");
             continue;
         }
-        size_t level = (size_t)((double)(most[i] - low) / range * ARRAY_SIZE(levels));
-        (void)buffer_append_text(out, levels[MIN(level, ARRAY_SIZE(levels) - 1)][rows->utf8]);
+        size_t level = (size_t)((double)(most[i] - low) / range * (double)n_levels);
+        (void)buffer_append_text(out, levels[MIN(level, n_levels - 1)][rows->utf8]);
     }
 }
 
