@@ -20,11 +20,11 @@
 /*
  * What is costly has a purse of CPU time. Each look puts an allowance into it, what was spent is taken out as
  * it was measured, and nobody is looked at while there is nothing in it: whoever costs ten allowances is
- * looked at every tenth look, whatever made him so dear here. At one look a second the allowances are 0.4% of
+ * looked at every tenth look, whatever made him so dear here. At one look a second the allowances are 0.3% of
  * a core; at faster ones they are as much a look, up to 5% of a core, for those who ask for ten looks a
  * second want to see more.
  */
-#define ALLOWANCE_SECONDS 0.004
+#define ALLOWANCE_SECONDS 0.003
 #define SHARE_MOST        0.05
 #define FIRST_SECONDS     0.05 /* so that the first moments have them, too */
 
