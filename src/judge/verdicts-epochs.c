@@ -58,14 +58,15 @@ void copies_add(Trial *trial, Job *job, const ProcessTrack *track, const Trend *
 }
 
 /* A time in the life of a process. */
-typedef struct Span {
+typedef struct LifeSpan {
     const ProcessTrack *track;
     double from;
     double until;
-} Span;
+} LifeSpan;
 
 /* Medians over many spans by the part of each that had passed. */
-static int fold(Arena *arena, const Span *spans, size_t n, ProcessMetric metric, size_t skipped, Windows *ret)
+static int fold(Arena *arena, const LifeSpan *spans, size_t n, ProcessMetric metric, size_t skipped,
+                Windows *ret)
 {
     double *values = arena_alloc(arena, n * sizeof *values);
     if (!values)
@@ -112,7 +113,7 @@ static void workers_ahead(const Trial *trial, const Job *job, double life, Kin *
     kin->left_of_all = kin->rate * seconds;
 }
 
-static void workers_judge(Trial *trial, Job *job, const Span *spans, size_t n)
+static void workers_judge(Trial *trial, Job *job, const LifeSpan *spans, size_t n)
 {
     double lives[FOLDED_MOST];
     double shared[FOLDED_MOST];
@@ -153,7 +154,7 @@ static void workers_judge(Trial *trial, Job *job, const Span *spans, size_t n)
 void epochs_judge(Trial *trial, Job *job)
 {
     const History *history = trial->history;
-    Span chosen[FOLDED_MOST];
+    LifeSpan chosen[FOLDED_MOST];
     size_t n = 0;
     size_t met = 0;
     for (size_t stride = 1;; stride *= 2) {
@@ -164,7 +165,7 @@ void epochs_judge(Trial *trial, Job *job)
                 track_until(track) - track->first_seconds < job->worker_life / 2)
                 continue;
             if (met++ % stride == 0 && n < FOLDED_MOST)
-                chosen[n++] = (Span){track, track->series.seconds[0], track_until(track)};
+                chosen[n++] = (LifeSpan){track, track->series.seconds[0], track_until(track)};
         }
         if (met <= stride * FOLDED_MOST)
             break;
@@ -197,12 +198,12 @@ bool epochs_fold(Trial *trial, const Job *job, const ProcessTrack *track, double
                  size_t *ret_epochs)
 {
     double times[FOLDED_MOST];
-    Span spans[FOLDED_MOST];
+    LifeSpan spans[FOLDED_MOST];
     size_t n_times = epoch_times(trial, job, times, FOLDED_MOST);
     size_t n = 0;
     for (size_t i = 0; i + 1 < n_times; i++)
         if (times[i] >= from && times[i + 1] <= track_until(track))
-            spans[n++] = (Span){track, times[i], times[i + 1]};
+            spans[n++] = (LifeSpan){track, times[i], times[i + 1]};
     if (n < 2)
         return false;
     Windows windows;

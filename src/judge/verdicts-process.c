@@ -14,21 +14,34 @@
 #define KEPT_RATIO    4.0 /* times as much as at first, and no longer growing: batches that are kept */
 #define KEPT_LEAST    (32 * MIB)
 #define TEETH_GRADUAL 0.7 /* of all cycles */
+#define TRAINED_LEAST 0.7 /* of its life: a worker that is born later does not begin the training */
 
 enum { TEETH_SAMPLES_LEAST = 200 };
 
-/* Where the warm-up ends. What a trainer does before its first worker is born is not training. */
-static double warm_from(const Trial *trial, const Job *job, const ProcessTrack *track)
+/*
+ * The part of a process's life that is judged: without its warm-up. What a trainer does before its first
+ * worker is born and after its last has ended is no training, when that is the smaller part of its life.
+ */
+typedef struct Span {
+    double from;
+    double until;
+} Span;
+
+static Span span_of(const Trial *trial, const Job *job, const ProcessTrack *track)
 {
-    double first = track->series.seconds[0];
-    double until = track_until(track);
-    double age = trial->history->began + first - track->last.started;
-    if (age > until - first)
-        return first + WARM_UP_ATTACHED * (until - first);
-    if (track->last.role == ROLE_TRAINER && job->first_worker > first &&
-        job->first_worker < first + 0.7 * (until - first))
-        first = job->first_worker;
-    return first + WARM_UP * (until - first);
+    Span span = {track->series.seconds[0], track_until(track)};
+    double life = span.until - span.from;
+    double age = trial->history->began + span.from - track->last.started;
+    double warm = age > life ? WARM_UP_ATTACHED : WARM_UP;
+    if (track->last.role == ROLE_TRAINER) {
+        double trained = job->last_worker - MAX(job->first_worker, span.from);
+        if (job->last_worker < span.until && trained > span.until - job->last_worker)
+            span.until = job->last_worker;
+        if (job->first_worker > span.from && job->first_worker < span.from + TRAINED_LEAST * life)
+            span.from = job->first_worker;
+    }
+    span.from += warm * (span.until - span.from);
+    return span;
 }
 
 typedef struct Trends {
@@ -40,8 +53,10 @@ typedef struct Trends {
     Trend fds;
 } Trends;
 
-static Trends trends_of(const ProcessTrack *track, double from, double until)
+static Trends trends_of(const ProcessTrack *track, Span span)
 {
+    double from = span.from;
+    double until = span.until;
     Trends trends;
     Figures own = private_figures(track);
     Figures copies = process_figures(track, PROCESS_USS);
@@ -70,11 +85,11 @@ static bool teeth_are_found(const Teeth *teeth)
 }
 
 /* An epoch may be a small part of a long recording: if the whole shows no teeth, its last parts may. */
-static bool teeth_find(const ProcessTrack *track, double from, double until, Teeth *ret)
+static bool teeth_find(const ProcessTrack *track, Span span, Teeth *ret)
 {
     Figures own = private_figures(track);
     for (double part = 1; part > 1.0 / 512; part /= 8) {
-        Teeth teeth = teeth_of(&own, MAX(from, until - part * (until - from)), until);
+        Teeth teeth = teeth_of(&own, span.until - part * (span.until - span.from), span.until);
         if (part < 1 && teeth.samples < TEETH_SAMPLES_LEAST)
             return false;
         if (teeth_are_found(&teeth)) {
@@ -98,13 +113,13 @@ static void judge_leak(Trial *trial, Job *job, const ProcessTrack *track, const 
             &(Kin){.trend = *own, .metric = "private", .rate = own->slope, .confidence = confidence_of(own)});
 }
 
-static void judge_own(Trial *trial, Job *job, const ProcessTrack *track, const Trends *trends, double from)
+static void judge_own(Trial *trial, Job *job, const ProcessTrack *track, const Trends *trends, Span span)
 {
     const Trend *own = &trends->own;
     Teeth teeth;
     Trend folded;
     size_t epochs = 0;
-    if (teeth_find(track, from, track_until(track), &teeth)) {
+    if (teeth_find(track, span, &teeth)) {
         if (grows(&teeth.troughs, LEAK_LEAST))
             judge_leak(trial, job, track, trends, &teeth.troughs);
         else if (grows(own, LEAK_LEAST) && teeth.lows_rose > teeth.height / 2)
@@ -123,7 +138,7 @@ static void judge_own(Trial *trial, Job *job, const ProcessTrack *track, const T
                                          "every %s; it does not keep more each time",
                                          subject_words(trial, track), BYTES(teeth.low), BYTES(teeth.high),
                                          teeth.cycles, DURATION_TEXT(teeth.period))});
-    } else if (own->kind != TREND_RISING && epochs_fold(trial, job, track, from, &folded, &epochs) &&
+    } else if (own->kind != TREND_RISING && epochs_fold(trial, job, track, span.from, &folded, &epochs) &&
                grows(&folded, SAW_LEAST))
         kin_add(trial, job, VERDICT_SAWTOOTH, track,
                 &(Kin){.trend = folded,
@@ -173,11 +188,10 @@ static void judge_shared(Trial *trial, Job *job, const ProcessTrack *track, cons
 
 void process_judge(Trial *trial, Job *job, const ProcessTrack *track)
 {
-    double from = warm_from(trial, job, track);
-    double until = track_until(track);
-    if (until - from < SECONDS_LEAST)
+    Span span = span_of(trial, job, track);
+    if (span.until - span.from < SECONDS_LEAST)
         return;
-    Trends trends = trends_of(track, from, until);
+    Trends trends = trends_of(track, span);
     if (trends.own.kind == TREND_UNKNOWN || trends.own.samples < SAMPLES_LEAST)
         return;
 
@@ -191,7 +205,7 @@ void process_judge(Trial *trial, Job *job, const ProcessTrack *track)
 
     double shared = 0;
     if (!is_of_epoch(job, track)) {
-        judge_own(trial, job, track, &trends, from);
+        judge_own(trial, job, track, &trends, span);
         if (track->last.role == ROLE_WORKER && shared_at_fork(track, &shared) &&
             is_copying(&trends.copies, growth_of(&trends.own), shared))
             copies_add(trial, job, track, &trends.copies, shared);

@@ -7,6 +7,7 @@ static void job_learn_workers(Trial *trial, Job *job)
 {
     const History *history = trial->history;
     double first_end = INFINITY;
+    double last = 0;
     bool from_start = false;
     job->first_worker = INFINITY;
     for (size_t i = 0; i < history->n_tracks; i++) {
@@ -16,11 +17,13 @@ static void job_learn_workers(Trial *trial, Job *job)
         from_start = from_start || track->first_seconds <= history->series.seconds[0];
         job->first_worker = MIN(job->first_worker, track->first_seconds);
         job->newest_worker = MAX(job->newest_worker, track->first_seconds);
+        last = MAX(last, track_until(track));
         if (isfinite(track->ended_seconds)) {
             first_end = MIN(first_end, track_until(track));
             job->worker_life = MAX(job->worker_life, track_until(track) - track->first_seconds);
         }
     }
+    job->last_worker = isinf(job->first_worker) ? INFINITY : last;
     if (from_start || isinf(job->first_worker))
         job->first_worker = 0;
     job->renewed = job->newest_worker > first_end;

@@ -166,7 +166,7 @@ def options():
     parser.add_argument("--persistent", action="store_true")
     parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--side", type=int, default=64)
-    parser.add_argument("--delay", type=float, default=0.02, help="of a batch, in the worker")
+    parser.add_argument("--delay", type=float, default=0.04, help="of a batch, in the worker")
     parser.add_argument("--start-method", choices=["fork", "spawn", "forkserver"], default="fork")
     parser.add_argument("--strategy", choices=["file_descriptor", "file_system"], default="file_descriptor")
     parser.add_argument("--scratch", default=None, help="where files are made")
