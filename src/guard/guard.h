@@ -49,6 +49,7 @@
  */
 #pragma once
 
+#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -79,6 +80,7 @@ void *real_mmap(void *address, size_t size, int protection, int flags, int fd, o
 int real_munmap(void *address, size_t size);
 void *real_mremap(void *address, size_t size, size_t new_size, int flags, void *place);
 int real_close(int fd);
+int real_poll(struct pollfd *files, nfds_t n, int msec);
 ssize_t real_write(int fd, const void *data, size_t size);
 int real_fputs(const char *text, FILE *stream);
 int real_sigaction(int signo, const struct sigaction *action, struct sigaction *ret_old);
@@ -130,6 +132,10 @@ void pool_forget(void); /* in a forked child: the parent issues these */
 /* Nothing is said of this segment any more, and it is not issued again. One that is not the pool's is no
  * error. */
 void pool_disown(uint64_t device, uint64_t inode);
+
+/* What this thread shares from here on belongs to another batch. Lock-free; signal handlers may call it. */
+void batch_end(void);
+uint64_t batch_number(void); /* how many this process has begun */
 
 /* --- views.c: the mappings that are kept --- */
 
