@@ -55,7 +55,7 @@ static size_t n_ranges, n_registrations;
 static pthread_mutex_t table = PTHREAD_MUTEX_INITIALIZER;
 static atomic_uint delay_msec;
 static atomic_int copies_fail, queries_fail, register_fails;
-static atomic_bool no_context;
+static atomic_bool no_context, standing;
 static atomic_size_t offences;
 static atomic_int captures;
 static pid_t owner;
@@ -107,6 +107,8 @@ static void *stream_run(void *context)
             unsigned msec = atomic_load(&delay_msec);
             struct timespec delay = {msec / 1000, (long)(msec % 1000) * 1000000};
             nanosleep(&delay, NULL);
+            while (atomic_load(&standing))
+                nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
             copy_rows(task);
         }
         pthread_mutex_lock(&stream->lock);
@@ -194,6 +196,11 @@ EXPORT void fake_capture(void *stream, bool on)
 EXPORT void fake_delay(unsigned msec)
 {
     atomic_store(&delay_msec, msec);
+}
+
+EXPORT void fake_stand(bool stands)
+{
+    atomic_store(&standing, stands);
 }
 
 EXPORT void fake_fail_copies(int error)

@@ -30,6 +30,7 @@ void *fake_stream_make(void);
 void fake_stream_wait(void *stream);
 void fake_stream_destroy(void *stream); /* its copies go on, and its address is used again */
 void fake_capture(void *stream, bool on);
+void fake_stand(bool stands);      /* no stream does anything */
 void fake_delay(unsigned msec);    /* before each copy */
 void fake_fail_copies(int error);  /* 0: no more */
 void fake_fail_queries(int error); /* likewise, for ever when it is set: as an error that sticks */
