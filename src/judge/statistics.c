@@ -8,6 +8,10 @@
 #define Z_LEAST 3.09
 #define T_LEAST 4.0
 
+/* What rises and then stays is no line; where that is enough, it must be smooth instead. */
+#define Z_SETTLED     2.0
+#define SETTLED_RATIO 8.0
+
 /* The largest part of all growth that may happen between two windows, before it is called a step. */
 #define STEP_SHARE 0.5
 
@@ -41,9 +45,9 @@ static double nth_of(double *v, size_t n, size_t k)
         size_t i = low;
         size_t j = high;
         for (;;) {
-            while (v[i] < pivot)
+            while (i < high && v[i] < pivot)
                 i++;
-            while (v[j] > pivot)
+            while (j > low && v[j] > pivot)
                 j--;
             if (i >= j)
                 break;
@@ -263,6 +267,15 @@ static Trend trend_measure(const double *x, const double *y, size_t n)
     return trend;
 }
 
+/* Noise as neighbours show it: a curve that rises and stays is far from any line, and yet smooth. */
+static double neighbour_noise(const double *y, size_t n)
+{
+    double steps[WINDOWS_MAX];
+    for (size_t i = 0; i + 1 < n; i++)
+        steps[i] = fabs(y[i + 1] - y[i]);
+    return 1.4826 / sqrt(2) * median_of(steps, n - 1);
+}
+
 /* Levels at the ends and at the thirds, each the median of a few windows. */
 static void trend_levels(const double *y, size_t n, double levels[static 4])
 {
@@ -307,7 +320,10 @@ static Trend trend_judge(const double *x, const double *y, size_t n, int again)
             return behind;
     }
     if (!rises) {
-        trend.kind = falls ? TREND_FALLING : TREND_FLAT;
+        bool settled = !stepped && trend.z >= Z_SETTLED &&
+                       levels[3] - levels[2] < LATE_SHARE_LEAST * growth &&
+                       growth > SETTLED_RATIO * neighbour_noise(y, n);
+        trend.kind = falls ? TREND_FALLING : settled ? TREND_SETTLING : TREND_FLAT;
         return trend;
     }
     if (stepped) {
@@ -435,7 +451,7 @@ Teeth teeth_of(const Figures *figures, double from, double until)
     Teeth teeth = {.samples = samples, .began = from, .ended = until};
     if (samples < 3 * (size_t)WINDOWS_LEAST || until <= from)
         return teeth;
-    Curve curve;
+    Curve curve = {0};
     curve.n = windows_cut(figures, from, until, MIN(samples, (size_t)TEETH_WINDOWS_MAX), curve.seconds,
                           curve.levels);
     if (curve.n < 3 * (size_t)WINDOWS_LEAST)

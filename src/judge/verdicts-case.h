@@ -109,6 +109,7 @@ double confidence_of(const Trend *trend);
 /* --- Judges --------------------------------------------------------------------------------------------- */
 
 void kin_add(Trial *trial, Job *job, VerdictId id, const ProcessTrack *track, const Kin *found);
+void cache_add(Trial *trial, Job *job, const ProcessTrack *track, const Trend *file);
 void verdict_add(Trial *trial, const Verdict *verdict);
 
 /* One process by itself. */
@@ -126,7 +127,7 @@ bool epochs_fold(Trial *trial, const Job *job, const ProcessTrack *track, double
 
 /* Copies of what was shared at fork. */
 bool shared_at_fork(const ProcessTrack *track, double *ret_bytes);
-bool is_copying(const Trend *copies, double own_growth, double shared);
+bool is_copying(const Trend *copies, const Trend *own, const Trend *file, double shared);
 void copies_add(Trial *trial, Job *job, const ProcessTrack *track, const Trend *copies, double shared);
 
 /* The job as a whole. */

@@ -16,7 +16,7 @@
 #define TEETH_GRADUAL 0.7 /* of all cycles */
 #define TRAINED_LEAST 0.7 /* of its life: a worker that is born later does not begin the training */
 
-enum { TEETH_SAMPLES_LEAST = 200 };
+enum { TEETH_SAMPLES_LEAST = 200, TEETH_SCALES = 4 };
 
 /*
  * The part of a process's life that is judged: without its warm-up. What a trainer does before its first
@@ -88,7 +88,8 @@ static bool teeth_are_found(const Teeth *teeth)
 static bool teeth_find(const ProcessTrack *track, Span span, Teeth *ret)
 {
     Figures own = private_figures(track);
-    for (double part = 1; part > 1.0 / 512; part /= 8) {
+    double part = 1;
+    for (int k = 0; k < TEETH_SCALES; k++, part /= 8) {
         Teeth teeth = teeth_of(&own, span.until - part * (span.until - span.from), span.until);
         if (part < 1 && teeth.samples < TEETH_SAMPLES_LEAST)
             return false;
@@ -204,17 +205,13 @@ void process_judge(Trial *trial, Job *job, const ProcessTrack *track)
     }
 
     double shared = 0;
+    judge_shared(trial, job, track, &trends);
     if (!is_of_epoch(job, track)) {
         judge_own(trial, job, track, &trends, span);
         if (track->last.role == ROLE_WORKER && shared_at_fork(track, &shared) &&
-            is_copying(&trends.copies, growth_of(&trends.own), shared))
+            is_copying(&trends.copies, &trends.own, &trends.file, shared))
             copies_add(trial, job, track, &trends.copies, shared);
+        if (grew(&trends.file, FILE_LEAST))
+            cache_add(trial, job, track, &trends.file);
     }
-    judge_shared(trial, job, track, &trends);
-    if (grew(&trends.file, FILE_LEAST))
-        kin_add(trial, job, VERDICT_PAGE_CACHE, track,
-                &(Kin){.trend = trends.file,
-                       .metric = "file",
-                       .rate = MAX(trends.file.slope, 0.0),
-                       .confidence = confidence_of(&trends.file)});
 }

@@ -174,31 +174,38 @@ def options():
 
 
 class Clock:
-    """Indices until the epoch's time is over."""
+    """Indices until the epoch's time is over, which begins with its first batch: workers may take long to come."""
 
     def __init__(self, seconds):
         self.seconds = seconds
+        self.until = None
 
     def __iter__(self):
-        until = time.monotonic() + self.seconds
+        self.until = None
         index = 0
-        while time.monotonic() < until:
+        while self.until is None or time.monotonic() < self.until:
             yield index
             index += 1
+
+    def start(self):
+        if self.until is None:
+            self.until = time.monotonic() + self.seconds
 
 
 def main():
     args = options()
     torch.set_num_threads(1)
     torch.multiprocessing.set_sharing_strategy(args.strategy)
+    clock = Clock(args.seconds / args.epochs)
     loader = DataLoader(Samples(args), batch_size=args.batch, num_workers=args.workers, drop_last=True,
-                        sampler=Clock(args.seconds / args.epochs),
+                        sampler=clock,
                         collate_fn=collate_some if args.kind == "noisy" else None,
                         persistent_workers=args.persistent and args.workers > 0,
                         multiprocessing_context=args.start_method if args.workers else None)
     trainer = Trainer(args)
     for _ in range(args.epochs):
         for batch in loader:
+            clock.start()
             trainer.step(batch)
         trainer.epoch_ended()
     return 0
