@@ -449,7 +449,7 @@ Teeth teeth_of(const Figures *figures, double from, double until)
 {
     size_t samples = samples_between(figures, from, until);
     Teeth teeth = {.samples = samples, .began = from, .ended = until};
-    if (samples < 3 * (size_t)WINDOWS_LEAST || until <= from)
+    if (samples < 3 * (size_t)WINDOWS_LEAST || !(until > from))
         return teeth;
     Curve curve = {0};
     curve.n = windows_cut(figures, from, until, MIN(samples, (size_t)TEETH_WINDOWS_MAX), curve.seconds,

@@ -96,7 +96,8 @@ double seconds_until(double room, double rate);
 
 /* --- Words ---------------------------------------------------------------------------------------------- */
 
-#define BYTES(x) SIZE_TEXT((uint64_t)MAX((x), 0.0))
+/* Sums of figures that a broken recording holds may be beyond any size. */
+#define BYTES(x) SIZE_TEXT((uint64_t)MIN(MAX((x), 0.0), 0x1p62))
 
 /* "" and the trial's error when there is no memory. */
 #define WORDS(trial, ...) words_made((trial), arena_printf((trial)->arena, __VA_ARGS__))

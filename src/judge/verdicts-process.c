@@ -11,7 +11,7 @@
 #define SHADOW_SHARE  0.10
 #define SHADOW_PER_FD (16 * 1024.0)
 
-#define KEPT_RATIO    4.0 /* times as much as at first, and no longer growing: batches that are kept */
+#define KEPT_RATIO    3.0 /* times as much as at first, and no longer growing: batches that are kept */
 #define KEPT_LEAST    (32 * MIB)
 #define TEETH_GRADUAL 0.7 /* of all cycles */
 #define TRAINED_LEAST 0.7 /* of its life: a worker that is born later does not begin the training */
