@@ -23,7 +23,7 @@
 
 /* Rises, that growth must be made of. Fewer are a few steps: the largest batch so far, a model that is
  * loaded. */
-enum { RISES_LEAST = 6 };
+enum { RISES_LEAST = 6, FEW_LEAST = 4 };
 
 enum { SAMPLES_A_WINDOW = 3, MEDIAN_OF_MOST = 31, TEETH_WINDOWS_MAX = 400, TEETH_MAX = 64 };
 
@@ -362,6 +362,34 @@ Trend trend_of(const Figures *figures, double from, double until)
     Windows windows;
     windows_make(figures, from, until, WINDOWS_MAX, &windows);
     return trend_of_windows(&windows);
+}
+
+Trend trend_of_few(const Figures *figures, double from, double until)
+{
+    Trend trend = {0};
+    double first_at = 0;
+    double low = 0; /* of the highest so far */
+    double value = 0;
+    for (size_t i = figure_from(figures, from); i < figures->n && figures->seconds[i] <= until; i++) {
+        if (!figure_at(figures, i, &value))
+            continue;
+        if (trend.samples++ == 0) {
+            first_at = figures->seconds[i];
+            trend.from = trend.until = value;
+        }
+        low = MAX(low, trend.until - value);
+        trend.rises += value > trend.until;
+        trend.until = MAX(trend.until, value);
+        trend.ended = figures->seconds[i];
+    }
+    double growth = trend.until - trend.from;
+    if (trend.samples < FEW_LEAST || !(trend.ended > first_at) || growth <= 0 || low > growth / 10)
+        return (Trend){0};
+    trend.kind = TREND_SETTLING;
+    trend.began = first_at;
+    trend.slope = growth / (trend.ended - first_at);
+    trend.windows = trend.samples;
+    return trend;
 }
 
 /* --- Teeth ---------------------------------------------------------------------------------------------- */
