@@ -267,13 +267,14 @@ static Trend trend_measure(const double *x, const double *y, size_t n)
     return trend;
 }
 
-/* Noise as neighbours show it: a curve that rises and stays is far from any line, and yet smooth. */
+/* Noise as neighbours show it: how far each lies from the middle of those beside it. A curve that rises and
+ * then stays is far from any line, and yet smooth. */
 static double neighbour_noise(const double *y, size_t n)
 {
-    double steps[WINDOWS_MAX];
-    for (size_t i = 0; i + 1 < n; i++)
-        steps[i] = fabs(y[i + 1] - y[i]);
-    return 1.4826 / sqrt(2) * median_of(steps, n - 1);
+    double bends[WINDOWS_MAX];
+    for (size_t i = 1; i + 1 < n; i++)
+        bends[i - 1] = fabs(y[i + 1] - 2 * y[i] + y[i - 1]);
+    return 1.4826 / sqrt(6) * median_of(bends, n - 2);
 }
 
 /* Levels at the ends and at the thirds, each the median of a few windows. */
@@ -504,8 +505,12 @@ Teeth teeth_of(const Figures *figures, double from, double until)
         const Turn *turn = &turns[i];
         lows[i] = curve.levels[turn->bottom];
         highs[i] = curve.levels[turn->peak];
-        if (i > 0)
-            periods[i - 1] = curve.seconds[turn->peak] - curve.seconds[turns[i - 1].peak];
+        if (i > 0) {
+            double period = curve.seconds[turn->peak] - curve.seconds[turns[i - 1].peak];
+            periods[i - 1] = period;
+            teeth.shortest = i == 1 ? period : MIN(teeth.shortest, period);
+            teeth.longest = MAX(teeth.longest, period);
+        }
         if (troughs.n < WINDOWS_MAX) {
             troughs.seconds[troughs.n] = curve.seconds[turn->bottom];
             troughs.levels[troughs.n++] = lows[i];

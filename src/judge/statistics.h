@@ -78,7 +78,9 @@ typedef struct Teeth {
     size_t cycles;    /* whole ones: trough, peak, and the fall behind it */
     size_t gradual;   /* of these */
     double height;    /* median from trough to peak */
-    double period;    /* median seconds from peak to peak */
+    double period;    /* median seconds from peak to peak, */
+    double shortest;  /* the least, */
+    double longest;   /* and the most of these */
     double slope;     /* median, of the rises */
     double low;       /* the median trough, */
     double high;      /* the median peak */

@@ -17,7 +17,9 @@
 #define TEETH_GRADUAL 0.7 /* of all cycles */
 #define TRAINED_LEAST 0.7 /* of its life: a worker that is born later does not begin the training */
 
-enum { TEETH_SAMPLES_LEAST = 200, TEETH_SCALES = 4 };
+/* An allocator that gives memory back from time to time makes two that look like teeth. */
+enum { TEETH_COUNT = 3, TEETH_SAMPLES_LEAST = 200, TEETH_SCALES = 4 };
+#define TEETH_REGULAR 3.0 /* times as long as the shortest, at most */
 
 /*
  * The part of a process's life that is judged: without its warm-up. What a trainer does before its first
@@ -83,7 +85,8 @@ static Trends trends_of(const ProcessTrack *track, Span span)
 
 static bool teeth_are_found(const Teeth *teeth)
 {
-    return teeth->cycles >= 2 && (double)teeth->gradual >= MAX(2.0, TEETH_GRADUAL * (double)teeth->cycles) &&
+    return teeth->gradual >= TEETH_COUNT && (double)teeth->gradual >= TEETH_GRADUAL * (double)teeth->cycles &&
+           teeth->longest <= TEETH_REGULAR * teeth->shortest &&
            is_worth(teeth->height, teeth->high, TEETH_LEAST);
 }
 

@@ -377,7 +377,7 @@ static void draw_worker_teeth(Scene *scene)
 
 static void draw_trainer_teeth(Scene *scene)
 {
-    double epochs = dice_between(&scene->dice, 2.5, 12);
+    double epochs = dice_between(&scene->dice, 4, 12);
     double noise = some_noise(scene) / 4;
     double growth = some_growth(scene, noise);
     growth = MAX(growth, MAX(0.2 * scene->level, 20 * MIB));
