@@ -337,6 +337,7 @@ void recorder_say(Recorder *recorder)
         return;
     }
     (void)recorder_say_stopped(recorder);
+    recording_close(TAKE_PTR(recorder->recording)); /* its size is known then */
     complain(0, "%llu moment%s of %llu process%s in %s (%s); next: shmguard report %s",
              (unsigned long long)status.moments, status.moments == 1 ? "" : "s",
              (unsigned long long)status.processes, status.processes == 1 ? "" : "es", buffer_text(&safe),
