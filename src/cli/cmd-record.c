@@ -24,7 +24,7 @@ typedef struct RecordOptions {
 
 static const Option record_options[] = {
     {OPTION_TEXT, 'o', "output", offsetof(RecordOptions, output), "FILE",
-     .help = "where to: a new file, or a recording to replace"},
+     .help = "where to; a recording that is there becomes FILE.old"},
     {OPTION_PID, 'p', "pid", offsetof(RecordOptions, pid), "PID",
      .help = "a training that runs already, with all processes\nbelow it"},
     {OPTION_SECONDS, 'i', "interval", offsetof(RecordOptions, interval), "SECONDS",

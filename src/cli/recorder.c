@@ -316,9 +316,10 @@ void recorder_close(Recorder *recorder, bool discard)
     recorder_end(recorder);
     if (recorder->hangs)
         return; /* its thread may still use all of it */
-    recording_close(recorder->recording);
     if (discard)
-        unlink(recorder->path);
+        recording_discard(recorder->recording);
+    else
+        recording_close(recorder->recording);
     root_close(&recorder->root);
     fd_close(recorder->over_fd);
     free(recorder->events);

@@ -222,7 +222,14 @@ static void test_what_is_no_recording_stays(void **state)
     assert_int_equal(recording_read("/nowhere/to/be/found", &history), -ENOENT);
 }
 
-static void test_a_recording_is_replaced_unless_it_is_written(void **state)
+static size_t moments_of(const char *path)
+{
+    _cleanup_history_ History history = {0};
+    assert_int_equal(recording_read(path, &history), 0);
+    return history.series.n;
+}
+
+static void test_a_recording_is_kept_unless_it_is_written(void **state)
 {
     (void)state;
     file_remove();
@@ -244,9 +251,13 @@ static void test_a_recording_is_replaced_unless_it_is_written(void **state)
     recording = create();
     add(recording, 0, &one, 1);
     recording_close(recording);
-    _cleanup_history_ History history = {0};
-    assert_int_equal(recording_read(file, &history), 0);
-    assert_int_equal(history.series.n, 1);
+    assert_int_equal(moments_of(file), 1);
+    char old[sizeof file + 4];
+    snprintf(old, sizeof old, "%s.old", file);
+    assert_int_equal(moments_of(old), 2);
+    recording_discard(create()); /* the command could not be started */
+    assert_int_equal(moments_of(file), 1);
+    unlink(old);
 }
 
 /* Writes as fast as it can, and tells of each moment after it was added. */
@@ -540,7 +551,7 @@ int main(void)
         cmocka_unit_test(test_what_was_written_is_read),
         cmocka_unit_test(test_one_that_a_look_missed_is_one_process),
         cmocka_unit_test(test_what_is_no_recording_stays),
-        cmocka_unit_test(test_a_recording_is_replaced_unless_it_is_written),
+        cmocka_unit_test(test_a_recording_is_kept_unless_it_is_written),
         cmocka_unit_test(test_killed_at_any_moment),
         cmocka_unit_test(test_no_room_stops_it_once),
         cmocka_unit_test(test_a_file_that_was_taken_away),
