@@ -99,7 +99,9 @@ static void title_draw(const WatchScene *scene, const WatchView *view, Picture *
         (void)buffer_printf(&words, "job of pid %d, ", scene->history->pid);
     counts_append(scene, view, &words);
     at += picture_text(picture, 0, at, picture->columns, INK_PLAIN, (Text){buffer_text(&words), words.size});
-    if (view->paused && !scene->replay)
+    if (scene->over)
+        at += picture_print(picture, 0, at, picture->columns, INK_WARNING, "  the job has ENDED");
+    else if (view->paused && !scene->replay)
         at += picture_print(picture, 0, at, picture->columns, INK_WARNING, "  PAUSED (Z goes on)");
     cost_draw(scene, picture, 0, at);
 }
@@ -284,15 +286,7 @@ static void process_draw(const WatchScene *scene, const WatchView *view, const W
 
 /* --- Segments and events ------------------------------------------------------------------------------ */
 
-enum {
-    SEGMENT_NAME,
-    SEGMENT_KIND,
-    SEGMENT_STATE,
-    SEGMENT_SIZE,
-    SEGMENT_ALLOCATED,
-    SEGMENT_ORPHAN,
-    SEGMENT_HOLDERS
-};
+enum { SEGMENT_NAME, SEGMENT_KIND, SEGMENT_STATE, SEGMENT_SIZE, SEGMENT_ALLOCATED, SEGMENT_HOLDERS };
 
 static const struct {
     const char *title;
@@ -306,7 +300,6 @@ static const struct {
     [SEGMENT_STATE] = {"STATE", 9, 100, PS_SORT_NONE, false},
     [SEGMENT_SIZE] = {"SIZE", 5, 60, PS_SORT_SIZE, true},
     [SEGMENT_ALLOCATED] = {"ALLOC", 6, 0, PS_SORT_ALLOCATED, true},
-    [SEGMENT_ORPHAN] = {"ORPHAN", 7, 60, PS_SORT_NONE, false},
     [SEGMENT_HOLDERS] = {"HELD BY", 0, 30, PS_SORT_HOLDERS, false},
 };
 
@@ -341,10 +334,17 @@ static void segment_heads_place(WatchLayout *layout, unsigned width)
     }
 }
 
-static void segment_heads_draw(const WatchView *view, Picture *picture, unsigned row)
+static void segment_heads_draw(const WatchScene *scene, const WatchView *view, Picture *picture, unsigned row)
 {
+    char time[16];
+    char seen[32];
     PsSort sort = view->segment_sort == PS_SORT_NONE ? PS_SORT_ALLOCATED : view->segment_sort;
     picture_ink(picture, row, 0, picture->columns, INK_TITLE);
+    if (scene->survey && picture->columns >= 60) {
+        clock_text(scene->history, scene->survey_seconds, time);
+        snprintf(seen, sizeof seen, "seen at %s", time);
+        picture_right(picture, row, 0, picture->columns, INK_TITLE, seen);
+    }
     for (size_t i = 0; i < view->layout.n_heads; i++) {
         const WatchPlace *place = &view->layout.heads[i];
         const char *title = segment_looks[place->what].title;
@@ -394,15 +394,12 @@ static void segment_draw(const WatchView *view, const WatchItem *item, Picture *
             (void)buffer_printf(text, "%s%s", segment->allocated_estimated ? "~" : "",
                                 figure_text(segment->allocated_bytes, true, figure));
             break;
-        case SEGMENT_ORPHAN:
-            (void)buffer_append_text(text, orphan_name(item->segment->orphan));
-            ink = item->segment->orphan == ORPHAN_YES ? INK_WARNING : INK_PLAIN;
-            break;
         default:
             for (size_t holder = 0; holder < segment->n_holders; holder++)
                 (void)buffer_printf(text, "%s%d", holder > 0 ? " " : "", segment->holders[holder]);
             if (segment->n_holders == 0)
                 (void)buffer_append_text(text, "nobody seen");
+            ink = segment->n_holders == 0 ? INK_WARNING : INK_PLAIN;
         }
         if (segment_looks[place->what].right)
             picture_right(picture, row, place->column, place->columns, ink, buffer_text(text));
@@ -509,7 +506,7 @@ static void list_heads(const WatchScene *scene, WatchView *view, Picture *pictur
     case PAGE_SEGMENTS:
         segment_heads_place(&view->layout, picture->columns);
         if (drawn)
-            segment_heads_draw(view, picture, row);
+            segment_heads_draw(scene, view, picture, row);
         break;
     case PAGE_EVENTS:
         if (drawn) {

@@ -6,8 +6,6 @@ enum {
     CTRL_C = 3,
     CTRL_L = 12,
     CTRL_Z = 26,
-    SPEED_MOST = 8, /* 256 times */
-    SPEED_LEAST = -2,
     LEAP = 60,
     WHEEL_ROWS = 3,
 };
@@ -138,9 +136,9 @@ static bool time_press(WatchView *view, const WatchScene *scene, uint32_t key)
         return true;
     }
     if (key == '+' || key == '=')
-        view->speed = MIN(view->speed + 1, SPEED_MOST);
+        view->speed = MIN(view->speed + 1, WATCH_SPEED_MOST);
     else if (key == '-')
-        view->speed = MAX(view->speed - 1, SPEED_LEAST);
+        view->speed = MAX(view->speed - 1, WATCH_SPEED_LEAST);
     else
         return false;
     return true;
@@ -236,7 +234,7 @@ static WatchAct list_press(WatchView *view, const WatchScene *scene, uint32_t ke
         view->find = -1;
         break;
     case 'Z':
-        if (!scene->replay)
+        if (!scene->replay && !scene->over)
             view->paused = !view->paused;
         break;
     default:

@@ -118,17 +118,21 @@ static bool group_meter(const WatchScene *scene, double at, Meter *ret)
 static bool guard_meter(const WatchScene *scene, double at, Meter *ret)
 {
     const Series *series = &scene->history->series;
-    uint64_t used = series_known(series, JOB_GUARD_BYTES, at);
-    uint64_t budget = series_known(series, JOB_GUARD_BUDGET, at);
-    uint64_t waiting = series_known(series, JOB_GUARD_WAITING, at);
+    size_t place = 0;
+    if (!series_place(series, at, &place))
+        return false;
+    /* Of this look alone: what was known before may be of a run that has ended. */
+    uint64_t used = series->values[JOB_GUARD_BYTES][place];
+    uint64_t budget = series->values[JOB_GUARD_BUDGET][place];
+    uint64_t waiting = series->values[JOB_GUARD_WAITING][place];
     Meter meter = {.name = "budget", .name_short = "budget", .used = used, .limit = budget};
     if (used != U64_UNKNOWN) {
         if (waiting != U64_UNKNOWN && waiting > 0)
             snprintf(meter.note, sizeof meter.note, "%llu waiting", (unsigned long long)waiting);
         else if (budget == U64_UNKNOWN)
-            snprintf(meter.note, sizeof meter.note, "no ceiling");
+            snprintf(meter.note, sizeof meter.note, "of the guarded run, no ceiling");
         else if (scene->guards > 1)
-            snprintf(meter.note, sizeof meter.note, "tightest of %u", scene->guards);
+            snprintf(meter.note, sizeof meter.note, "run %d of %u", scene->guard_pid, scene->guards);
     } else {
         /* Its memory can be seen from outside, its budget only from its own side. */
         meter.used = series_known(series, JOB_KIND_BYTES + KIND_SHMGUARD, at);

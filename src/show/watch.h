@@ -40,6 +40,7 @@ typedef struct WatchScene {
     const Survey *survey;   /* its segments; NULL: not looked at yet, or a recording, which has none */
     double survey_seconds;  /* when that was */
     const char *replay;     /* the name of the recording; NULL: live */
+    bool over;              /* the job has ended: this is its past */
     bool job;               /* one job, else all training on the machine */
     int guard_pid;          /* whose budget the moments have; 0: not known */
     unsigned guards;        /* that were found */
@@ -47,7 +48,7 @@ typedef struct WatchScene {
     uint64_t own_bytes;     /* resident */
 } WatchScene;
 
-enum { WATCH_WORDS_MAX = 64 };
+enum { WATCH_WORDS_MAX = 64, WATCH_SPEED_MOST = 16, WATCH_SPEED_LEAST = -2 };
 
 typedef enum WatchEdit {
     EDIT_NONE,
