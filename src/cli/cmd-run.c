@@ -202,7 +202,7 @@ static bool look_ahead(const RunOptions *options, PrivateShm *shm, int *ret_code
         show_preflight_fine(&terminal, &machine, &plan);
     else if (options->check || !options->quiet)
         show_preflight(&terminal, &preflight);
-    *ret_code = (int)preflight_verdict(&preflight);
+    *ret_code = (int)preflight_health(&preflight);
     return !options->check;
 }
 
