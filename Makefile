@@ -54,6 +54,7 @@ bench: build
 	$(PYTHON) bench/ps.py $(BUILD)/shmguard
 	$(PYTHON) bench/plan.py $(BUILD)/shmguard
 	$(PYTHON) bench/tune.py $(BUILD)/shmguard
+	$(PYTHON) bench/watch.py $(BUILD)/shmguard
 
 lint: build
 	@scripts/need lint

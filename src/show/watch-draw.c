@@ -7,7 +7,7 @@
 #include "watch-internal.h"
 
 enum {
-    ROWS_FULL = 10,  /* below this height the meters share one row */
+    ROWS_FULL = 14,  /* below this height the meters share one row */
     ROWS_KINDS = 16, /* from here on there is a row for the kinds of segments */
     ROWS_KEYS = 7,
     ROWS_EVENTS = 5,
@@ -232,7 +232,7 @@ static const char *arrow_text(Direction direction, bool utf8)
 }
 
 static void trend_append(const WatchScene *scene, const WatchItem *item, const WatchView *view,
-                         unsigned columns, bool utf8, Trend trend, Buffer *out)
+                         unsigned columns, bool utf8, WatchTrend trend, Buffer *out)
 {
     (void)buffer_append_text(out, arrow_text(trend.direction, utf8));
     if (columns > 2) {
@@ -241,7 +241,7 @@ static void trend_append(const WatchScene *scene, const WatchItem *item, const W
     }
 }
 
-static void rate_append(const WatchView *view, Trend trend, Buffer *out)
+static void rate_append(const WatchView *view, WatchTrend trend, Buffer *out)
 {
     char text[FIGURE_MAX];
     double a_minute = fabs(trend.rate) * 60;
@@ -251,10 +251,38 @@ static void rate_append(const WatchView *view, Trend trend, Buffer *out)
             figure_text((uint64_t)MIN(a_minute, 0x1p62), column_is_bytes(trend_column(view)), text));
 }
 
+static Text without_directory(Text word)
+{
+    const char *slash = word.size > 0 ? memrchr(word.data, '/', word.size) : NULL;
+    return slash && slash + 1 < word.data + word.size ? text_skip(word, (size_t)(slash - word.data) + 1)
+                                                      : word;
+}
+
+/* Where there is no room for all of it, what is run tells more than where that lies. */
+static void command_append(const char *command, unsigned columns, Buffer *out)
+{
+    (void)text_escape(text_of(command), out);
+    if (text_columns((Text){buffer_text(out), out->size}) <= columns)
+        return;
+    buffer_clear(out);
+    bool script = false;
+    unsigned words = 0;
+    Text rest = text_of(command);
+    Text word;
+    while (text_word(&rest, &word)) {
+        bool first = out->size == 0;
+        bool second = words++ == 1 && !text_starts(word, "-");
+        bool is_script = !script && (second || text_ends(word, ".py"));
+        script |= is_script;
+        (void)buffer_append_text(out, first ? "" : " ");
+        (void)text_escape(first || is_script ? without_directory(word) : word, out);
+    }
+}
+
 static void process_draw(const WatchScene *scene, const WatchView *view, const WatchItem *item,
                          Picture *picture, unsigned row, Buffer *text)
 {
-    Trend trend = track_trend(scene->history, item->track, trend_column(view), view->at);
+    WatchTrend trend = track_trend(scene->history, item->track, trend_column(view), view->at);
     for (size_t i = 0; i < view->layout.n_heads; i++) {
         const WatchPlace *place = &view->layout.heads[i];
         WatchColumn column = (WatchColumn)place->what;
@@ -269,7 +297,7 @@ static void process_draw(const WatchScene *scene, const WatchView *view, const W
         else if (column == WATCH_RATE)
             rate_append(view, trend, text);
         else if (column == WATCH_COMMAND)
-            (void)text_escape(text_of(item->track->last.command), text);
+            command_append(item->track->last.command, place->columns, text);
         else
             figure_append(item, column, view, picture->utf8, text);
         if ((column == WATCH_TREND || column == WATCH_RATE) && trend.direction == DIRECTION_UP)
@@ -340,7 +368,7 @@ static void segment_heads_draw(const WatchScene *scene, const WatchView *view, P
     char seen[32];
     PsSort sort = view->segment_sort == PS_SORT_NONE ? PS_SORT_ALLOCATED : view->segment_sort;
     picture_ink(picture, row, 0, picture->columns, INK_TITLE);
-    if (scene->survey && picture->columns >= 60) {
+    if (scene->survey && picture->columns >= 100) {
         clock_text(scene->history, scene->survey_seconds, time);
         snprintf(seen, sizeof seen, "seen at %s", time);
         picture_right(picture, row, 0, picture->columns, INK_TITLE, seen);
@@ -551,25 +579,25 @@ static void keys_draw(const WatchScene *scene, const WatchView *view, Picture *p
     const char *next = view->page == PAGE_PROCESSES  ? "Segments"
                        : view->page == PAGE_SEGMENTS ? "Events"
                                                      : "Processes";
+    bool processes = view->page == PAGE_PROCESSES;
     const char *const keys[][2] = {
         {"F1", "Help"},
         {"F2", next},
         {"F3", "Search"},
         {"F4", view->filter[0] != '\0' ? "FILTER" : "Filter"},
-        {"F5", view->flat ? "Tree" : "Flat"},
-        {"F6", "Sort"},
-        {scene->replay ? "Space" : "Z", scene->replay  ? (view->playing ? "Stop" : "Play")
-                                        : view->paused ? "Go on"
-                                                       : "Pause"},
-        {scene->replay ? "<-/->" : "", scene->replay ? "Time" : ""},
+        {processes ? "F5" : NULL, view->flat ? "Tree" : "Flat"},
+        {view->page != PAGE_EVENTS ? "F6" : NULL, "Sort"},
+        {scene->replay ? NULL : "Z", view->paused ? "Go on" : "Pause"},
+        {scene->replay ? "Spc" : NULL, view->playing ? "Stop" : "Play"},
+        {scene->replay || view->paused ? "<->" : NULL, "Time"},
         {"q", "Quit"},
     };
     unsigned at = 0;
     for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
-        if (keys[i][0][0] == '\0')
+        if (!keys[i][0])
             continue;
         at += picture_text(picture, row, at, picture->columns, INK_PLAIN, text_of(keys[i][0]));
-        at += picture_print(picture, row, at, picture->columns, INK_TITLE, "%-6s", keys[i][1]);
+        at += picture_print(picture, row, at, picture->columns, INK_TITLE, "%s", keys[i][1]);
         at += picture_text(picture, row, at, picture->columns, INK_PLAIN, TEXT(" "));
     }
 }
@@ -599,7 +627,7 @@ static const char *const help_lines[] = {
     "F4 \\         filter: only rows that have these words",
     "F5 t         trees of trainers and workers, or one flat list",
     "F6 > . < ,   sort by the next column, the one before; I turns the order round",
-    "Z            pause: nothing is looked at until Z again; Left and Right go back in time",
+    "Z            pause until Z again; meanwhile Left and Right go back in time",
     "q F10        quit",
     "arrows, PgUp, PgDn, Home, End, mouse: move; a click on a title sorts by it",
     "In a recording: Space plays and stops, Left and Right step, [ and ] go 60 steps,",
@@ -609,9 +637,9 @@ static const char *const help_lines[] = {
     "PSS    the same, and its share of what it has in common with others",
     "RSS    all that is resident; shared pages count in full for each process",
     "SHR    of that, shared memory       SHM    in the segments that it holds",
-    "FDS    open descriptors             RATE   of the trend, when it is none of noise",
-    "trend  of the column that is sorted by, else of USS: an arrow when it is told from",
-    "       noise, and the last two minutes (120 looks)",
+    "FDS    open descriptors             RATE   of the trend",
+    "trend  of the column that is sorted by, else of USS, over two minutes (120 looks);",
+    "       the arrow is flat where it cannot be told from noise",
     "USS, PSS and SHM are costly and looked at in turns: an ellipsis until the first",
     "time, ? when that is not permitted. \"full in about\" is an estimate: what is left",
     "divided by the slope of the last two minutes.",

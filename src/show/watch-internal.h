@@ -35,12 +35,12 @@ typedef enum Direction {
     DIRECTION_DOWN,
 } Direction;
 
-typedef struct Trend {
+typedef struct WatchTrend {
     Direction direction;
     double rate; /* a second; 0 unless up or down */
-} Trend;
+} WatchTrend;
 
-Trend track_trend(const History *history, const ProcessTrack *track, WatchColumn column, double at);
+WatchTrend track_trend(const History *history, const ProcessTrack *track, WatchColumn column, double at);
 
 /* `columns` characters, the newest at the right; blanks before the first figure. */
 void track_sparkline(const History *history, const ProcessTrack *track, WatchColumn column, double at,

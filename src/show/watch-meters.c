@@ -8,7 +8,9 @@ enum {
     METERS = 4,
     PARTS = SEGMENT_KINDS + 2,
     LABEL = 9,
-    FIGURES = 40,     /* " 1023.9 MiB of 1023.9 MiB 100% critical" */
+    FIGURES = 40, /* "999M of 1.0G 100% critical, run 1234567 of 2" is the longest that is usual */
+    WIDE = 100,   /* from here on sizes are written in full */
+    FIGURES_WIDE = 56,
     BAR_COLUMNS = 60, /* from this width of the picture on there are bars */
     BAR_MOST = 100,
 };
@@ -111,7 +113,7 @@ static bool group_meter(const WatchScene *scene, double at, Meter *ret)
         return false;
     file = file == U64_UNKNOWN ? 0 : MIN(file, used);
     *ret =
-        (Meter){.name = "cgroup", .name_short = "cgroup", .used = used - file, .limit = limit, .cache = file};
+        (Meter){.name = "cgroup", .name_short = "cg", .used = used - file, .limit = limit, .cache = file};
     return true;
 }
 
@@ -212,6 +214,17 @@ static void bar_draw(const Meter *meter, Picture *picture, unsigned row, unsigne
     picture_text(picture, row, column + width - 1, 1, INK_BOLD, TEXT("]"));
 }
 
+static unsigned size_draw(Picture *picture, unsigned row, unsigned at, const char *before, uint64_t bytes)
+{
+    char text[MAX((int)SIZE_TEXT_MAX, (int)FIGURE_MAX)];
+    unsigned drawn = picture_text(picture, row, at, picture->columns, INK_PLAIN, text_of(before));
+    if (picture->columns >= WIDE)
+        size_format(bytes, text);
+    else
+        figure_text(bytes, true, text);
+    return drawn + picture_text(picture, row, at + drawn, picture->columns, INK_PLAIN, text_of(text));
+}
+
 static void meter_draw(const Meter *meter, Picture *picture, unsigned row)
 {
     unsigned columns = picture->columns;
@@ -219,13 +232,14 @@ static void meter_draw(const Meter *meter, Picture *picture, unsigned row)
     picture_text(picture, row, 0, LABEL, INK_BOLD, text_of(meter->name));
     unsigned at = LABEL;
     if (columns >= BAR_COLUMNS && share >= 0) {
-        unsigned width = MIN(columns - LABEL - FIGURES, (unsigned)BAR_MOST + 2);
+        unsigned width =
+            MIN(columns - LABEL - (columns >= WIDE ? FIGURES_WIDE : FIGURES), (unsigned)BAR_MOST + 2);
         bar_draw(meter, picture, row, at, width);
         at += width + 1;
     }
-    at += picture_print(picture, row, at, columns, INK_PLAIN, "%s", SIZE_TEXT(meter->used));
+    at += size_draw(picture, row, at, "", meter->used);
     if (share >= 0)
-        at += picture_print(picture, row, at, columns, INK_PLAIN, " of %s", SIZE_TEXT(meter->limit));
+        at += size_draw(picture, row, at, " of ", meter->limit);
     if (share >= 0)
         at += picture_print(picture, row, at, columns, share_ink(share), " %.0f%% %s", share * 100,
                             share_word(share));
@@ -281,7 +295,7 @@ void meters_draw_short(const WatchScene *scene, double at, Picture *picture, uns
         if (share < 0)
             continue;
         column += picture_print(picture, row, column, picture->columns, INK_PLAIN, "%s%s ",
-                                column > 0 ? "  " : "", meter->name_short);
+                                column > 0 ? " " : "", meter->name_short);
         column +=
             picture_print(picture, row, column, picture->columns, share_ink(share), "%.0f%%%s", share * 100,
                           share >= 0.9   ? "!!"

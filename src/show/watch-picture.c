@@ -83,9 +83,9 @@ unsigned picture_text(Picture *picture, unsigned row, unsigned column, unsigned 
                 cell_combine(&cells[base], character);
             continue;
         }
+        columns = picture->utf8 ? columns : 1;
         if (columns > end - at)
             break;
-        columns = picture->utf8 ? columns : 1;
         base = at;
         cell_put(cells, picture->columns, at, ink, character, (unsigned)columns);
         at += (unsigned)columns;

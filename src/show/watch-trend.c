@@ -6,8 +6,8 @@
 
 enum {
     WINDOW_LOOKS = 120, /* two minutes at a look a second */
-    POINTS_LEAST = 6,
-    POINTS_MOST = 32, /* a robust slope compares each with each */
+    POINTS_LEAST = 8,
+    POINTS_MOST = 128,
     SOON_SECONDS = 3600,
     TOGETHER_SECONDS = 2, /* events that are told as one */
     RECENT_SECONDS = 60,
@@ -76,20 +76,20 @@ static uint64_t column_value(const void *context, size_t place)
     return track_value(of->series, of->column, place);
 }
 
-Trend track_trend(const History *history, const ProcessTrack *track, WatchColumn column, double at)
+WatchTrend track_trend(const History *history, const ProcessTrack *track, WatchColumn column, double at)
 {
     double window = trend_window(history);
     TrackColumn of = {&track->series, column};
     Points points = points_take(&track->series, at, window, column_value, &of);
     double slope = 0;
     if (!points_slope(&points, window, &slope))
-        return (Trend){DIRECTION_UNKNOWN, 0};
+        return (WatchTrend){DIRECTION_UNKNOWN, 0};
     /* What nobody would act on is flat: less than a hundredth of the figure in the time looked at, or less
      * than a MiB (of numbers: one). */
     double least = MAX((double)points.values[points.n - 1] / 100, column_is_bytes(column) ? 0x1p20 : 1.0);
     if (fabs(slope) * window < least)
-        return (Trend){DIRECTION_FLAT, 0};
-    return (Trend){slope > 0 ? DIRECTION_UP : DIRECTION_DOWN, slope};
+        return (WatchTrend){DIRECTION_FLAT, 0};
+    return (WatchTrend){slope > 0 ? DIRECTION_UP : DIRECTION_DOWN, slope};
 }
 
 /* --- Sparklines --------------------------------------------------------------------------------------- */
