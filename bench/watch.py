@@ -26,7 +26,6 @@ TICK = os.sysconf("SC_CLK_TCK")
 
 TRAINER = """
 import os, signal, sys, torch
-others = [os.getpid()]
 for i in range(int(sys.argv[1]) - 1):
     if os.fork() == 0:
         memory = bytearray(os.urandom(1 << 16)) * 64  # private, as a worker's
@@ -72,7 +71,10 @@ class Screen:
         until = time.perf_counter() + seconds
         while (left := until - time.perf_counter()) > 0:
             if select.select([self.master], [], [], left)[0]:
-                self.text += os.read(self.master, 65536)
+                try:
+                    self.text += os.read(self.master, 65536)
+                except OSError:  # it has ended
+                    return
 
     def first_picture(self):
         """Seconds until the last row is there: the keys are drawn after all that is above them."""
@@ -91,7 +93,7 @@ class Screen:
 
     def close(self):
         os.write(self.master, b"q")
-        self.read(0.3)
+        self.read(10)
         _, status = os.waitpid(self.pid, 0)
         os.close(self.master)
         if status != 0:

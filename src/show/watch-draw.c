@@ -638,7 +638,7 @@ static const char *const help_lines[] = {
     "RSS    all that is resident; shared pages count in full for each process",
     "SHR    of that, shared memory       SHM    in the segments that it holds",
     "FDS    open descriptors             RATE   of the trend",
-    "trend  of the column that is sorted by, else of USS, over two minutes (120 looks);",
+    "trend  of the column that is sorted by, else of USS, over 2 minutes (120 looks);",
     "       the arrow is flat where it cannot be told from noise",
     "USS, PSS and SHM are costly and looked at in turns: an ellipsis until the first",
     "time, ? when that is not permitted. \"full in about\" is an estimate: what is left",

@@ -403,7 +403,7 @@ static void test_cursor_follows(void **state)
     assert_int_equal(fixture->view.chosen, 9000);
     press(fixture, WATCH_KEY_PAGE_DOWN);
     assert_int_equal(fixture->view.chosen, 4000);
-    draw(fixture, 80, 11, true); /* scrolls so that it is seen */
+    draw(fixture, 80, 8, true); /* scrolls so that it is seen */
     assert_true(fixture->view.top > 0);
     assert_true(fixture->view.cursor < fixture->view.top + fixture->view.layout.list_rows);
 }
