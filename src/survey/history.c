@@ -344,6 +344,11 @@ int history_add(History *history, const Moment *moment)
     return events_add(history, moment->events, moment->n_events);
 }
 
+int history_add_event(History *history, const Event *event)
+{
+    return events_add(history, event, 1);
+}
+
 static void events_forget(History *history, double before_seconds)
 {
     size_t old = 0;

@@ -134,6 +134,7 @@ void history_free(History *history);
 /* Adds a moment later than all that are there. What it points to is copied. -ENOMEM: some of it may be there.
  */
 int history_add(History *history, const Moment *moment);
+int history_add_event(History *history, const Event *event); /* no earlier than those that are there */
 
 /* Lets go of what is older: for those who look on for days. Processes that ended before it go too. So that it
  * can be called after each moment, figures may stay until a quarter of a series is too old. Pointers to
