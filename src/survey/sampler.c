@@ -352,16 +352,28 @@ static bool figures_read(Sampler *sampler, Watched *watched)
     return true;
 }
 
+static void search_later(const Sampler *sampler, Watched *watched)
+{
+    /* The older it is, the less likely is it that it loads PyTorch now. */
+    watched->search_next = sampler->now + MAX(1.0, (sampler->now - watched->met) / 2);
+}
+
+/* On a machine there are hundreds that do not train: of those only so many are read as are searched, too. */
 static void figures_look(Sampler *sampler)
 {
     size_t n = 0;
+    unsigned searches = SEARCHES_PER_LOOK;
     for (size_t i = 0; i < sampler->n; i++) {
         Watched *watched = &sampler->watched[i];
-        bool wanted = is_listed(sampler, watched) || watched->shown || is_young(sampler, watched) ||
-                      sampler->now >= watched->search_next;
+        bool wanted = is_listed(sampler, watched) || watched->shown || is_young(sampler, watched);
+        bool searched = !wanted && !watched->kernel && searches > 0 && sampler->now >= watched->search_next;
+        searches -= searched;
         watched->has_now = false;
-        if (!watched->kernel && wanted && !figures_read(sampler, watched))
+        if (!watched->kernel && (wanted || searched) && !figures_read(sampler, watched))
             continue;
+        if (searched &&
+            (!watched->has_now || watched->waits)) /* else it would be the first of them for ever */
+            search_later(sampler, watched);
         if (n != i)
             sampler->watched[n] = *watched;
         n++;
@@ -377,10 +389,9 @@ static const Actor *parent_of(const Sampler *sampler, const Watched *watched)
     return parent ? &parent->actor : NULL;
 }
 
-/* The older it is, the less likely is it that it loads PyTorch now. */
 static void torch_search(Sampler *sampler, Watched *watched)
 {
-    watched->search_next = sampler->now + MAX(1.0, (sampler->now - watched->met) / 2);
+    search_later(sampler, watched);
     sampler->roles_stale |= actor_search_torch(&watched->actor, sampler->root, &sampler->scratch);
 }
 
