@@ -465,6 +465,11 @@ int run_start(Run *run, char *const *command, char *const *settings, ChildStage 
     return 0;
 }
 
+pid_t run_pid(const Run *run)
+{
+    return run->pid;
+}
+
 void run_line(Run *run, uint64_t terminal, bool drawn)
 {
     if (run->broker)

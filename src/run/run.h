@@ -82,6 +82,7 @@ void run_private_shm(Run *run, const PrivateShm *shm);
 /* `settings` are "NAME=value" for the command's environment, NULL-terminated. *ret_stage: what the errno is
  * about. */
 int run_start(Run *run, char *const *command, char *const *settings, ChildStage *ret_stage);
+pid_t run_pid(const Run *run); /* of the command that was started last */
 
 /* As broker_line; after run_guard, and whenever that changes. */
 void run_line(Run *run, uint64_t terminal, bool drawn);

@@ -237,6 +237,15 @@ static int head_write(Recording *recording, const History *head)
     return r < 0 ? r : sqlite_run(recording->db, "COMMIT");
 }
 
+int recording_set_pid(Recording *recording, int pid)
+{
+    char sql[96];
+    if (recording->failed < 0)
+        return recording->failed;
+    snprintf(sql, sizeof sql, "UPDATE meta SET value = %d WHERE key = 'pid'", pid);
+    return recording->failed = sqlite_run(recording->db, sql);
+}
+
 int recording_create(const char *path, const History *head, Recording **ret)
 {
     if (path[0] == '\0')
