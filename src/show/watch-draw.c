@@ -474,11 +474,12 @@ static void cursor_settle(WatchView *view, const WatchList *list)
 {
     size_t n = list->n;
     view->layout.n_items = n;
-    view->missed = false;
-    if (view->follow)
-        for (size_t i = 0; i < n; i++)
-            if (list->items[i].key == view->chosen)
-                view->cursor = i;
+    view->missed &= view->find == 0;
+    size_t followed = view->follow ? 0 : n;
+    while (followed < n && list->items[followed].key != view->chosen)
+        followed++;
+    if (followed < n)
+        view->cursor = followed;
     view->cursor = n == 0 ? 0 : MIN(view->cursor, n - 1);
     if (view->find != 0 && n > 0 && view->search[0] != '\0') {
         view->missed = true;
@@ -587,7 +588,7 @@ static void keys_draw(const WatchScene *scene, const WatchView *view, Picture *p
         {"F4", view->filter[0] != '\0' ? "FILTER" : "Filter"},
         {processes ? "F5" : NULL, view->flat ? "Tree" : "Flat"},
         {view->page != PAGE_EVENTS ? "F6" : NULL, "Sort"},
-        {scene->replay ? NULL : "Z", view->paused ? "Go on" : "Pause"},
+        {scene->replay || scene->over ? NULL : "Z", view->paused ? "Go on" : "Pause"},
         {scene->replay ? "Spc" : NULL, view->playing ? "Stop" : "Play"},
         {scene->replay || view->paused ? "<->" : NULL, "Time"},
         {"q", "Quit"},

@@ -225,6 +225,12 @@ static int list_processes(const WatchScene *scene, const WatchView *view, Arena 
 
 /* --- Segments and events ------------------------------------------------------------------------------ */
 
+/* Each tmpfs numbers its files from the beginning. */
+static uint64_t segment_key(const Segment *segment)
+{
+    return segment->inode ^ (uint64_t)segment->device.major << 52 ^ (uint64_t)segment->device.minor << 40;
+}
+
 static int list_segments(const WatchScene *scene, const WatchView *view, Arena *arena, WatchList *ret)
 {
     if (!scene->survey) {
@@ -239,7 +245,7 @@ static int list_segments(const WatchScene *scene, const WatchView *view, Arena *
     size_t n = 0;
     for (size_t i = 0; i < shown.n_segments; i++) {
         const PsSegment *segment = &shown.segments[view->inverted ? shown.n_segments - 1 - i : i];
-        WatchItem item = {.key = segment->segment->inode, .segment = segment};
+        WatchItem item = {.key = segment_key(segment->segment), .segment = segment};
         if (item_matches(&item, view->filter))
             items[n++] = item;
     }
