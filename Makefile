@@ -53,6 +53,7 @@ bench: build
 	$(PYTHON) bench/supervisor.py $(BUILD)/shmguard
 	$(PYTHON) bench/ps.py $(BUILD)/shmguard
 	$(PYTHON) bench/plan.py $(BUILD)/shmguard
+	$(PYTHON) bench/record.py $(BUILD)/shmguard
 	$(PYTHON) bench/tune.py $(BUILD)/shmguard
 	$(PYTHON) bench/watch.py $(BUILD)/shmguard
 

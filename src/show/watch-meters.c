@@ -13,6 +13,7 @@ enum {
     FIGURES_WIDE = 56,
     BAR_COLUMNS = 60, /* from this width of the picture on there are bars */
     BAR_MOST = 100,
+    WORTH_A_ROW = 1 << 20,
 };
 
 typedef struct Part {
@@ -138,7 +139,7 @@ static bool guard_meter(const WatchScene *scene, double at, Meter *ret)
     } else {
         /* Its memory can be seen from outside, its budget only from its own side. */
         meter.used = series_known(series, JOB_KIND_BYTES + KIND_SHMGUARD, at);
-        if (meter.used == U64_UNKNOWN || meter.used == 0)
+        if (meter.used == U64_UNKNOWN || meter.used < WORTH_A_ROW) /* a page of counters is no segment */
             return false;
         meter.name = "guard";
         meter.name_short = "guard";

@@ -20,16 +20,17 @@
 /*
  * What is costly has a purse of CPU time. Each look puts an allowance into it, what was spent is taken out as
  * it was measured, and nobody is looked at while there is nothing in it: whoever costs ten allowances is
- * looked at every tenth look, whatever made him so dear here. At one look a second the allowances are 0.4% of
- * a core; at faster ones they are as much a look, up to 5% of a core, for those who ask for ten looks a
- * second want to see more.
+ * looked at every tenth look, whatever made him so dear here.
+ *
+ * At one look a second, or fewer, the allowance is 3 ms a look. Those who ask for ten looks a second want to
+ * see more: the allowance rises with the root of the rate, up to a tenth of a core.
  */
-#define ALLOWANCE_SECONDS 0.004
-#define SHARE_MOST        0.05
+#define ALLOWANCE_SECONDS 0.003
+#define SHARE_MOST        0.1
 #define FIRST_SECONDS     0.05 /* so that the first moments have them, too */
 
 /* Of it, for segments and their holders; the rest is for PSS, USS and mappings. */
-#define SEGMENTS_PART (1.0 / 3)
+#define SEGMENTS_PART 0.25
 
 enum {
     MAPS_EVERY = 4,       /* turns of a process: to count its mappings costs as much as its PSS */
@@ -383,16 +384,23 @@ static void figures_look(Sampler *sampler)
 
 /* --- Roles -------------------------------------------------------------------------------------------- */
 
-static const Actor *parent_of(const Sampler *sampler, const Watched *watched)
-{
-    const Watched *parent = watched_find(sampler, watched->actor.ppid);
-    return parent ? &parent->actor : NULL;
-}
-
 static void torch_search(Sampler *sampler, Watched *watched)
 {
     search_later(sampler, watched);
     sampler->roles_stale |= actor_search_torch(&watched->actor, sampler->root, &sampler->scratch);
+}
+
+/* Whoever has a child now may have loaded PyTorch just before. */
+static void torch_inherit(Sampler *sampler, Watched *watched)
+{
+    Watched *parent = watched_find(sampler, watched->actor.ppid);
+    if (!parent)
+        return;
+    bool new = watched->met >= sampler->now && sampler->now > 0;
+    if (new && !parent->actor.torch && parent->has_now && !parent->waits)
+        torch_search(sampler, parent);
+    sampler->roles_stale |=
+        actor_inherit_torch(&watched->actor, &parent->actor, sampler->root, &sampler->scratch);
 }
 
 static void roles_look(Sampler *sampler)
@@ -408,8 +416,7 @@ static void roles_look(Sampler *sampler)
         if (actor->torch || actor->role == ROLE_MANAGER)
             continue;
         if (is_young(sampler, watched))
-            sampler->roles_stale |=
-                actor_inherit_torch(actor, parent_of(sampler, watched), sampler->root, &sampler->scratch);
+            torch_inherit(sampler, watched);
         if (actor->torch || searches == 0 || sampler->now < watched->search_next)
             continue;
         searches--;
@@ -424,7 +431,8 @@ static void roles_look(Sampler *sampler)
 
 static double allowance_seconds(const Sampler *sampler)
 {
-    return MIN(ALLOWANCE_SECONDS, sampler->wish.interval * SHARE_MOST);
+    double interval = MIN(sampler->wish.interval, 1.0);
+    return MIN(ALLOWANCE_SECONDS / sqrt(interval), interval * SHARE_MOST);
 }
 
 /* What nobody needed is not saved up for long. */

@@ -163,6 +163,9 @@ def test_a_person_looks_around(small_shm, one_python):
             wait_until(lambda c=columns, r=rows: screen.command("display-message", "-p", "#{pane_width} #{pane_height}").split()
                        == [str(c), str(r)], PATIENCE, "the size")
             screen.press("Tab", "Tab", "Tab")
+        screen.press("F1")  # keys act in their order: with this one all have
+        screen.wait("what would come free if the process ended")
+        screen.press("x")
         screen.wait(rf"^ *{trainer} trainer")
 
         # The mouse: a click on a title, on a row, the wheel (as a terminal reports them).
@@ -225,7 +228,7 @@ def test_plain_terminals(small_shm):
     with watching(small_shm, LC_ALL="C", NO_COLOR="1") as screen:
         screen.wait(r"^/dev/shm \[-+ *\] 60M of 64M 94% critical")  # without any colour it can be read
         screen.press("F2")
-        screen.wait(r"^psm_\?+\\x1b\[2J +python .*nobody seen")
+        screen.wait(r"^psm_\?+\\x1b\[2J +other .*nobody seen")
         raw = screen.text("-e")
         assert not re.search(r"\x1b\[[0-9;]*[34][0-7]m", raw), "no colours"
         assert screen.text().isascii()
@@ -276,7 +279,7 @@ def test_once(small_shm):
 
         wide = small_shm.shmguard("watch", "--once", "--pid", trainer, env={**os.environ, "LC_ALL": "C", "COLUMNS": "200"})
         assert wide.stdout.isascii() and b"--batch 16 --side 256 --steps 50" in wide.stdout and b"`-worker" in wide.stdout
-        assert len([line for line in wide.stdout.splitlines() if b"worker" in line and b"train.py" in line]) == 2
+        assert len([line for line in wide.stdout.splitlines() if b"-worker " in line and b"train.py" in line]) == 2
 
         code, text = on_terminal(small_shm, 80, "watch", "--once")
         assert code == 0 and "\x1b[" in text and "\x1b" not in CODES.sub("", text)
