@@ -48,20 +48,23 @@ static void clock_text(const History *history, double at, char buf[static 16])
 
 /* --- The title ---------------------------------------------------------------------------------------- */
 
-static void cost_draw(const WatchScene *scene, Picture *picture, unsigned row, unsigned from)
+/* In the corner, in a few words. Returns the columns that are left of it. */
+static unsigned cost_draw(const WatchScene *scene, Picture *picture)
 {
     char text[64];
     char size[FIGURE_MAX];
-    if (scene->replay || scene->own_bytes == U64_UNKNOWN)
-        return;
+    unsigned all = picture->columns;
+    if (scene->replay || scene->own_bytes == U64_UNKNOWN || all < 60)
+        return all;
+    const char *name = all >= 100 ? "watch itself: " : "watch ";
+    figure_text(scene->own_bytes, true, size);
     if (scene->own_cpu < 0)
-        snprintf(text, sizeof text, "watch itself: %s", figure_text(scene->own_bytes, true, size));
+        snprintf(text, sizeof text, "%s%s", name, size);
     else
-        snprintf(text, sizeof text, "watch itself: %.1f%% cpu %s", scene->own_cpu * 100,
-                 figure_text(scene->own_bytes, true, size));
+        snprintf(text, sizeof text, "%s%.1f%% %s", name, scene->own_cpu * 100, size);
     unsigned columns = (unsigned)text_columns(text_of(text));
-    if (from + 1 + columns <= picture->columns)
-        picture_text(picture, row, picture->columns - columns, columns, INK_DIM, text_of(text));
+    picture_text(picture, 0, all - columns, columns, INK_DIM, text_of(text));
+    return all - columns - 1;
 }
 
 static void counts_append(const WatchScene *scene, const WatchView *view, Buffer *out)
@@ -87,9 +90,14 @@ static void counts_append(const WatchScene *scene, const WatchView *view, Buffer
 static void title_draw(const WatchScene *scene, const WatchView *view, Picture *picture)
 {
     char time[16];
+    unsigned end = cost_draw(scene, picture);
     clock_text(scene->history, view->at, time);
-    unsigned at = picture_print(picture, 0, 0, picture->columns, INK_BOLD, "shmguard ");
-    at += picture_print(picture, 0, at, picture->columns, INK_PLAIN, "%s  ", time);
+    unsigned at = picture_print(picture, 0, 0, end, INK_BOLD, "shmguard ");
+    at += picture_print(picture, 0, at, end - at, INK_PLAIN, "%s ", time);
+    if (scene->over)
+        at += picture_text(picture, 0, at, end - at, INK_WARNING, TEXT("the job has ENDED "));
+    else if (view->paused && !scene->replay)
+        at += picture_text(picture, 0, at, end - at, INK_WARNING, TEXT("PAUSED "));
     _cleanup_buffer_ Buffer words = {0};
     if (scene->replay) {
         (void)buffer_append_text(&words, "recording ");
@@ -98,12 +106,7 @@ static void title_draw(const WatchScene *scene, const WatchView *view, Picture *
     } else if (scene->job)
         (void)buffer_printf(&words, "job of pid %d, ", scene->history->pid);
     counts_append(scene, view, &words);
-    at += picture_text(picture, 0, at, picture->columns, INK_PLAIN, (Text){buffer_text(&words), words.size});
-    if (scene->over)
-        at += picture_print(picture, 0, at, picture->columns, INK_WARNING, "  the job has ENDED");
-    else if (view->paused && !scene->replay)
-        at += picture_print(picture, 0, at, picture->columns, INK_WARNING, "  PAUSED (Z goes on)");
-    cost_draw(scene, picture, 0, at);
+    picture_text(picture, 0, at, end - at, INK_PLAIN, (Text){buffer_text(&words), words.size});
 }
 
 /* "[=======>------] 03:12 of 10:00  x4 playing" */

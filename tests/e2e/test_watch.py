@@ -95,7 +95,9 @@ def rows_of(screen):
 @needs_root
 @needs_tmux
 def test_a_person_looks_around(small_shm, one_python):
-    with small_shm.training(one_python, workers=2) as trainer, watching(small_shm, "--interval", "0.5s") as screen:
+    # One job: others on this machine, and their rows, come and go.
+    with small_shm.training(one_python, workers=2) as trainer, \
+            watching(small_shm, "--pid", trainer, "--interval", "0.5s") as screen:
         workers = sorted(set(children(trainer)))
         screen.wait(rf"^ *{trainer} trainer")
         screen.wait(rf"^ *{workers[0]} ├─worker")
@@ -103,7 +105,7 @@ def test_a_person_looks_around(small_shm, one_python):
         assert re.search(r"^/dev/shm \[T+ *\] \d+M of 64M \d+% (fine|warning|critical)", screen.text(), re.M)
         assert re.search(r"^ +T torch \d+M", screen.text(), re.M)
         assert re.search(r"^RAM +\[\|+ *\]", screen.text(), re.M)
-        screen.wait(r"watch itself: [\d.]+% cpu")
+        screen.wait(r"watch [\d.]+% [\d.]+M$")
         screen.wait(rf"^ *{trainer} trainer +[\d.]+[KMG] +[\d.]+[KMG] +[\d.]+[KMG] ")  # USS and PSS had their turn
 
         # Trees and sorting.
@@ -169,11 +171,12 @@ def test_a_person_looks_around(small_shm, one_python):
         screen.wait(rf"^ *{trainer} trainer")
 
         # The mouse: a click on a title, on a row, the wheel (as a terminal reports them).
-        head = screen.text().splitlines()
-        row = next(i for i, line in enumerate(head) if "COMMAND" in line)
-        screen.type(f"\033[<0;{head[row].index('FDS') + 1};{row + 1}M")
+        head = screen.wait("(?s).*COMMAND").group().splitlines()
+        place = f"\033[<0;{head[-1].index('FDS') + 1};{len(head)}"
+        click = place + "M" + place + "m"
+        screen.type(click)
         screen.wait("FDS▼")
-        screen.type(f"\033[<0;{head[row].index('FDS') + 1};{row + 1}M")
+        screen.type(click)
         screen.wait("FDS▲")
         screen.type("\033[<65;10;12M\033[<64;10;12M")
 
@@ -275,7 +278,7 @@ def test_once(small_shm):
         row = re.search(rf"^ *{trainer} trainer +([\d.]+[KMG]) +([\d.]+[KMG]) +([\d.]+[KMG]) ", text, re.M)
         assert row, text
         assert len(re.findall(rf"^ *(?:{'|'.join(map(str, children(trainer)))}) [├└]─worker", text, re.M)) == 2
-        assert not re.search("F1|Quit|watch itself", text)
+        assert not re.search("F1|Quit|watch ", text)
 
         wide = small_shm.shmguard("watch", "--once", "--pid", trainer, env={**os.environ, "LC_ALL": "C", "COLUMNS": "200"})
         assert wide.stdout.isascii() and b"--batch 16 --side 256 --steps 50" in wide.stdout and b"`-worker" in wide.stdout
