@@ -66,7 +66,6 @@ typedef struct Watch {
 static void watch_free(Watch *watch)
 {
     sampler_free(watch->sampler);
-    guards_free(&watch->guards);
     root_close(&watch->root);
     history_free(&watch->history);
     picture_free(&watch->picture);

@@ -6,13 +6,6 @@
 
 enum { ABOVE_MOST = 64 };
 
-void guards_free(Guards *guards)
-{
-    for (size_t i = 0; i < guards->n; i++)
-        fd_close(guards->items[i].fd);
-    guards->n = 0;
-}
-
 static SeenGuard *guard_find(Guards *guards, int pid, uint64_t start_ticks)
 {
     for (size_t i = 0; i < guards->n; i++)
@@ -28,9 +21,9 @@ static void guard_meet(Guards *guards, const Root *root, int pid, uint64_t start
         known->there = true;
         return;
     }
-    int fd = guards->n < GUARDS_MOST ? published_open(root, pid) : -ENOSPC;
-    if (fd >= 0)
-        guards->items[guards->n++] = (SeenGuard){pid, start_ticks, fd, true};
+    int page = guards->n < GUARDS_MOST ? published_find(root, pid) : -ENOSPC;
+    if (page >= 0)
+        guards->items[guards->n++] = (SeenGuard){pid, start_ticks, page, true};
 }
 
 static bool is_supervisor(const char *comm)
@@ -78,13 +71,11 @@ unsigned guards_fill(Guards *guards, const Root *root, Moment *moment, int *ret_
     for (size_t i = 0; i < guards->n; i++) {
         SeenGuard guard = guards->items[i];
         GuardFigures figures;
-        if (!guard_is_there(root, &guard)) {
-            fd_close(guard.fd);
+        if (!guard_is_there(root, &guard))
             continue;
-        }
         guards->items[kept++] = guard;
         /* One that only watches how processes end has neither a budget nor memory. */
-        if (published_read(guard.fd, &figures) < 0 ||
+        if (published_read(root, guard.pid, guard.page, &figures) < 0 ||
             (figures.budget_bytes == U64_UNKNOWN && figures.segments_created == 0))
             continue;
         told++;

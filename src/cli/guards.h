@@ -8,7 +8,7 @@ enum { GUARDS_MOST = 32 };
 typedef struct SeenGuard {
     int pid; /* of the supervisor */
     uint64_t start_ticks;
-    int fd;
+    int page;   /* the number of its descriptor */
     bool there; /* in this look */
 } SeenGuard;
 
@@ -16,8 +16,6 @@ typedef struct Guards {
     SeenGuard items[GUARDS_MOST];
     size_t n;
 } Guards;
-
-void guards_free(Guards *guards);
 
 /* The supervisor of the job that `pid` belongs to, if it has one above it. */
 void guards_find_above(Guards *guards, const Root *root, int pid);

@@ -63,23 +63,22 @@ static int is_published(const FdEntry *entry, void *context)
     return 1;
 }
 
-int published_open(const Root *root, int pid)
+int published_find(const Root *root, int pid)
 {
     int number = -1;
     int r = fds_visit(root, pid, is_published, &number, NULL);
-    if (r < 0)
-        return r;
-    if (r == 0)
-        return -ENOENT;
-    char path[64];
-    snprintf(path, sizeof path, "proc/%d/fd/%d", pid, number);
-    /* It may be another file by now. Nothing that is opened to be read like this waits or does something. */
-    return root_openat(root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    return r < 0 ? r : r == 0 ? -ENOENT : number;
 }
 
-int published_read(int fd, GuardFigures *ret)
+int published_read(const Root *root, int pid, int number, GuardFigures *ret)
 {
+    char path[64];
     Published page;
+    snprintf(path, sizeof path, "proc/%d/fd/%d", pid, number);
+    /* It may be another file by now: nothing that is opened like this waits for anybody. */
+    _cleanup_close_ int fd = root_openat(root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0)
+        return fd;
     ssize_t n = pread(fd, &page, sizeof page, 0);
     if (n < 0)
         return -errno;

@@ -15,10 +15,13 @@
 int published_make(void);
 void published_write(int fd, const GuardFigures *figures);
 
-/* A descriptor of the page of that process. -ENOENT: it has none, it is no supervisor of a guarded run;
- * otherwise why it cannot be read. */
-int published_open(const Root *root, int pid);
+/* Which of that process's descriptors is the page. -ENOENT: it has none, it is no supervisor of a guarded
+ * run; otherwise why it cannot be read. */
+int published_find(const Root *root, int pid);
 
-/* Of the figures: segments_created, segments_reused, bytes_now, budget_bytes, waiting, waits and refused; the
- * rest is zero. -EAGAIN: nothing was written yet; -EPROTO: by another version of this program. */
-int published_read(int fd, GuardFigures *ret);
+/*
+ * Of the figures: segments_created, segments_reused, bytes_now, budget_bytes, waiting, waits and refused; the
+ * rest is zero. -EAGAIN: nothing was written yet; -EPROTO: by another version of this program, or it is
+ * another file by now. The page is not kept open: its reader would be taken for a holder of shared memory.
+ */
+int published_read(const Root *root, int pid, int number, GuardFigures *ret);

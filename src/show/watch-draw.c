@@ -11,7 +11,7 @@ enum {
     ROWS_KINDS = 16, /* from here on there is a row for the kinds of segments */
     ROWS_KEYS = 7,
     ROWS_EVENTS = 5,
-    YET_SECONDS = 60, /* what is not known by then will not be: we may not read it */
+    YET_SECONDS = 300, /* what is not known by then will not be: we may not read it */
 };
 
 typedef struct ColumnLook {
@@ -31,10 +31,10 @@ static const ColumnLook column_looks[WATCH_COLUMNS] = {
     [WATCH_COMMAND] = {"COMMAND", 0, 30, false},
 };
 
-/* The figure whose way over time is shown: the one that is sorted by, else private memory. */
+/* The figure whose way over time is shown: the one that is sorted by, else the one that every look has. */
 static WatchColumn trend_column(const WatchView *view)
 {
-    return column_is_figure(view->sort) && view->sort != WATCH_CPU ? view->sort : WATCH_USS;
+    return column_is_figure(view->sort) && view->sort != WATCH_CPU ? view->sort : WATCH_RSS;
 }
 
 /* "14:03:22", of that second of the history. */
@@ -642,7 +642,7 @@ static const char *const help_lines[] = {
     "RSS    all that is resident; shared pages count in full for each process",
     "SHR    of that, shared memory       SHM    in the segments that it holds",
     "FDS    open descriptors             RATE   of the trend",
-    "trend  of the column that is sorted by, else of USS, over 2 minutes (120 looks);",
+    "trend  of the column that is sorted by, else of RSS, over 2 minutes (120 looks);",
     "       the arrow is flat where it cannot be told from noise",
     "USS, PSS and SHM are costly and looked at in turns: an ellipsis until the first",
     "time, ? when that is not permitted. \"full in about\" is an estimate: what is left",

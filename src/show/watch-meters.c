@@ -76,7 +76,7 @@ static void shm_parts(const WatchScene *scene, double at, Meter *meter)
     }
     unheld = MIN(unheld, left);
     part_add(meter, '-', "held by nobody", unheld);
-    part_add(meter, '?', scene->survey && !scene->job ? "unseen" : "others", left - unheld);
+    part_add(meter, '?', scene->survey && !scene->job ? "unattributed" : "others", left - unheld);
 }
 
 static bool shm_meter(const WatchScene *scene, double at, Meter *ret)
@@ -113,8 +113,7 @@ static bool group_meter(const WatchScene *scene, double at, Meter *ret)
     if (limit == U64_UNKNOWN || used == U64_UNKNOWN)
         return false;
     file = file == U64_UNKNOWN ? 0 : MIN(file, used);
-    *ret =
-        (Meter){.name = "cgroup", .name_short = "cg", .used = used - file, .limit = limit, .cache = file};
+    *ret = (Meter){.name = "cgroup", .name_short = "cg", .used = used - file, .limit = limit, .cache = file};
     return true;
 }
 
