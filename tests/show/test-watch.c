@@ -146,6 +146,9 @@ static int fixture_open(void **state)
         moment_make(look, &moment, processes, events);
         assert_int_equal(history_add(&fixture->history, &moment), 0);
     }
+    /* Long enough ago: what is not known of it will not be. */
+    fixture->history.tracks[history_track(&fixture->history, 9000) - fixture->history.tracks].first_seconds =
+        -300;
     segment_add(&fixture->survey, "torch_4101_1_0", KIND_TORCH, 600 * MIB, 4100);
     segment_add(&fixture->survey, "nccl-AbCdEf", KIND_NCCL, 74 * MIB, 4100);
     segment_add(&fixture->survey, "psm_\x1b[2J数据", KIND_PYTHON, 20 * MIB, 0);
