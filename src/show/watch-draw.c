@@ -670,7 +670,7 @@ static void layout_make(const WatchScene *scene, const WatchView *view, unsigned
     bool full = whole || rows >= ROWS_FULL;
     bool kinds = whole || rows >= ROWS_KINDS;
     unsigned at = full ? 1 + meters_rows(scene, view->at, kinds) : 1;
-    at += scene->replay && (full || rows >= ROWS_EVENTS) && !whole;
+    at += scene->replay && !whole && rows >= ROWS_EVENTS;
     /* At three rows there is one for the list and one for the keys or what is typed. */
     bool heads = whole || rows >= 4;
     unsigned below = whole ? 1 : (rows >= ROWS_KEYS || view->edit != EDIT_NONE) + (rows >= ROWS_EVENTS);
@@ -705,7 +705,7 @@ static int draw(const WatchScene *scene, WatchView *view, Picture *picture, unsi
     } else
         meters_draw_short(scene, view->at, picture, 0);
     bool has_heads = view->layout.head_row != UINT32_MAX;
-    if (scene->replay && !whole && (rows >= ROWS_FULL || rows >= ROWS_EVENTS))
+    if (scene->replay && !whole && rows >= ROWS_EVENTS)
         position_draw(scene, view, picture, (has_heads ? view->layout.head_row : view->layout.list_row) - 1);
     list_heads(scene, view, picture, has_heads);
     list_draw(scene, view, &list, !whole, picture);

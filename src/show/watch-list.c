@@ -87,25 +87,23 @@ static int item_order(const void *left, const void *right, void *context)
     return order->inverted ? -by : by;
 }
 
+typedef struct ByPid {
+    int pid;
+    long item;
+} ByPid;
+
 static int pid_order(const void *left, const void *right)
 {
-    const WatchItem *const *a = left;
-    const WatchItem *const *b = right;
-    return ((*a)->track->last.pid > (*b)->track->last.pid) - ((*a)->track->last.pid < (*b)->track->last.pid);
+    const ByPid *a = left;
+    const ByPid *b = right;
+    return (a->pid > b->pid) - (a->pid < b->pid);
 }
 
-static long item_find(const WatchItem *items, const WatchItem *const *by_pid, size_t n, int pid)
+static long item_find(const ByPid *by_pid, size_t n, int pid)
 {
-    size_t low = 0;
-    size_t high = n;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (by_pid[middle]->track->last.pid < pid)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < n && by_pid[low]->track->last.pid == pid ? by_pid[low] - items : NOBODY;
+    const ByPid key = {.pid = pid};
+    const ByPid *found = n > 0 ? bsearch(&key, by_pid, n, sizeof key, pid_order) : NULL;
+    return found ? found->item : NOBODY;
 }
 
 /* Who is older than its child: so there is no circle, whatever a recording says. */
@@ -116,12 +114,11 @@ static bool may_be_parent(const ProcessMoment *parent, const ProcessMoment *chil
 }
 
 /* The process above it, else the trainer that it works for: its own parent may have ended. */
-static long parent_find(const WatchItem *items, const WatchItem *const *by_pid, size_t n,
-                        const WatchItem *item)
+static long parent_find(const WatchItem *items, const ByPid *by_pid, size_t n, const WatchItem *item)
 {
     const int candidates[] = {item->track->last.ppid, item->track->last.job};
     for (size_t i = 0; i < ARRAY_SIZE(candidates); i++) {
-        long found = candidates[i] > 0 ? item_find(items, by_pid, n, candidates[i]) : NOBODY;
+        long found = candidates[i] > 0 ? item_find(by_pid, n, candidates[i]) : NOBODY;
         if (found != NOBODY && may_be_parent(&items[found].track->last, &item->track->last))
             return found;
     }
@@ -139,12 +136,12 @@ typedef struct Node {
 static int items_plant(WatchItem *items, size_t n, Arena *arena, WatchItem **ret)
 {
     Node *nodes = arena_alloc(arena, (n + 1) * sizeof *nodes);
-    const WatchItem **by_pid = arena_alloc(arena, n * sizeof *by_pid);
+    ByPid *by_pid = arena_alloc(arena, n * sizeof *by_pid);
     WatchItem *planted = arena_alloc(arena, n * sizeof *planted);
     if (!nodes || (n > 0 && (!by_pid || !planted)))
         return -ENOMEM;
     for (size_t i = 0; i < n; i++)
-        by_pid[i] = &items[i];
+        by_pid[i] = (ByPid){items[i].track->last.pid, (long)i};
     qsort(by_pid, n, sizeof *by_pid, pid_order);
 
     /* The last node is above all roots. */

@@ -41,7 +41,7 @@ static Points points_take(const Series *series, double at, double window, ValueA
         begin--;
         known += value(context, begin) != U64_UNKNOWN;
     }
-    size_t stride = (known + POINTS_MOST - 1) / POINTS_MOST;
+    size_t stride = MAX((known + POINTS_MOST - 1) / POINTS_MOST, (size_t)1);
     size_t left = known;
     for (size_t i = begin; i <= end; i++) {
         uint64_t v = value(context, i);
