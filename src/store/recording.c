@@ -125,7 +125,9 @@ static int database_open(Recording *recording)
     if (r < 0)
         return r;
     (void)sqlite3_busy_timeout(recording->db, 1000);
-    return sqlite_run(recording->db, "PRAGMA page_size = 4096; PRAGMA cache_size = -1024");
+    /* There is nothing to lose yet. */
+    return sqlite_run(recording->db,
+                      "PRAGMA page_size = 4096; PRAGMA cache_size = -1024; PRAGMA synchronous = OFF");
 }
 
 /*

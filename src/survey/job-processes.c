@@ -124,12 +124,12 @@ static Whose whose_is(JobProcesses *job, size_t n_before, Known *known, unsigned
     if (known->whose != WHOSE_UNKNOWN || depth == 0)
         return known->whose;
     Known *parent = known_find(job->known, job->n_known, known->ppid);
-    if (known->pid == job->top || job->everyone)
+    bool stranger =
+        known->pid == job->self || known->ppid == 0 || pid_in(job->others, job->n_others, known->pid);
+    if (known->pid == job->top || job->everyone || (!stranger && known->ppid == job->self))
         known->whose = WHOSE_JOB;
-    else if (known->pid == job->self || known->ppid == 0 || pid_in(job->others, job->n_others, known->pid))
+    else if (stranger)
         known->whose = WHOSE_OTHERS;
-    else if (known->ppid == job->self)
-        known->whose = WHOSE_JOB;
     else if (parent)
         known->whose = whose_is(job, n_before, parent, depth - 1);
     else if ((parent = known_find(job->before, n_before, known->ppid))) /* it has just gone */
