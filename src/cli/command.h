@@ -25,6 +25,7 @@ extern const Command command_explain;
 extern const Command command_plan;
 extern const Command command_ps;
 extern const Command command_record;
+extern const Command command_report;
 extern const Command command_run;
 extern const Command command_tune;
 extern const Command command_watch;

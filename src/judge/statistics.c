@@ -8,6 +8,10 @@
 #define Z_LEAST 3.09
 #define T_LEAST 4.0
 
+/* What rises and then stays is no line; where that is enough, it must be smooth instead. */
+#define Z_SETTLED     2.0
+#define SETTLED_RATIO 8.0
+
 /* The largest part of all growth that may happen between two windows, before it is called a step. */
 #define STEP_SHARE 0.5
 
@@ -17,7 +21,14 @@
 #define SLOWING_RATIO      1.25
 #define STEADY_LATE_RATIO  0.7
 
+/* Rises, that growth must be made of. Fewer are a few steps: the largest batch so far, a model that is
+ * loaded. */
+enum { RISES_LEAST = 6 };
+
 enum { SAMPLES_A_WINDOW = 3, MEDIAN_OF_MOST = 31, TEETH_WINDOWS_MAX = 400, TEETH_MAX = 64 };
+
+/* Of a tooth: windows of its rise, and how many times faster it falls. */
+enum { RISE_LEAST = 6, FALL_FASTER = 5 };
 
 /* --- Order ---------------------------------------------------------------------------------------------- */
 
@@ -34,9 +45,9 @@ static double nth_of(double *v, size_t n, size_t k)
         size_t i = low;
         size_t j = high;
         for (;;) {
-            while (v[i] < pivot)
+            while (i < high && v[i] < pivot)
                 i++;
-            while (v[j] > pivot)
+            while (j > low && v[j] > pivot)
                 j--;
             if (i >= j)
                 break;
@@ -256,6 +267,15 @@ static Trend trend_measure(const double *x, const double *y, size_t n)
     return trend;
 }
 
+/* Noise as neighbours show it: a curve that rises and stays is far from any line, and yet smooth. */
+static double neighbour_noise(const double *y, size_t n)
+{
+    double steps[WINDOWS_MAX];
+    for (size_t i = 0; i + 1 < n; i++)
+        steps[i] = fabs(y[i + 1] - y[i]);
+    return 1.4826 / sqrt(2) * median_of(steps, n - 1);
+}
+
 /* Levels at the ends and at the thirds, each the median of a few windows. */
 static void trend_levels(const double *y, size_t n, double levels[static 4])
 {
@@ -290,7 +310,8 @@ static Trend trend_judge(const double *x, const double *y, size_t n, int again)
             at = i + 1;
         }
     }
-    bool stepped = growth > 0 && most > STEP_SHARE * growth && most > 4 * trend.noise;
+    bool few = trend.rises < MIN((size_t)RISES_LEAST, n / 4);
+    bool stepped = growth > 0 && ((most > STEP_SHARE * growth && most > 4 * trend.noise) || few);
 
     /* A step that is early is no part of what goes on behind it. */
     if (stepped && again > 0 && n - at >= MAX(n / 3, (size_t)WINDOWS_LEAST)) {
@@ -299,7 +320,10 @@ static Trend trend_judge(const double *x, const double *y, size_t n, int again)
             return behind;
     }
     if (!rises) {
-        trend.kind = falls ? TREND_FALLING : TREND_FLAT;
+        bool settled = !stepped && trend.z >= Z_SETTLED &&
+                       levels[3] - levels[2] < LATE_SHARE_LEAST * growth &&
+                       growth > SETTLED_RATIO * neighbour_noise(y, n);
+        trend.kind = falls ? TREND_FALLING : settled ? TREND_SETTLING : TREND_FLAT;
         return trend;
     }
     if (stepped) {
@@ -356,13 +380,12 @@ typedef struct Turn {
 } Turn;
 
 /* Ninety of a hundred values lie within. */
-static double curve_range(const Curve *curve, double *ret_middle)
+static double curve_range(const Curve *curve)
 {
     double copy[TEETH_WINDOWS_MAX];
     memcpy(copy, curve->levels, curve->n * sizeof *copy);
     double low = nth_of(copy, curve->n, curve->n / 20);
     double high = nth_of(copy, curve->n, curve->n - 1 - curve->n / 20);
-    *ret_middle = nth_of(copy, curve->n, curve->n / 2);
     return high - low;
 }
 
@@ -397,32 +420,44 @@ static size_t curve_turns(const Curve *curve, double threshold, Turn turns[stati
     return n;
 }
 
+/* A rise that takes its time and goes straight, and a fall that takes none. */
 static bool turn_is_gradual(const Curve *curve, const Turn *turn)
 {
+    const double *y = curve->levels;
     size_t rise = turn->peak - turn->trough;
     size_t fall = turn->fallen - turn->peak;
-    double height = curve->levels[turn->peak] - curve->levels[turn->trough];
-    if (rise < 4 || 2 * fall > rise)
+    double height = y[turn->peak] - y[turn->trough];
+    if (rise < RISE_LEAST || fall > MAX(rise / FALL_FASTER, (size_t)2))
         return false;
     double most = 0;
     for (size_t i = turn->trough; i < turn->peak; i++)
-        most = MAX(most, curve->levels[i + 1] - curve->levels[i]);
-    return most <= STEP_SHARE * height;
+        most = MAX(most, y[i + 1] - y[i]);
+    double middle = (y[turn->trough + rise / 2] - y[turn->trough]) / height;
+    return most <= STEP_SHARE * height && middle >= 0.2 && middle <= 0.8;
+}
+
+/* Without spikes: each is replaced by the median of three. More would wear the teeth off. */
+static void curve_smooth(Curve *curve)
+{
+    double before[TEETH_WINDOWS_MAX];
+    memcpy(before, curve->levels, curve->n * sizeof *before);
+    for (size_t i = 1; i + 1 < curve->n; i++)
+        curve->levels[i] = median_around(before + i - 1, 3);
 }
 
 Teeth teeth_of(const Figures *figures, double from, double until)
 {
-    Teeth teeth = {.began = from, .ended = until};
     size_t samples = samples_between(figures, from, until);
-    if (samples < 3 * (size_t)WINDOWS_LEAST || until <= from)
+    Teeth teeth = {.samples = samples, .began = from, .ended = until};
+    if (samples < 3 * (size_t)WINDOWS_LEAST || !(until > from))
         return teeth;
-    Curve curve;
+    Curve curve = {0};
     curve.n = windows_cut(figures, from, until, MIN(samples, (size_t)TEETH_WINDOWS_MAX), curve.seconds,
                           curve.levels);
     if (curve.n < 3 * (size_t)WINDOWS_LEAST)
         return teeth;
-    double middle = 0;
-    double range = curve_range(&curve, &middle);
+    curve_smooth(&curve);
+    double range = curve_range(&curve);
     if (range <= 0)
         return teeth;
 
@@ -434,6 +469,9 @@ Teeth teeth_of(const Figures *figures, double from, double until)
     double highs[TEETH_MAX];
     Windows troughs = {0};
     teeth.cycles = curve_turns(&curve, 0.45 * range, turns);
+    /* Of the first the beginning was not seen. */
+    if (teeth.cycles > 0 && !turn_is_gradual(&curve, &turns[0]))
+        memmove(turns, turns + 1, --teeth.cycles * sizeof *turns);
     for (size_t i = 0; i < teeth.cycles; i++) {
         const Turn *turn = &turns[i];
         lows[i] = curve.levels[turn->bottom];

@@ -70,6 +70,7 @@ double median_of(double *values, size_t n);
  * teeth.
  */
 typedef struct Teeth {
+    size_t samples;
     size_t cycles;    /* whole ones: trough, peak, and the fall behind it */
     size_t gradual;   /* of these */
     double height;    /* median from trough to peak */

@@ -5,8 +5,9 @@ typedef enum Whose {
     OF_TRAINERS = 1 << 0,
     OF_WORKERS = 1 << 1,
     OF_OTHERS = 1 << 2,
-    UNGUARDED = 1 << 3, /* of jobs without the guard */
-    GUARDED = 1 << 4,
+    OF_JOBS = 1 << 3,   /* about no single process */
+    UNGUARDED = 1 << 4, /* of jobs without the guard */
+    GUARDED = 1 << 5,
 } Whose;
 
 static const struct {
@@ -29,6 +30,11 @@ static const struct {
      "them.",
      NULL},
     {VERDICT_LEAK, OF_OTHERS, "Look at what this process keeps from one piece of work to the next.", NULL},
+    {VERDICT_LEAK, OF_JOBS,
+     "Make each DataLoader once and use it again: with persistent_workers=True every new one brings workers "
+     "that "
+     "stay until it is let go of.",
+     NULL},
     {VERDICT_LEAK, OF_TRAINERS | OF_OTHERS,
      "Until it is found: save checkpoints, and let the training begin again from the last when memory runs "
      "out.",
@@ -80,21 +86,24 @@ static const struct {
     {VERDICT_TOO_SHORT, OF_ANY, "Record for longer, or look more often (--interval 0.2s).", NULL},
 };
 
-static bool is_for(unsigned whose, Role role, bool guarded)
+static bool is_for(unsigned whose, const Verdict *verdict, bool guarded)
 {
     if (whose & (guarded ? UNGUARDED : GUARDED))
         return false;
-    unsigned roles = whose & (OF_TRAINERS | OF_WORKERS | OF_OTHERS);
-    unsigned his = role == ROLE_TRAINER ? OF_TRAINERS : role == ROLE_WORKER ? OF_WORKERS : OF_OTHERS;
-    return roles == 0 || (roles & his);
+    unsigned wanted = whose & (OF_TRAINERS | OF_WORKERS | OF_OTHERS | OF_JOBS);
+    unsigned its = verdict->pid == 0               ? OF_JOBS
+                   : verdict->role == ROLE_TRAINER ? OF_TRAINERS
+                   : verdict->role == ROLE_WORKER  ? OF_WORKERS
+                                                   : OF_OTHERS;
+    return wanted == 0 || (wanted & its);
 }
 
-int verdict_advise(VerdictId id, Role role, bool guarded, Arena *arena, Fixes *fixes)
+int verdict_advise(Verdict *verdict, bool guarded, Arena *arena)
 {
     int r = 0;
     for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(advice); i++)
-        if (advice[i].id == id && is_for(advice[i].whose, role, guarded))
-            r = fix_add(arena, fixes, NEEDS_NOTHING, advice[i].what, advice[i].command);
+        if (advice[i].id == verdict->id && is_for(advice[i].whose, verdict, guarded))
+            r = fix_add(arena, &verdict->fixes, NEEDS_NOTHING, advice[i].what, advice[i].command);
     return r;
 }
 
@@ -119,8 +128,8 @@ const char *verdict_meaning(VerdictId id)
         [VERDICT_STEADY] = "Memory does not grow beyond what noise explains.",
         [VERDICT_LEAK] = "Private memory grows without end: something is kept that is never used again.",
         [VERDICT_COPY_ON_WRITE] =
-            "Workers turn memory that they shared with the trainer into copies of their own. "
-            "It looks like a leak and stops at the size of what was shared.",
+            ("Workers turn memory that they shared with the trainer into copies of their own. "
+             "It looks like a leak and stops at the size of what was shared."),
         [VERDICT_SAWTOOTH] = "Memory grows within an epoch and comes free at its end.",
         [VERDICT_BACKLOG] = "Shared memory is made faster than it is let go of, or batches are kept.",
         [VERDICT_FD_LEAK] =

@@ -3,5 +3,5 @@
 
 #include "verdicts.h"
 
-/* `role` is the subject's; `guarded`: the job runs under the guard. -ENOMEM. */
-int verdict_advise(VerdictId id, Role role, bool guarded, Arena *arena, Fixes *fixes);
+/* Adds its fixes. `guarded`: the job runs under the guard. -ENOMEM. */
+int verdict_advise(Verdict *verdict, bool guarded, Arena *arena);
