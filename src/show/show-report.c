@@ -280,8 +280,6 @@ static void rows_add(ProcessRows *rows, const TrackView *shown)
  */
 static void append_spark(Buffer *out, const ProcessRows *rows, const ProcessTrack *track)
 {
-    static const char *const levels[][2] = {{"_", "▁"}, {".", "▂"}, {":", "▃"}, {"-", "▄"},
-                                            {"=", "▅"}, {"+", "▆"}, {"*", "▇"}, {"#", "█"}};
     const Series *job = &rows->view->history->series;
     uint64_t most[SPARK_MOST];
     uint64_t low = U64_UNKNOWN;
@@ -306,8 +304,7 @@ static void append_spark(Buffer *out, const ProcessRows *rows, const ProcessTrac
             (void)buffer_append_text(out, " ");
             continue;
         }
-        size_t level = (size_t)((double)(most[i] - low) / range * ARRAY_SIZE(levels));
-        (void)buffer_append_text(out, levels[MIN(level, ARRAY_SIZE(levels) - 1)][rows->utf8]);
+        (void)buffer_append_text(out, terminal_spark(rows->utf8, (double)(most[i] - low) / range));
     }
 }
 

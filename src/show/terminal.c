@@ -71,6 +71,14 @@ const char *terminal_mark(const Terminal *terminal, Mark mark)
     return marks[mark][terminal->utf8];
 }
 
+const char *terminal_spark(bool utf8, double height)
+{
+    static const char *const levels[][2] = {{"_", "▁"}, {".", "▂"}, {":", "▃"}, {"-", "▄"},
+                                            {"=", "▅"}, {"+", "▆"}, {"*", "▇"}, {"#", "█"}};
+    int most = ARRAY_SIZE(levels) - 1;
+    return levels[(int)MIN(MAX(height, 0.0) * (most + 1), (double)most)][utf8];
+}
+
 int text_escape_prose(Text text, Buffer *out)
 {
     size_t before = out->size;

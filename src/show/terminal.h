@@ -49,6 +49,9 @@ Terminal terminal_of(FILE *out, ColorMode color);
 void terminal_print(const Terminal *terminal, Style style, const char *format, ...) _printf_(3, 4);
 const char *terminal_mark(const Terminal *terminal, Mark mark);
 
+/* One of eight heights of a sparkline, 0…1 of the full one. */
+const char *terminal_spark(bool utf8, double height);
+
 /*
  * Prints prose, broken at blanks to fit, with a newline at its end. The cursor stands at column `at`; further
  * lines are indented by `indent`. Words that are no plain text are escaped.

@@ -94,15 +94,11 @@ WatchTrend track_trend(const History *history, const ProcessTrack *track, WatchC
 
 /* --- Sparklines --------------------------------------------------------------------------------------- */
 
-enum { LEVELS = 8, SPARK_MOST = 64 };
+enum { SPARK_MOST = 64 };
 
 void track_sparkline(const History *history, const ProcessTrack *track, WatchColumn column, double at,
                      unsigned columns, bool utf8, Buffer *out)
 {
-    static const char *const levels[2][LEVELS] = {
-        {"_", ".", "-", ":", "=", "+", "*", "#"},
-        {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"},
-    };
     double window = trend_window(history);
     const Series *series = &track->series;
     uint64_t values[SPARK_MOST];
@@ -132,9 +128,8 @@ void track_sparkline(const History *history, const ProcessTrack *track, WatchCol
     double span = MAX(MAX((double)(most - MIN(least, most)), (double)most / 20),
                       column_is_bytes(column) ? 0x1p20 : 8.0);
     for (unsigned i = 0; i < columns; i++) {
-        double height = values[i] == U64_UNKNOWN ? 0 : (double)(values[i] - least) / span;
         (void)buffer_append_text(
-            out, values[i] == U64_UNKNOWN ? " " : levels[utf8][MIN((int)(height * LEVELS), LEVELS - 1)]);
+            out, values[i] == U64_UNKNOWN ? " " : terminal_spark(utf8, (double)(values[i] - least) / span));
     }
 }
 
