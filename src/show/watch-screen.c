@@ -59,7 +59,9 @@ ScreenError screen_open(const Terminal *terminal)
     if (setupterm(NULL, STDOUT_FILENO, &error) != OK)
         return SCREEN_UNKNOWN;
     const char *place = tigetstr("cup");
-    if (!place || place == (const char *)-1)
+    bool dumb = !place || place == (const char *)-1;
+    del_curterm(cur_term); /* newterm makes its own */
+    if (dumb)
         return SCREEN_DUMB;
     if (!newterm(NULL, stdout, stdin))
         return SCREEN_FAILED;
