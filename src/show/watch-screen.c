@@ -76,6 +76,7 @@ ScreenError screen_open(const Terminal *terminal)
     keypad(stdscr, TRUE);
     nodelay(stdscr, TRUE);
     leaveok(stdscr, TRUE);
+    typeahead(-1); /* a picture is painted whole: keys come after it */
     set_escdelay(ESCAPE_MSEC);
     mouseinterval(0);
     mousemask(BUTTON1_PRESSED | BUTTON4_PRESSED | BUTTON5_PRESSED, NULL);

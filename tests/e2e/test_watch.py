@@ -17,7 +17,7 @@ from test_bad_input import refused
 from test_terminal import CODES, on_terminal, width
 
 needs_tmux = pytest.mark.skipif(not shutil.which("tmux"), reason="needs tmux")
-PATIENCE = int(os.environ.get('P','60'))  # seconds that anything may take before it counts as lost
+PATIENCE = 60  # seconds that anything may take before it counts as lost
 
 
 class Screen:
