@@ -87,8 +87,8 @@ static int page_check(const char *path, const char *recording)
     struct stat b;
     if (page_template_size == 0)
         return complain(EX_UNAVAILABLE,
-                        "report: this program was built without the page; install nodejs and npm, "
-                        "build it again, or leave out -o");
+                        "report: this program was built without the page; in its source, make page "
+                        "installs nodejs and npm and builds it; or leave out -o");
     if (stat(path, &a) < 0 || stat(recording, &b) < 0 || a.st_dev != b.st_dev || a.st_ino != b.st_ino)
         return EX_OK;
     _cleanup_buffer_ Buffer safe = {0};

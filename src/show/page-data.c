@@ -1,9 +1,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "grid.h"
 #include "page.h"
 #include "show-report.h"
-#include "grid.h"
 
 enum {
     COMMAND_COLUMNS = 200,

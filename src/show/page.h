@@ -11,7 +11,7 @@
 enum {
     PAGE_MOST_BYTES = 1900 << 10, /* with everything in it */
     PAGE_POINTS_MOST = 4000,      /* of a series */
-    PAGE_PROCESSES_MOST = 200,    /* those that matter most; the sums have all */
+    PAGE_PROCESSES_MOST = 400,    /* those that matter most; the sums have all */
 };
 
 extern const char page_template[];

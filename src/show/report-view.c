@@ -55,6 +55,21 @@ static void value_add(uint64_t *sum, uint64_t value)
         *sum = *sum == U64_UNKNOWN ? value : *sum + value;
 }
 
+/* The first sample at that time or later. */
+static size_t time_find(const Series *series, double seconds)
+{
+    size_t low = 0;
+    size_t high = series->n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (series->seconds[middle] < seconds)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 /* The process counts at every time of the job from its first sample to its last, with what was known of it
  * last. */
 static void track_add(const ProcessTrack *track, const Series *job, Series *sums)
@@ -72,13 +87,12 @@ static void track_add(const ProcessTrack *track, const Series *job, Series *sums
     if (own->n == 0)
         return;
     size_t next = 0;
-    for (size_t i = 0; i < job->n && job->seconds[i] <= own->seconds[own->n - 1]; i++) {
+    size_t i = time_find(job, own->seconds[0]); /* of thousands that live for a minute of a day */
+    for (; i < job->n && job->seconds[i] <= own->seconds[own->n - 1]; i++) {
         for (; next < own->n && own->seconds[next] <= job->seconds[i]; next++)
             for (size_t part = 0; part < ARRAY_SIZE(parts); part++)
                 if (own->values[parts[part].metric][next] != U64_UNKNOWN)
                     known[parts[part].metric] = own->values[parts[part].metric][next];
-        if (next == 0)
-            continue;
         for (size_t part = 0; part < ARRAY_SIZE(parts); part++)
             value_add(&sums->values[parts[part].sum][i], known[parts[part].metric]);
         sums->values[SUM_PROCESSES][i]++;

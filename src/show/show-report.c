@@ -1,4 +1,5 @@
 #include <math.h>
+#include <string.h>
 #include <time.h>
 
 #include "show-explain.h"
@@ -156,8 +157,8 @@ static void show_job(const Terminal *terminal, const ReportView *view)
     time_t whole = (time_t)history->began;
     if (localtime_r(&whole, &tm))
         strftime(began, sizeof began, "%Y-%m-%d %H:%M:%S", &tm);
-    (void)buffer_printf(&line, "%s from %s on, %zu samples, one every %g s", DURATION_TEXT(view->seconds),
-                        began, history->series.n, history->interval);
+    (void)buffer_printf(&line, "%s from %s on, a look every %g s, %zu kept", DURATION_TEXT(view->seconds),
+                        began, history->interval, history->series.n);
     show_line(terminal, "recorded", &line);
 }
 
@@ -165,7 +166,8 @@ static void append_of(Buffer *line, uint64_t used, uint64_t limit)
 {
     (void)buffer_append_text(line, SIZE_TEXT(used));
     if (limit != U64_UNKNOWN && limit > 0 && used != U64_UNKNOWN)
-        (void)buffer_printf(line, " of %s (%.0f%%)", SIZE_TEXT(limit), 100.0 * (double)used / (double)limit);
+        (void)buffer_printf(line, used > 0 && used < limit / 100 ? " of %s (<1%%)" : " of %s (%.0f%%)",
+                            SIZE_TEXT(limit), 100.0 * (double)used / (double)limit);
     (void)buffer_append_text(line, " at most");
 }
 
@@ -284,8 +286,7 @@ static void append_spark(Buffer *out, const ProcessRows *rows, const ProcessTrac
     uint64_t most[SPARK_MOST];
     uint64_t low = U64_UNKNOWN;
     uint64_t high = U64_UNKNOWN;
-    for (size_t i = 0; i < rows->spark_columns; i++)
-        most[i] = U64_UNKNOWN;
+    memset(most, 0xFF, sizeof most); /* U64_UNKNOWN */
     for (size_t i = 0; i < track->series.n; i++) {
         double part =
             rows->view->seconds > 0 ? (track->series.seconds[i] - job->seconds[0]) / rows->view->seconds : 0;

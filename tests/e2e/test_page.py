@@ -2,10 +2,11 @@
 
 import contextlib
 import json
+import subprocess
 
 import pytest
 
-from conftest import Machine
+from conftest import HERE, PYTHONS, Machine
 from page import chromium, has_page, make_recording, missing, playwright
 
 pytestmark = pytest.mark.slow  # what a sanitizer watches is the program, and test_report.py does that
@@ -296,3 +297,22 @@ def test_a_single_sample(browser, report, tmp_path):
     with opened(browser, html) as page:
         assert page.locator("[data-verdict]").first.get_attribute("data-verdict") == "too-short"
         assert page.locator("canvas").count() == 4
+
+
+def test_a_real_training(browser, report, tmp_path):
+    """Recorded, judged and drawn: the page says what report says, and knows who came and went."""
+    recording, html = tmp_path / "real.db", tmp_path / "real.html"
+    grow = [PYTHONS["1.13"], "-W", "ignore", HERE / "grow.py", "--kind", "worker-leak", "--rate", "20", "--seconds", "6"]
+    machine = Machine()
+    done = machine.shmguard("record", "-q", "-o", recording, "-i", "0.1", "--", *grow, stderr=subprocess.DEVNULL)
+    assert done.returncode == 0, done
+    answer = machine.json("report", recording, "-o", html)
+    workers = [process["pid"] for process in answer["processes"] if process["role"] == "worker"]
+    assert len(workers) == 2
+    with opened(browser, html) as page:
+        assert page.locator("[data-verdict]").first.get_attribute("data-verdict") == answer["overall"]
+        assert answer["verdicts"][0]["evidence"] in page.locator("#verdicts").inner_text()
+        options = page.locator("#subject option").all_inner_texts()
+        assert all(any(option.startswith(f"worker {pid}") for option in options) for pid in workers)
+        assert "born" in page.locator("#events").inner_text()
+        assert page.locator("#memory canvas").evaluate(INK)["colors"] > 8

@@ -52,7 +52,7 @@ export class Span {
     private from = 0;
     private to = 1;
     private all: [number, number] = [0, 1];
-    private moving = false;
+    private zoomed = false;
 
     constructor(private readonly changed: (from: number, to: number, isAll: boolean) => void) {}
 
@@ -62,13 +62,8 @@ export class Span {
 
     // Of all data. A span that was all of it stays so.
     setAll(from: number, to: number): void {
-        const wasAll = this.isAll();
         this.all = [from, to > from ? to : from + 1];
-        if (wasAll) this.set(...this.all);
-    }
-
-    isAll(): boolean {
-        return this.from <= this.all[0] && this.to >= this.all[1] || this.to === 1;
+        if (!this.zoomed) this.set(...this.all);
     }
 
     get range(): [number, number] {
@@ -76,15 +71,14 @@ export class Span {
     }
 
     set(from: number, to: number): void {
-        if (this.moving) return;
         const least = Math.min(0.5, this.all[1] - this.all[0]);
         const width = Math.min(Math.max(to - from, least), this.all[1] - this.all[0]);
         const begin = Math.min(Math.max(from, this.all[0]), this.all[1] - width);
+        if (begin === this.from && begin + width === this.to) return; // the charts report what they are told
         [this.from, this.to] = [begin, begin + width];
-        this.moving = true; // the charts report what they are told
+        this.zoomed = begin > this.all[0] || begin + width < this.all[1];
         for (const chart of this.charts) chart.spanTo(this.from, this.to);
-        this.moving = false;
-        this.changed(this.from, this.to, this.isAll());
+        this.changed(this.from, this.to, !this.zoomed);
     }
 
     whole(): void {

@@ -44,5 +44,6 @@ export function clock(seconds: number, withDay: boolean): string {
 }
 
 export function share(part: number | null, whole: number | null): string {
-    return part === null || !whole ? "" : `${Math.round((100 * part) / whole)}%`;
+    if (part === null || !whole) return "";
+    return part > 0 && part < whole / 100 ? "<1%" : `${Math.round((100 * part) / whole)}%`;
 }

@@ -28,7 +28,7 @@ function showFigures(host: HTMLElement, model: Model): void {
         tile("Memory, all processes", bytes(peaks.estimated.pss), "PSS, estimated", null),
         limit !== null
             ? tile("Control group", bytes(peaks.cgroup_used), `of ${bytes(limit)}, ${share(peaks.cgroup_used, limit)}`, partOf(peaks.cgroup_used, limit))
-            : tile("Machine", bytes(least), `of ${bytes(total)} available at least`, least !== null && total ? 1 - least / total : null),
+            : tile("Least memory available", bytes(least), `of ${bytes(total)}`, least !== null && total ? 1 - least / total : null),
         tile("/dev/shm", bytes(peaks.shm), shm ? `of ${bytes(shm)}, ${share(peaks.shm, shm)}` : "", partOf(peaks.shm, shm)),
         tile("Descriptors", count(peaks.fds), "all processes", null),
         tile("Processes", count(peaks.processes), `at a time, ${count(recording.processes)} in all`, null),
@@ -42,7 +42,7 @@ function showHead(model: Model): void {
     byId("command").textContent = recording.command || "All training on this machine";
     byId("recorded").textContent =
         `${duration(recording.seconds)} from ${clock(model.times[0] ?? 0, true)} on, ` +
-        `${countOf(recording.samples, "sample", "samples")}, one every ${recording.interval} s · ${recording.file}`;
+        `a look every ${recording.interval} s, ${count(recording.samples)} kept · ${recording.file}`;
     byId("limits").textContent =
         (model.stretch > 0 ? `Thinned for this page: of every ${duration(model.stretch)} the least and the most are drawn, so that no peak is lost. ` : "Every sample is drawn. ") +
         (model.unshown > 0 ? `${countOf(model.unshown, "process is", "processes are")} in the sums alone. ` : "") +
