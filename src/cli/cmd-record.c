@@ -158,6 +158,7 @@ static int command_follow(Record *record, Run *run)
 {
     ChildStage stage = CHILD_NONE;
     RunResult result = {0};
+    run_unwatched(run);
     int r = run_start(run, record->command, (char *[]){NULL}, &stage);
     if (r < 0) {
         recorder_close(TAKE_PTR(record->recorder), true);
