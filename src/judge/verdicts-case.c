@@ -146,7 +146,8 @@ double confidence_of(const Trend *trend)
     double t = MIN(fabs(trend->t), 60.0);
     double sure = trend->kind == TREND_RISING ? 1 - 0.4 * exp(-(t - 4) / 6) : 0.8;
     double windows = (double)MIN(trend->windows, (size_t)24) / 24;
-    return MIN(0.99, sure * (0.8 + 0.2 * windows));
+    double minutes = MIN((trend->ended - trend->began) / 60, 2.0);
+    return MIN(0.99, sure * (0.8 + 0.2 * windows) * (0.8 + 0.1 * minutes));
 }
 
 /* --- Findings ------------------------------------------------------------------------------------------ */

@@ -10,8 +10,8 @@
 #define MIB 0x1p20
 
 /* Less than this says nothing about anybody's memory, however regular it is. */
-enum { SAMPLES_LEAST = 24 };
-#define SECONDS_LEAST 5.0
+enum { SAMPLES_LEAST = 16 };
+#define SECONDS_LEAST 4.0
 
 /* The part of a process's time that is taken for its warm-up: imports, first batches, allocators that grow.
  */

@@ -377,7 +377,7 @@ static void draw_worker_teeth(Scene *scene)
 
 static void draw_trainer_teeth(Scene *scene)
 {
-    double epochs = dice_between(&scene->dice, 2.5, 12);
+    double epochs = dice_between(&scene->dice, 4, 12);
     double noise = some_noise(scene) / 4;
     double growth = some_growth(scene, noise);
     growth = MAX(growth, MAX(0.2 * scene->level, 20 * MIB));
@@ -867,7 +867,7 @@ static void test_too_short(void **state)
         double interval;
         VerdictId id;
     } cases[] = {
-        {1, 1, VERDICT_TOO_SHORT},    {10, 1, VERDICT_TOO_SHORT}, {20, 60, VERDICT_TOO_SHORT},
+        {1, 1, VERDICT_TOO_SHORT},    {10, 1, VERDICT_TOO_SHORT}, {14, 60, VERDICT_TOO_SHORT},
         {30, 0.1, VERDICT_TOO_SHORT}, {40, 1, VERDICT_STEADY},    {100, 0.1, VERDICT_STEADY},
     };
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
