@@ -154,7 +154,7 @@ static void stopped_tick(void *context, const RunTick *tick)
     (void)recorder_say_stopped(record->recorder);
 }
 
-static int command_watch(Record *record, Run *run)
+static int command_follow(Record *record, Run *run)
 {
     ChildStage stage = CHILD_NONE;
     RunResult result = {0};
@@ -188,7 +188,7 @@ static int launch(Record *record)
     if (r < 0)
         code = complain(EX_SOFTWARE, "record: cannot watch over a command here: %s", strerror(-r));
     else
-        code = command_watch(record, run);
+        code = command_follow(record, run);
     run_free(run);
     return code;
 }
