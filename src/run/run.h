@@ -79,6 +79,11 @@ int run_guard(Run *run, const char *library, const GuardWish *wish);
 /* The command gets this private /dev/shm, which was tried and must stay. */
 void run_private_shm(Run *run, const PrivateShm *shm);
 
+/* Nobody will ask for evidence or peaks: the job's processes are not looked at. For whoever does that
+ * himself.
+ */
+void run_unwatched(Run *run);
+
 /* `settings` are "NAME=value" for the command's environment, NULL-terminated. *ret_stage: what the errno is
  * about. */
 int run_start(Run *run, char *const *command, char *const *settings, ChildStage *ret_stage);
