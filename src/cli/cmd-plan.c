@@ -332,32 +332,17 @@ static int measured_scale(Planning *planning)
         question->per_process_bytes = bytes;
         return 0;
     }
-    PlanSetting from = {measured->batch, measured->workers, usual->prefetch, usual->held};
+    PlanSetting from = {measured->batch, measured->workers, usual->prefetch, usual->held, measured->guarded};
     PlanSetting to = {usual->batch, usual->workers ? usual->workers : measured->workers, usual->prefetch,
-                      usual->held};
+                      usual->held, false};
     int r = plan_scale(bytes, &from, &to, &question->per_process_bytes);
-    measured->scaled = from.workers != to.workers || (from.batch && to.batch && from.batch != to.batch);
-    if (r < 0 || !measured->guarded)
-        return r;
-
-    /* The guard's pools hold more than is ever in use at once. */
-    uint64_t plain = to.workers * to.prefetch + to.held;
-    uint64_t pooled = 0;
-    uint64_t pooled_before = 0;
-    r = plan_guard_batches(to.workers, to.prefetch, to.held, &pooled);
-    if (r >= 0)
-        r = plan_guard_batches(from.workers, from.prefetch, from.held, &pooled_before);
-    if (r < 0)
-        return r;
-    double batch = (double)bytes / (double)pooled_before;
-    if (from.batch && to.batch)
-        batch *= (double)to.batch / (double)from.batch;
-    if (!(batch * (double)MAX(pooled, plain) < 0x1p62))
-        return -EOVERFLOW;
-    measured->scaled = true;
-    question->per_process_guard_bytes = (uint64_t)(batch * (double)pooled);
-    question->per_process_bytes = (uint64_t)(batch * (double)plain);
-    return 0;
+    if (r >= 0 && measured->guarded) {
+        to.guarded = true;
+        r = plan_scale(bytes, &from, &to, &question->per_process_guard_bytes);
+    }
+    measured->scaled =
+        measured->guarded || from.workers != to.workers || (from.batch && to.batch && from.batch != to.batch);
+    return r;
 }
 
 static int measured_notes(const Planning *planning, Arena *arena, Plan *plan)
@@ -514,7 +499,7 @@ static int plan_run(const Command *command, int argc, char **argv)
     _cleanup_(planning_free) Planning planning = {
         .options = {.kind = KIND_NOT_SAID, .collectives = COLLECTIVES_NOT_SAID, .for_seconds = 60},
         .usual = {.prefetch = PREFETCH_DEFAULT, .held = HELD_DEFAULT},
-        .question = {.ranks = 1, .jobs = 1, .margin = PLAN_MARGIN_DEFAULT, .per_gpu_last = 1},
+        .question = {.ranks = 1, .jobs = 1, .margin = NEED_MARGIN, .per_gpu_last = 1},
     };
     const PlanOptions *options = &planning.options;
     int code = EX_OK;

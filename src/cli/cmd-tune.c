@@ -150,16 +150,17 @@ static int values_check(const Tuning *tuning, const Knob *knob)
     _cleanup_arena_ Arena scratch = {0};
     if (tune_axis_make(knob->name, knob->values, knob->n_values, &scratch, &axis) < 0)
         return complain(EX_SOFTWARE, "tune: %s", strerror(ENOMEM));
-    bool is_batch = strncasecmp(knob->name, "batch", strlen("batch")) == 0 || strcmp(knob->name, "bs") == 0;
+    bool is_batch = axis.counts == COUNTS_SAMPLES;
+    bool is_processes = tune_counts_processes(axis.counts);
     for (size_t i = 0; i < knob->n_values; i++) {
         if (is_batch && (!axis.numbers || axis.numbers[i] < 1))
             return vary_refuse(knob->name, knob->values[i],
                                axis.numbers || knob->values[i][0] == '-' || knob->n_values == 1
                                    ? "is no batch size; it takes 1 or more"
                                    : "and its neighbours must be batch sizes, 1 or more");
-        if (axis.processes && knob->values[i][0] == '-')
+        if (is_processes && knob->values[i][0] == '-')
             return vary_refuse(knob->name, knob->values[i], "is no number of workers; it takes 0 or more");
-        if (axis.processes && axis.numbers && axis.numbers[i] == 0 && !tuning->options.rate)
+        if (is_processes && axis.numbers && axis.numbers[i] == 0 && !tuning->options.rate)
             return vary_refuse(knob->name, knob->values[i],
                                "workers share nothing that could be counted; leave it out, or say --rate");
     }

@@ -30,8 +30,7 @@
 
 enum { PLAN_BATCH_MOST = 1 << 30, PLAN_COUNT_MOST = 1 << 20, PLAN_ROWS_MOST = 1024, PLAN_LADDER = 3 };
 
-#define PLAN_MARGIN_DEFAULT 1.3
-#define PLAN_MARGIN_MOST    100.0
+#define PLAN_MARGIN_MOST 100.0
 
 /* A quarter of the memory: the share above which shared memory is felt by everything else. */
 #define PLAN_SHARE_WARN 0.25
@@ -166,13 +165,15 @@ int plan_note(Plan *plan, Arena *arena, const char *note);
 
 /*
  * What a loader that was measured at `bytes` with one setting takes with another: in proportion to the
- * batches in flight and to the samples in each. -EOVERFLOW.
+ * batches that are alive and to the samples in each. -ENODATA: there were no workers, so there is nothing to
+ * scale. -EOVERFLOW.
  */
 typedef struct PlanSetting {
-    uint64_t batch; /* 0 in either setting: not scaled */
-    uint64_t workers;
+    uint64_t batch;   /* 0 in either setting: not scaled */
+    uint64_t workers; /* 0: they share nothing */
     uint64_t prefetch;
     uint64_t held;
+    bool guarded; /* the bytes are the guard's pools, as plan_guard_batches has them */
 } PlanSetting;
 int plan_scale(uint64_t bytes, const PlanSetting *from, const PlanSetting *to, uint64_t *ret_bytes);
 
@@ -182,9 +183,6 @@ int plan_scale(uint64_t bytes, const PlanSetting *from, const PlanSetting *to, u
  * what the trainer keeps and of the one that is handed over. -EOVERFLOW.
  */
 int plan_guard_batches(uint64_t workers, uint64_t prefetch, uint64_t held, uint64_t *ret);
-
-/* The margin on top, not below least_bytes, then a round figure. */
-uint64_t plan_recommend(uint64_t bytes, uint64_t least_bytes, double margin);
 
 const char *plan_basis_name(PlanBasis basis);
 extern const char *const plan_kind_names[]; /* NULL-terminated */
