@@ -356,10 +356,10 @@ static bool proportion_allows(const Tune *tune, const TuneSetting *known, size_t
 }
 
 /*
- * An untried setting one step from the leader along one axis; of several the likeliest. The surface is
- * smooth, and rates are not: they have an edge where the processors are all taken, and one lies just below it
- * or just beyond. So on an axis of processes a neighbour counts unless proportion forbids it (n workers are
- * at most n times as fast as one); on others the surface may rule it out.
+ * An untried setting one step from the leader along one axis. The surface is smooth, and rates are not: they
+ * have an edge where the processors are all taken, and the best may lie just below it or just beyond. So on
+ * an axis of processes a neighbour counts unless proportion forbids it (n workers are at most n times as fast
+ * as one), and comes first; on others the surface may rule it out. Of several, the one with most hope.
  */
 static bool neighbour_next(Surface *surface, const TuneSetting *known, size_t n_settings, size_t *ret)
 {
@@ -368,17 +368,20 @@ static bool neighbour_next(Surface *surface, const TuneSetting *known, size_t n_
     if (leaders_find(known, n_settings, leaders) == 0)
         return false;
     double best = -INFINITY;
+    bool best_has_edges = false;
     for (size_t i = 0; i < n_settings; i++) {
         size_t axis = 0;
         double deviation = 0;
         if (known[i].fate != TUNE_UNTRIED || !is_neighbour(tune, i, leaders[0], &axis))
             continue;
-        double mean = surface_at(surface, i, &deviation);
-        bool possible = tune_counts_processes(tune->axes[axis].counts)
+        bool has_edges = tune_counts_processes(tune->axes[axis].counts);
+        double hope = surface_at(surface, i, &deviation) + deviation;
+        bool possible = has_edges
                             ? proportion_allows(tune, known, n_settings, i, axis, known[leaders[0]].rate)
-                            : mean + 2 * deviation > surface->best;
-        if (possible && mean + deviation > best) {
-            best = mean + deviation;
+                            : hope + deviation > surface->best;
+        if (possible && (has_edges != best_has_edges ? has_edges : hope > best)) {
+            best = hope;
+            best_has_edges = has_edges;
             *ret = i;
         }
     }
@@ -419,7 +422,9 @@ static int step_choose(const Tune *tune, const TuneSetting *known, size_t n_sett
     size_t leader = 0;
     double gain = gain_next(&surface, known, n_settings, &setting);
     bool repeats = repeat_next(known, n_settings, &leader);
-    bool compares = neighbour_next(&surface, known, n_settings, &neighbour);
+    /* The last trial is for a leader that nobody has seen twice. */
+    bool once = repeats && known[leader].trials == 1 && tune->n + 1 == tune->most;
+    bool compares = !once && neighbour_next(&surface, known, n_settings, &neighbour);
     bool early = tune->n + repeats_kept(tune) < tune->most;
     bool searches = gain > (compares ? GAIN_LARGE : GAIN_LEAST) && (early || !(repeats || compares));
     *ret = searches   ? (TuneStep){TUNE_TRY, setting}
