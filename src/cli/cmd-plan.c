@@ -6,6 +6,7 @@
 #include "measure.h"
 #include "need.h"
 #include "plan-parse.h"
+#include "proc-status.h"
 #include "show-plan.h"
 
 enum { KIND_NOT_SAID = -1, COLLECTIVES_NOT_SAID = -1 };
@@ -345,6 +346,37 @@ static int measured_scale(Planning *planning)
     return r;
 }
 
+/* The most that a process of this role has had for itself; 0: unknown. */
+static uint64_t own_most(const PlanMeasured *measured, Role role)
+{
+    uint64_t most = 0;
+    for (size_t i = 0; i < measured->n_processes; i++)
+        if (measured->processes[i].role == role && measured->processes[i].own_bytes != U64_UNKNOWN)
+            most = MAX(most, measured->processes[i].own_bytes);
+    return most;
+}
+
+/* Besides shared memory. */
+static int own_note(const Planning *planning, Arena *arena, Plan *plan)
+{
+    const PlanMeasured *measured = &planning->measured;
+    uint64_t workers = planning->usual.workers ? planning->usual.workers : measured->workers;
+    uint64_t trainer = own_most(measured, ROLE_TRAINER);
+    uint64_t worker = own_most(measured, ROLE_WORKER);
+    if (trainer == 0)
+        return 0;
+    uint64_t each = bytes_add(trainer, bytes_scale(worker, (double)workers));
+    return plan_note(
+        plan, arena,
+        arena_printf(arena,
+                     "Besides shared memory a trainer had %s at most and a worker %s (measured). "
+                     "For %llu trainer%s with %llu worker%s that is up to %s of RAM (scaled; "
+                     "pages that they share are counted in each).",
+                     SIZE_TEXT(trainer), SIZE_TEXT(worker), (unsigned long long)plan->trainers,
+                     plan->trainers == 1 ? "" : "s", (unsigned long long)workers, workers == 1 ? "" : "s",
+                     SIZE_TEXT(bytes_scale(each, (double)plan->trainers))));
+}
+
 static int measured_notes(const Planning *planning, Arena *arena, Plan *plan)
 {
     const PlanMeasured *measured = &planning->measured;
@@ -372,6 +404,8 @@ static int measured_notes(const Planning *planning, Arena *arena, Plan *plan)
         r = plan_note(plan, arena,
                       arena_printf(arena, "Measured with batches of %llu, scaled to %llu.",
                                    (unsigned long long)measured->batch, (unsigned long long)usual->batch));
+    if (r >= 0)
+        r = own_note(planning, arena, plan);
     if (r >= 0 && planning->command_code != 0)
         r = plan_note(plan, arena,
                       arena_printf(arena,
@@ -386,7 +420,7 @@ static int command_measure(Planning *planning)
     MeasureWish wish = {.command = planning->command,
                         .seconds = planning->options.for_seconds,
                         .quiet = planning->options.json};
-    int code = measure_run(&wish, &planning->measured, &planning->command_code);
+    int code = measure_run(&wish, &planning->arena, &planning->measured, &planning->command_code);
     if (code != EX_OK)
         return code;
     if (planning->measured.peak_bytes == 0)
@@ -398,14 +432,46 @@ static int command_measure(Planning *planning)
     return EX_OK;
 }
 
-/* The jobs of the process, of a launcher those below it. */
-static int process_measure(Planning *planning, const Survey *survey)
+/* The processes of a job as they are; the kernel also knows the most that each has had. */
+static int processes_take(Planning *planning, const Look *look, int trainer, size_t *capacity)
 {
+    PlanMeasured *measured = &planning->measured;
+    for (size_t i = 0; i < look->survey.n_processes; i++) {
+        const Process *process = &look->survey.processes[i];
+        ProcStatus status;
+        if (process->job != trainer)
+            continue;
+        ProcessPeak *peak =
+            ARENA_PUSH(&planning->arena, measured->processes, measured->n_processes, *capacity);
+        if (!peak)
+            return -ENOMEM;
+        bool known = process->rss_bytes != U64_UNKNOWN && process->rss_shmem_bytes != U64_UNKNOWN;
+        *peak = (ProcessPeak){
+            .pid = process->pid,
+            .role = process->role,
+            .rss_bytes = process->rss_bytes,
+            .shm_bytes = process->rss_shmem_bytes,
+            .own_bytes =
+                known ? process->rss_bytes - MIN(process->rss_shmem_bytes, process->rss_bytes) : U64_UNKNOWN,
+        };
+        memcpy(peak->comm, process->comm, sizeof peak->comm);
+        if (proc_status_read(&look->root, process->pid, &status) >= 0)
+            u64_raise(&peak->rss_bytes, status.rss_peak_bytes);
+    }
+    return 0;
+}
+
+/* The jobs of the process, of a launcher those below it. */
+static int process_measure(Planning *planning, const Look *look)
+{
+    const Survey *survey = &look->survey;
+    size_t capacity = 0;
+    int r = 0;
     PlanMeasured *measured = &planning->measured;
     const Process *asked = survey_process(survey, planning->options.pid);
     uint64_t need = 0;
     uint64_t workers = 0;
-    for (size_t i = 0; i < survey->n_processes; i++) {
+    for (size_t i = 0; r >= 0 && i < survey->n_processes; i++) {
         const Process *process = &survey->processes[i];
         if (process->role != ROLE_TRAINER ||
             !(process->pid == asked->job || process_is_below(survey, process, asked->pid)))
@@ -416,7 +482,10 @@ static int process_measure(Planning *planning, const Survey *survey)
         measured->peak_bytes = bytes_add(measured->peak_bytes, job.held_bytes);
         need = bytes_add(need, job.need_bytes);
         workers += job.workers;
+        r = processes_take(planning, look, process->pid, &capacity);
     }
+    if (r < 0)
+        return complain(EX_SOFTWARE, "out of memory");
     if (measured->trainers == 0 || measured->peak_bytes == 0)
         return complain(EX_DATAERR,
                         "plan: process %d is no training with shared tensors; shmguard ps lists those that "
@@ -426,7 +495,7 @@ static int process_measure(Planning *planning, const Survey *survey)
     measured->workers = (workers + measured->trainers - 1) / measured->trainers;
     uint64_t held = measured->peak_bytes;
     measured->peak_bytes = need; /* for the scaling, which knows one figure */
-    int r = measured_scale(planning);
+    r = measured_scale(planning);
     measured->peak_bytes = held;
     measured->scaled = measured->scaled || need != held;
     return r < 0 ? complain(EX_USAGE, "plan: more than any machine has; look at the numbers once more")
@@ -521,7 +590,7 @@ static int plan_run(const Command *command, int argc, char **argv)
         code = command_measure(&planning);
     planning.measured.batch = batch;
     if (code == EX_OK && options->pid)
-        code = process_measure(&planning, &look.survey);
+        code = process_measure(&planning, &look);
     else if (code == EX_OK && options->measure && measured_scale(&planning) < 0)
         code = complain(EX_USAGE, "plan: more than any machine has; look at the numbers once more");
     return code == EX_OK ? plan_answer(&planning, &machine) : code;

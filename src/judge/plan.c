@@ -198,6 +198,7 @@ static int collectives_need(const PlanQuestion *question, uint64_t trainers, uin
 /* What so many trainers take together. */
 typedef struct NodeNeed {
     uint64_t base_bytes;
+    uint64_t bound_bytes; /* with the handover */
     uint64_t collective_bytes;
     uint64_t tight_bytes;       /* all of it with the margin: what must find room */
     uint64_t recommended_bytes; /* a round figure */
@@ -216,6 +217,8 @@ static int node_need(const PlanQuestion *question, uint64_t per_trainer, uint64_
         r = sum(need.base_bytes, need.collective_bytes, &bytes);
     if (r >= 0)
         r = product(handover, trainers, &least);
+    if (r >= 0)
+        r = sum(need.base_bytes, least, &need.bound_bytes);
     if (r >= 0)
         r = sum(bytes, least, &least);
     if (r < 0)
@@ -519,6 +522,7 @@ static int totals_make(const PlanQuestion *question, Plan *plan)
     if (r < 0)
         return r;
     plan->base_bytes = node.base_bytes;
+    plan->bound_bytes = node.bound_bytes;
     plan->collective_bytes = node.collective_bytes;
     plan->tight_bytes = node.tight_bytes;
     plan->recommended_bytes = node.recommended_bytes;

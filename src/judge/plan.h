@@ -16,7 +16,7 @@
  *
  * handover: PyTorch orders the next batch before it returns the one that is due, and the trainer lets go of
  * its last one only then. A worker that needs no time for its samples may have the new one ready within that
- * moment, of milliseconds: one batch more than in flight.
+ * moment, of milliseconds: one batch more than in flight, and never two.
  *
  * trainer: a process that trains. A job has one for each of its ranks on this node.
  *
@@ -132,6 +132,7 @@ typedef struct Plan {
     uint64_t handover_bytes; /* of one trainer: what may come on top for a moment, one batch of each loader */
     uint64_t trainers;
     uint64_t base_bytes;
+    uint64_t bound_bytes;      /* with the handover of every trainer: no peak is above it */
     uint64_t collective_bytes; /* estimated; not in base_bytes, but in what follows */
     uint64_t tight_bytes;      /* with the margin, the handover at least */
     uint64_t recommended_bytes;

@@ -3,6 +3,7 @@
 import os
 import statistics
 import subprocess
+import sys
 
 import pytest
 
@@ -120,6 +121,33 @@ def test_measure(small_shm, one_python):
     assert plan["trainers"] == 2
     assert any("Measured with 2 workers, scaled to 4" in note for note in plan["notes"])
     assert any("Measured with batches of 16, scaled to 32" in note for note in plan["notes"])
+    roles = sorted(process["role"] for process in plan["processes"])
+    assert roles == ["trainer", "worker", "worker"], plan["processes"]
+    for process in plan["processes"]:  # each worker has its pool mapped, the trainer those of both
+        batches = 6 if process["role"] == "trainer" else 3
+        assert process["shm_peak"] == pytest.approx(batches * batch / 2, rel=0.1), process
+        assert process["rss_peak"] >= max(process["shm_peak"], process["own_peak"])
+    assert any("Besides shared memory a trainer had" in note and "scaled" in note for note in plan["notes"])
+
+
+def test_a_short_peak(here, tmp_path):
+    """The kernel keeps each process's own peak: what was there for a millisecond is not missed."""
+    program = tmp_path / "short.py"
+    program.write_text("import mmap, time\n"
+                       "from multiprocessing import shared_memory\n"
+                       "kept = shared_memory.SharedMemory(create=True, size=8 << 20)\n"
+                       "kept.buf[:] = bytes(8 << 20)\n"
+                       "time.sleep(0.2)\n"
+                       "own = mmap.mmap(-1, 100 << 20, flags=mmap.MAP_PRIVATE)\n"
+                       "own.write(bytes(100 << 20))\n"
+                       "own.close()\n"
+                       "kept.close()\n"
+                       "kept.unlink()\n"
+                       "time.sleep(60)\n")
+    plan = loads_checked("plan", here.shmguard("plan", "--json", "--measure", "--for", "2s", "--", sys.executable, program))
+    assert plan["measured"]["peak"] >= 8 * MIB
+    (process,) = [one for one in plan["processes"] if one["rss_peak"] > 50 * MIB]
+    assert process["rss_peak"] >= 100 * MIB and 8 * MIB <= process["shm_peak"] < 20 * MIB
 
 
 @needs_root
@@ -130,6 +158,8 @@ def test_pid(private_shm, one_python):
     assert plan["source"] == "measured" and plan["measured"]["now"]
     assert plan["measured"]["workers"] == 2
     assert plan["base"] >= 5 * batch
+    assert sorted(process["role"] for process in plan["processes"]) == ["trainer", "worker", "worker"]
+    assert all(process["rss_peak"] > process["shm_peak"] > 0 for process in plan["processes"])
 
 
 def test_a_command_without_shared_memory(here):
@@ -138,7 +168,7 @@ def test_a_command_without_shared_memory(here):
 
 
 def test_a_command_that_is_not_there(here):
-    refused(here.shmguard("plan", "--measure", "--", "/nonexistent/python"), 65, "/nonexistent/python", "not found")
+    refused(here.shmguard("plan", "--measure", "--", "/nonexistent/python"), 127, "/nonexistent/python", "not found")
 
 
 def test_root(here):

@@ -109,6 +109,23 @@ def test_a_ceiling(small_shm, one_python):
     assert answer["skipped"] or too_large
 
 
+def test_begins_where_it_is_safe(here, fake):
+    """What a sample holds decides where the search begins, and what it leaves out before the first trial."""
+    line = ("--trial", "1s", "--trials", "1", "--memory", "2G", *RATE, *GRID)
+    answer = answer_of(here, *line, "--sample", "uint8[8388608]", *fake)
+    assert answer["start"]["fits"] and not answer["start"]["assumed"]
+    assert answer["trials"][0]["values"] == answer["start"]["values"] == {"batch": "4", "workers": "3"}
+    assert answer["start"]["shm"] == 9 * 4 * 8388608
+    skipped = [one["values"] for one in answer["skipped"]]
+    assert {"batch": "32", "workers": "5"} in skipped and answer["start"]["values"] not in skipped
+    # Larger than the assumption, which is that of nearly all samples.
+    answer = answer_of(here, *line, "--sample", "uint8[134217728]", *fake)
+    assert answer["trials"][0]["values"] == {"batch": "1", "workers": "1"}
+    answer = answer_of(here, *line, *fake)
+    assert answer["start"]["assumed"] and answer["trials"][0]["values"]["batch"] == "1"
+    refused(here.shmguard("tune", *line, "--sample", "uint8[1073741824]", *fake), 65, "none of the settings fits 2.0 GiB")
+
+
 def test_trials_that_die(here, fake):
     answer = answer_of(here, "--trial", "1s", "--trials", "8", *RATE, *GRID, *fake, env={**os.environ, "FAKE_FAIL": "4,3"})
     died = [trial for trial in answer["trials"] if trial["cause"]["id"] != "ok"]
@@ -191,6 +208,8 @@ QUICK = ("--trial", "1s", "--start", "2s")
     (["--trials", "-1", *GRID, "--", "true"], ["--trials", '"-1"']),
     (["--start", "0", *GRID, "--", "true"], ["--start"]),
     (["--memory", "0", *GRID, "--", "true"], ["--memory", '"0"']),
+    (["--sample", "float33[3]", *GRID, "--", "true", "{batch}", "{workers}"], ["--sample", "float33"]),
+    (["--sample", "int64", "--vary", "workers=1,2", "--", "true", "{workers}"], ["--sample", "{batch}"]),
     (["--memory", "lots", *GRID, "--", "true"], ["--memory", '"lots"']),
     ([*GRID, "true"], ["put -- before"]),
     ([*GRID, "--"], ["no command"]),

@@ -128,6 +128,7 @@ static void test_table(void **state)
     assert_int_equal(plan.trainers, 96);
     assert_int_equal(plan.batch_bytes, U64_UNKNOWN);
     assert_int_equal(plan.guard_bytes, plan.base_bytes);
+    assert_int_equal(plan.bound_bytes, plan.base_bytes);
 }
 
 /* What is said to fit fits, and one more does not. */
