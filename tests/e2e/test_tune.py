@@ -118,11 +118,8 @@ def test_begins_where_it_is_safe(here, fake):
     assert answer["start"]["shm"] == 9 * 4 * 8388608
     skipped = [one["values"] for one in answer["skipped"]]
     assert {"batch": "32", "workers": "5"} in skipped and answer["start"]["values"] not in skipped
-    # Larger than the assumption, which is that of nearly all samples.
-    answer = answer_of(here, *line, "--sample", "uint8[134217728]", *fake)
-    assert answer["trials"][0]["values"] == {"batch": "1", "workers": "1"}
     answer = answer_of(here, *line, *fake)
-    assert answer["start"]["assumed"] and answer["trials"][0]["values"]["batch"] == "1"
+    assert answer["start"]["assumed"] and answer["trials"][0]["values"] == {"batch": "2", "workers": "3"}
     refused(here.shmguard("tune", *line, "--sample", "uint8[1073741824]", *fake), 65, "none of the settings fits 2.0 GiB")
 
 
