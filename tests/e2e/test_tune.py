@@ -119,7 +119,7 @@ def test_begins_where_it_is_safe(here, fake):
     skipped = [one["values"] for one in answer["skipped"]]
     assert {"batch": "32", "workers": "5"} in skipped and answer["start"]["values"] not in skipped
     answer = answer_of(here, *line, *fake)
-    assert answer["start"]["assumed"] and answer["trials"][0]["values"] == {"batch": "2", "workers": "3"}
+    assert answer["start"]["assumed"] and answer["trials"][0]["values"] == {"batch": "4", "workers": "2"}
     refused(here.shmguard("tune", *line, "--sample", "uint8[1073741824]", *fake), 65, "none of the settings fits 2.0 GiB")
 
 
