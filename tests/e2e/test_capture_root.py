@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from conftest import NOBODY, PROJECT, TRAIN, children, end_tree, needs_root
+from conftest import NOBODY, PROJECT, TRAIN, children, end_tree, needs_root, wait_until
 
 CAPTURE = PROJECT / "scripts" / "capture-root"
 SECRET = "capture-me-not-7f3a"
@@ -228,7 +228,7 @@ def test_the_kernel_log_keeps_only_what_is_about_memory(here, tmp_path):
 def test_other_processes_on_request(here, tmp_path):
     sleeper = subprocess.Popen(["sh", "-c", "sleep 300; :"])
     try:
-        time.sleep(0.2)
+        wait_until(lambda: children(sleeper.pid), 20, "the shell has a child")
         child = children(sleeper.pid)[0]
         capture(here, tmp_path / "default")
         capture(here, tmp_path / "asked", "--pid", sleeper.pid)

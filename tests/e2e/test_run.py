@@ -18,12 +18,13 @@ import uuid
 
 import pytest
 
-from conftest import PROGRAM, TRAIN, children, needs_root
+from conftest import PROGRAM, PYTHONS, TRAIN, cells, children, free_port, needs_root, python_of
 
 PYTHON = "/usr/bin/python3"
 QUIET_PYTHON = ("-W", "ignore")
 BATCH = ("--batch", "43", "--side", "512")  # 32 MiB
 MARK = "SHMGUARD_TEST_MARK"
+STRATEGIES = ("file_descriptor", "file_system")
 
 
 @pytest.fixture
@@ -108,10 +109,13 @@ def test_plain_dies(small_shm, python):
 
 
 @needs_root
-@pytest.mark.parametrize("strategy", ["file_descriptor", "file_system"])
-@pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.slow),
-                                    pytest.param("forkserver", marks=pytest.mark.slow)])
-def test_survives(small_shm, python, mark, tmp_path, method, strategy):
+@cells("version, method, strategy",
+       [("1.13", "fork", "file_descriptor"), ("1.13", "fork", "file_system"), ("2.13", "fork", "file_descriptor"),
+        ("2.13", "fork", "file_system"), ("1.13", "spawn", "file_descriptor"), ("2.13", "spawn", "file_system"),
+        ("2.13", "forkserver", "file_descriptor")],
+       PYTHONS, ("fork", "spawn", "forkserver"), STRATEGIES, slow=lambda _, method, __: method != "fork")
+def test_survives(small_shm, mark, tmp_path, version, method, strategy):
+    python = python_of(version)
     report_path = tmp_path / "report.json"
     workers = 4 if method == "fork" else 2  # starting a PyTorch anew takes seconds
     before = shmem_of_nobody()
@@ -335,7 +339,7 @@ def test_signals_are_passed_on(here, mark, tmp_path, signo):
                      env=mark, stdout=subprocess.PIPE)
     assert job.stdout.readline() == b"ready\n"
     job.send_signal(signo)
-    assert job.wait(10) == 128 + signo
+    assert job.wait(30) == 128 + signo
     job.stdout.close()
     report = json.loads(report_path.read_text())
     assert report["exit"]["signal"] == signo
@@ -420,9 +424,12 @@ def test_the_line_of_progress_keeps_out_of_the_way(mark):
 
 
 def test_who_writes_to_a_file_leaves_the_line_alone(mark, tmp_path):
-    command = f"exec {PROGRAM} run -- {PYTHON} -W ignore -c '{LINES}' > {tmp_path / 'log'}"
+    job = f'import os, time\nwhile not os.path.exists("{tmp_path}/go"): time.sleep(0.05)\nprint("a line\\n25%|##  |", end="")'
+    command = f"exec {PROGRAM} run -- {PYTHON} -uc '{job}' > {tmp_path / 'log'}"
     with on_terminal("/bin/sh", "-c", command, env={**mark, "TERM": "xterm"}) as terminal:
         terminal.expect(b"\rshmguard: ")
+        (tmp_path / "go").touch()
+        assert b"\r\n" not in terminal.expect(b"\x1b[1mshmguard:")
         assert terminal.wait() == 0
     assert (tmp_path / "log").read_bytes() == b"a line\n25%|##  |"
 
@@ -449,7 +456,7 @@ def test_many_workers_and_little_room(here, python, mark, tmp_path):
     guard = json.loads((tmp_path / "r").read_text())["guard"]
     assert guard["refused"] == 0 and guard["waits"] > 10
     assert guard["bytes_peak"] <= (24 + 16 * 8) << 20  # a rescue for each worker, at the very most
-    assert float(done.stdout.split()[-1]) < 30
+    assert float(done.stdout.split()[-1]) < 60
 
 
 CACHE = """
@@ -537,7 +544,7 @@ def test_control_c_in_a_training(mark):
         terminal.type(b"\x03")
         terminal.expect(b"KeyboardInterrupt")
         assert terminal.wait() == -signal.SIGINT
-        assert wait_until(lambda: marked(mark) == [], 2)
+        assert wait_until(lambda: marked(mark) == [], 20)
 
 
 def test_command_has_the_terminal(mark):
@@ -559,8 +566,12 @@ def test_terminal_beside_a_redirected_input(mark):
 
 
 def states(pids):
-    """Of each process: R, S, T …"""
-    return [pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] for pid in pids]
+    """Of each process: R, S, T …; of one that has ended meanwhile, nothing."""
+    found = []
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            found.append(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0])
+    return found
 
 
 def test_pager(mark):
@@ -581,13 +592,13 @@ def test_pager(mark):
         terminal.type(b"\x1a")
         terminal.expect(b"Stopped")
         terminal.expect(b"prompt> ")
-        assert wait_until(lambda: set(states(children(terminal.pid))) == {"T"}, 5)
+        assert wait_until(lambda: set(states(children(terminal.pid))) == {"T"}, 20)
         terminal.type(b"fg\n")
         terminal.expect(b"| cat\r\n")
-        time.sleep(0.5)
+        assert wait_until(lambda: "T" not in states(children(terminal.pid)), 20)
         terminal.type(b"\x03")
         terminal.expect(b"prompt> ")
-        assert wait_until(lambda: len(marked(mark)) == 1, 5)
+        assert wait_until(lambda: len(marked(mark)) == 1, 20)
 
 
 def test_job_control(mark):
@@ -601,12 +612,10 @@ def test_job_control(mark):
         terminal.type(b"\x1a")
         terminal.expect(b"Stopped")
         terminal.expect(b"prompt> ")
-        stopped = [pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-                   for pid in children(terminal.pid)]
-        assert stopped and set(stopped) == {"T"}
+        assert wait_until(lambda: set(states(children(terminal.pid))) == {"T"}, 20)
         terminal.type(b"fg\n")
         terminal.expect(b"| cat\r\n")
-        time.sleep(0.5)
+        assert wait_until(lambda: "T" not in states(children(terminal.pid)), 20)
         terminal.type(b"two\n")
         terminal.expect(b"two\r\ntwo\r\n")
         terminal.type(b"\x04")
@@ -624,6 +633,8 @@ def test_brought_to_the_foreground(mark):
         for command, state in [("cat", b"Stopped"), ("sh -c 'sleep 2; exec cat'", b"prompt> ")]:
             terminal.type(f"{PROGRAM} run -q -- {command} &\n".encode())
             terminal.expect(b"prompt> ")
+            if state == b"Stopped":
+                assert wait_until(lambda: "T" in states(children(terminal.pid)), 20)
             time.sleep(0.5)
             terminal.type(b"\n")  # the shell tells of its jobs before it prompts
             terminal.expect(state)
@@ -653,7 +664,7 @@ def test_strays(here, mark, stray, most):
     began = time.monotonic()
     job, _, err = run_job(here, mark, "sh", "-c", f"{stray} & exit 4")
     assert job.returncode == 4
-    assert time.monotonic() - began < most + 2
+    assert time.monotonic() - began < most + 20  # on a busy machine, too; sixty seconds are not waited for
     assert marked(mark) == []
     assert ("had left running" in err) == (most > 3)
 
@@ -670,14 +681,17 @@ def test_children_from_before(here, mark):
         end_marked(mark)
 
 
-@pytest.mark.parametrize("guard", [(), ("--no-guard",)])
-@pytest.mark.parametrize("strategy", ["file_descriptor", "file_system"])
+@cells("version, strategy, guard",
+       [("1.13", "file_descriptor", "guard"), ("1.13", "file_system", "guard"), ("2.13", "file_system", "guard"),
+        ("1.13", "file_system", "no-guard")],
+       PYTHONS, STRATEGIES, ("guard", "no-guard"))
 @needs_root
-def test_killed_trainer(private_shm, python, mark, strategy, guard):
+def test_killed_trainer(private_shm, mark, version, strategy, guard):
     """What a SIGKILL of the trainer leaves: workers, torch_shm_manager, names, segments. In /dev/shm itself it is the
     manager that removes the files, once it is left alone."""
     before = shmem_of_nobody()
-    job = private_shm.popen(PROGRAM, "run", *guard, "--", python, *QUIET_PYTHON, TRAIN, *BATCH, "--hold", "60",
+    options = ("--no-guard",) if guard == "no-guard" else ()
+    job = private_shm.popen(PROGRAM, "run", *options, "--", python_of(version), *QUIET_PYTHON, TRAIN, *BATCH, "--hold", "60",
                             "--strategy", strategy, env=mark, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         assert job.stdout.readline() == b"holding\n"
@@ -728,6 +742,8 @@ def test_killed_supervisor(private_shm, python, mark, tmp_path, strategy):
         assert not [name for name in shm_files(private_shm) if name.startswith("torch_")]
 
 
+STOPPED_SECONDS = 6
+
 BY_NAME = """
     import os, signal, subprocess, sys, time, torch
     import torch.multiprocessing as mp
@@ -747,7 +763,7 @@ BY_NAME = """
         supervisor = int(os.environ["SUPERVISOR"])
         if sys.argv[1] == "stop":
             os.kill(supervisor, signal.SIGSTOP)
-            subprocess.Popen(["sh", "-c", f"sleep 12; kill -CONT {supervisor}"])
+            subprocess.Popen(["sh", "-c", f"sleep {sys.argv[2]}; kill -CONT {supervisor}"])
         else:
             os.kill(supervisor, signal.SIGKILL)
             time.sleep(0.5)
@@ -765,16 +781,16 @@ BY_NAME = """
 
 def by_name(machine, mark, tmp_path, python, what):
     return run_job(machine, mark, "sh", "-c", 'export SUPERVISOR=$PPID; "$@"; echo code $?', "sh", python, *QUIET_PYTHON,
-                   script(tmp_path, BY_NAME), what, options=("-q",))
+                   script(tmp_path, BY_NAME), what, STOPPED_SECONDS, options=("-q",))
 
 
 @needs_root
-def test_stopped_supervisor(private_shm, python, mark, tmp_path):
+def test_stopped_supervisor(private_shm, one_python, mark, tmp_path):
     """However long: whoever needs it waits, and goes on when it does."""
     began = time.monotonic()
-    job, out, err = by_name(private_shm, mark, tmp_path, python, "stop")
+    job, out, err = by_name(private_shm, mark, tmp_path, one_python, "stop")
     assert (job.returncode, out) == (0, "went on 0\ncode 0\n"), err
-    assert time.monotonic() - began > 12
+    assert time.monotonic() - began > STOPPED_SECONDS
     nothing_left(private_shm, mark, job.pid)
 
 
@@ -788,7 +804,7 @@ def test_names_of_a_killed_supervisor(private_shm, python, mark, tmp_path):
 
 
 @needs_root
-def test_few_descriptors(private_shm, python, mark, tmp_path):
+def test_few_descriptors(private_shm, one_python, mark, tmp_path):
     """More names than the supervisor can have descriptors: the rest are files, and all are whole."""
     path = script(tmp_path, """
         import torch
@@ -815,10 +831,10 @@ def test_few_descriptors(private_shm, python, mark, tmp_path):
             print("all whole")
         """)
     limited = private_shm.within("prlimit", "--nofile=1024:1024")
-    plain = limited.run(python, *QUIET_PYTHON, path, env=mark)
+    plain = limited.run(one_python, *QUIET_PYTHON, path, env=mark)
     assert (plain.returncode, plain.stdout) == (0, b"all whole\n"), plain.stderr
     report_path = tmp_path / "report.json"
-    job, out, err = run_job(limited, mark, python, *QUIET_PYTHON, path, options=("--report", report_path))
+    job, out, err = run_job(limited, mark, one_python, *QUIET_PYTHON, path, options=("--report", report_path))
     assert (job.returncode, out) == (0, "all whole\n"), err
     guard = json.loads(report_path.read_text())["guard"]
     assert guard["fallbacks"] > 1000 and guard["names_served"] > 1000
@@ -842,11 +858,11 @@ def test_closed_connection(private_shm, mark, tmp_path):
     assert (job.returncode, out) == (0, "all there\n"), err
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
+@cells("version, method", [("1.13", "spawn"), ("2.13", "fork")], PYTHONS, ("fork", "spawn"))
 @needs_root
-def test_killed_producer(private_shm, python, mark, tmp_path, method):
+def test_killed_producer(private_shm, mark, tmp_path, version, method):
     """Tensors shared by name can be opened after their maker was killed, and are gone with the job."""
-    job, out, err = run_job(private_shm, mark, python, *QUIET_PYTHON, script(tmp_path, """
+    job, out, err = run_job(private_shm, mark, python_of(version), *QUIET_PYTHON, script(tmp_path, """
         import os, signal, sys, time, torch
         import torch.multiprocessing as mp
 
@@ -876,10 +892,10 @@ def test_killed_producer(private_shm, python, mark, tmp_path, method):
 
 
 @needs_root
-@pytest.mark.parametrize("kind", ["gone", "idle"])
-def test_memory_comes_back(private_shm, python, mark, tmp_path, kind):
+@cells("version, kind", [("2.13", "gone"), ("1.13", "idle")], PYTHONS, ("gone", "idle"))
+def test_memory_comes_back(private_shm, mark, tmp_path, version, kind):
     """The trainer sleeps: after its loader has gone, or with workers that wait for the next epoch."""
-    job = private_shm.popen(PROGRAM, "run", "-q", "--", python, *QUIET_PYTHON, script(tmp_path, """
+    job = private_shm.popen(PROGRAM, "run", "-q", "--", python_of(version), *QUIET_PYTHON, script(tmp_path, """
         import sys, time, torch
         from torch.utils.data import DataLoader, Dataset
 
@@ -913,7 +929,7 @@ def test_memory_comes_back(private_shm, python, mark, tmp_path, kind):
         job.stdin.write(b"\n")
         job.stdin.flush()
         assert job.stdout.readline() == b"idle\n"
-        assert wait_until(lambda: held() < 1 << 20, 6)
+        assert wait_until(lambda: held() < 1 << 20, 20)
         job.stdin.write(b"\n")  # and it goes on where it stopped, with every byte right
         job.stdin.flush()
         assert job.stdout.readline() == b"idle\n"
@@ -1072,7 +1088,7 @@ def test_launchers(small_shm, python, mark, tmp_path, launcher):
         command = [python, "-W", "ignore", "-m", "train", *options]
     else:
         # 1.13's launcher fails under Python 3.11 unless it is told where the ranks' errors go.
-        command = [python, "-W", "ignore", "-m", "torch.distributed.run", "--nproc_per_node=2", "--master_port=29518",
+        command = [python, "-W", "ignore", "-m", "torch.distributed.run", "--nproc_per_node=2", f"--master_port={free_port()}",
                    "--redirects=2", "--tee=2", f"--log_dir={tmp_path}", TRAIN, *options]
     job, out, err = run_job(small_shm, mark, *command)
     assert job.returncode == 0, err
