@@ -77,8 +77,8 @@ def one_python(request):
 
 
 def cells(names, chosen, *axes, slow=lambda *cell: False):
-    """Parameters for all combinations of the axes, a version of PyTorch first. Those that are not chosen tell little more than
-    the chosen ones together, and are long rounds."""
+    """Parameters for all combinations of the axes, a version of PyTorch first. The chosen ones have all that matters, mostly every
+    pair of values; the others are long rounds."""
     assert all(cell in itertools.product(*axes) for cell in chosen)
     made = []
     for cell in itertools.product(*axes):
