@@ -9,7 +9,7 @@
 #include "proc-status.h"
 #include "show-plan.h"
 
-enum { KIND_NOT_SAID = -1, COLLECTIVES_NOT_SAID = -1 };
+enum { KIND_NOT_SAID = -1, COLLECTIVES_NOT_SAID = -1, FOR_NOT_SAID = -1, FOR_SECONDS_DEFAULT = 60 };
 
 #define HUGE_PAGE_BYTES (UINT64_C(2) << 20)
 
@@ -252,6 +252,27 @@ static bool loaders_take(Planning *planning, int *ret_code)
     return true;
 }
 
+/* What changes nothing about the answer would be taken to have changed it. True: there is none. */
+static bool loader_options_refuse(const PlanOptions *options, const char *source, int *ret_code)
+{
+    const struct {
+        bool said;
+        const char *name;
+    } parts[] = {
+        {options->batch, "batch"}, {options->workers, "workers"}, {options->prefetch, "prefetch"},
+        {options->held, "held"},   {options->collate, "collate"}, {options->strategy, "strategy"},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+        if (parts[i].said) {
+            *ret_code = complain(EX_USAGE,
+                                 "plan: --%s has no part in what %s says; leave it out, or give "
+                                 "--sample, --batch and --workers",
+                                 parts[i].name, source);
+            return false;
+        }
+    return true;
+}
+
 /* The one source that the figures come from. */
 static bool basis_take(Planning *planning, int *ret_code)
 {
@@ -262,7 +283,11 @@ static bool basis_take(Planning *planning, int *ret_code)
         const char *name;
         PlanBasis basis;
     } sources[] = {
-        {loaders, "samples, --batch-bytes or --loader", BASIS_LOADERS},
+        {loaders,
+         options->samples.n > 0 ? "--sample"
+         : options->batch_bytes ? "--batch-bytes"
+                                : "--loader",
+         BASIS_LOADERS},
         {options->per_process, "--per-process", BASIS_PER_PROCESS},
         {options->kind != KIND_NOT_SAID, "--kind", BASIS_KIND},
         {options->measure, "--measure", BASIS_COMMAND},
@@ -271,8 +296,8 @@ static bool basis_take(Planning *planning, int *ret_code)
     size_t first = ARRAY_SIZE(sources);
     for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {
         if (sources[i].said && first < ARRAY_SIZE(sources)) {
-            *ret_code =
-                complain(EX_USAGE, "plan: either %s or %s, not both", sources[first].name, sources[i].name);
+            *ret_code = complain(EX_USAGE, "plan: either %s or %s, not both: each of them tells the need",
+                                 sources[first].name, sources[i].name);
             return false;
         }
         first = sources[i].said ? i : first;
@@ -281,7 +306,8 @@ static bool basis_take(Planning *planning, int *ret_code)
     planning->question.kind = options->kind == KIND_NOT_SAID ? PLAN_IMAGE : (PlanKind)options->kind;
     if (planning->question.basis == BASIS_LOADERS)
         return loaders_take(planning, ret_code);
-    return true;
+    bool given = planning->question.basis == BASIS_PER_PROCESS || planning->question.basis == BASIS_KIND;
+    return !given || loader_options_refuse(options, sources[first].name, ret_code);
 }
 
 static bool measure_check(const Planning *planning, int *ret_code)
@@ -295,7 +321,9 @@ static bool measure_check(const Planning *planning, int *ret_code)
         wrong = "a command is run only with --measure: shmguard plan --measure -- python train.py";
     else if (options->measure && options->root)
         wrong = "--measure runs a command here; --root is of another machine";
-    else if (options->measure && !(options->for_seconds >= 1))
+    else if (options->for_seconds >= 0 && !options->measure)
+        wrong = "--for tells how long to measure; say --measure, and a command";
+    else if (options->measure && options->for_seconds >= 0 && !(options->for_seconds >= 1))
         wrong = "--for takes a second at least";
     else if (measures && options->batch && !options->from_batch)
         wrong = "--batch scales what was measured; say with --from-batch N which batch size that is";
@@ -418,7 +446,8 @@ static int measured_notes(const Planning *planning, Arena *arena, Plan *plan)
 static int command_measure(Planning *planning)
 {
     MeasureWish wish = {.command = planning->command,
-                        .seconds = planning->options.for_seconds,
+                        .seconds = planning->options.for_seconds >= 0 ? planning->options.for_seconds
+                                                                      : FOR_SECONDS_DEFAULT,
                         .quiet = planning->options.json};
     int code = measure_run(&wish, &planning->arena, &planning->measured, &planning->command_code);
     if (code != EX_OK)
@@ -566,7 +595,7 @@ static int plan_answer(Planning *planning, const Machine *machine)
 static int plan_run(const Command *command, int argc, char **argv)
 {
     _cleanup_(planning_free) Planning planning = {
-        .options = {.kind = KIND_NOT_SAID, .collectives = COLLECTIVES_NOT_SAID, .for_seconds = 60},
+        .options = {.kind = KIND_NOT_SAID, .collectives = COLLECTIVES_NOT_SAID, .for_seconds = FOR_NOT_SAID},
         .usual = {.prefetch = PREFETCH_DEFAULT, .held = HELD_DEFAULT},
         .question = {.ranks = 1, .jobs = 1, .margin = NEED_MARGIN, .per_gpu_last = 1},
     };

@@ -452,7 +452,7 @@ static int notes_make(const PlanQuestion *question, Arena *arena, Plan *plan)
                                    SIZE_TEXT(question->page_bytes)));
     if (r >= 0 && plan->memory_share > PLAN_SHARE_WARN)
         r = note_share(question, arena, plan);
-    if (r >= 0 && !plan->fits && plan->room_bytes != U64_UNKNOWN &&
+    if (r >= 0 && !plan->fits && question->basis != BASIS_KIND && plan->room_bytes != U64_UNKNOWN &&
         plan->base_bytes + plan->collective_bytes <= plan->room_bytes)
         r = plan_note(plan, arena,
                       "It would fit without the margin: anything else in /dev/shm then ends the job.");

@@ -111,6 +111,8 @@ static const char *source_words(const PlanView *view)
 {
     if (view->question->basis == BASIS_KIND)
         return "a rule of thumb";
+    if (view->question->basis == BASIS_PER_PROCESS)
+        return "as given";
     if (!view->measured)
         return "computed";
     return view->measured->scaled ? "measured, then scaled" : "measured";
@@ -158,7 +160,8 @@ static void show_room(const Terminal *terminal, const PlanView *view)
         terminal_print(terminal, plan->fits ? STYLE_GOOD : STYLE_BAD, "%s %s",
                        terminal_mark(terminal, plan->fits ? MARK_GOOD : MARK_BAD),
                        plan->fits ? "fits" : "does not fit");
-        fprintf(terminal->out, " (%s with the margin)\n", SIZE_TEXT(plan->tight_bytes));
+        fprintf(terminal->out, question->basis == BASIS_KIND ? " (%s)\n" : " (%s with the margin)\n",
+                SIZE_TEXT(plan->tight_bytes));
     }
 }
 
