@@ -36,14 +36,11 @@ static void trial_pulse(void *context, double seconds, uint64_t bytes)
     Running *running = &trials->running;
     if (trials->report->by_bytes)
         meter_count(&running->meter, seconds, bytes);
-    if (meter_is_over(&running->meter, seconds))
+    bool over = meter_is_over(&running->meter, seconds);
+    bool silent = !running->meter.began && seconds > trials->start_seconds;
+    running->stopped = running->stopped || (!over && !silent && is_hopeless(trials, seconds));
+    if (over || silent || running->stopped)
         run_end(trials->run);
-    else if (!running->meter.began && seconds > trials->start_seconds)
-        run_end(trials->run);
-    else if (is_hopeless(trials, seconds)) {
-        running->stopped = true;
-        run_end(trials->run);
-    }
 }
 
 typedef struct Found {

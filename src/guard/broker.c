@@ -78,7 +78,7 @@ static bool receive_message(Message *ret, int *ret_fd)
     struct msghdr packet = {
         .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
     struct pollfd answer = {.fd = connection, .events = POLLIN};
-    if (is_manager() && poll(&answer, 1, MANAGER_MSEC) <= 0)
+    if (is_manager() && real_poll(&answer, 1, MANAGER_MSEC) <= 0)
         return false;
     ssize_t n;
     do

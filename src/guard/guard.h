@@ -49,6 +49,7 @@
  */
 #pragma once
 
+#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -79,6 +80,7 @@ void *real_mmap(void *address, size_t size, int protection, int flags, int fd, o
 int real_munmap(void *address, size_t size);
 void *real_mremap(void *address, size_t size, size_t new_size, int flags, void *place);
 int real_close(int fd);
+int real_poll(struct pollfd *files, nfds_t n, int msec);
 ssize_t real_write(int fd, const void *data, size_t size);
 int real_fputs(const char *text, FILE *stream);
 int real_sigaction(int signo, const struct sigaction *action, struct sigaction *ret_old);
@@ -126,6 +128,10 @@ int pool_issue(uint64_t size);
 /* A memfd, close-on-exec, or -1. */
 int memfd_make(const char *name, uint64_t size);
 void pool_forget(void); /* in a forked child: the parent issues these */
+
+/* What this thread shares from here on belongs to another batch. Lock-free; signal handlers may call it. */
+void batch_end(void);
+uint64_t batch_number(void); /* how many this process has begun */
 
 /* --- views.c: the mappings that are kept --- */
 

@@ -64,8 +64,35 @@ static void forget(Segment *segment)
     segments[n_segments] = (Segment){0};
 }
 
+/*
+ * Which batch a segment belongs to. A loader's worker makes all tensors of a batch one after the other; then
+ * its thread waits for the next order in poll(), or, where a queue's own thread shares them, write()s the
+ * batch off. A dataset that does so while a batch is being put together makes two of one here: the order
+ * in which memory is given (run/budget.h) is then less good, and no more.
+ */
+static __thread bool midway __attribute__((tls_model("initial-exec")));
+static _Atomic uint64_t batches;
+
+void batch_end(void)
+{
+    midway = false;
+}
+
+uint64_t batch_number(void)
+{
+    return atomic_load_explicit(&batches, memory_order_relaxed);
+}
+
+static void batch_go_on(void)
+{
+    if (!midway)
+        atomic_fetch_add_explicit(&batches, 1, memory_order_relaxed);
+    midway = true;
+}
+
 void pool_forget(void)
 {
+    atomic_store_explicit(&batches, 0, memory_order_relaxed);
     while (n_segments > 0)
         forget(&segments[n_segments - 1]);
 }
@@ -171,6 +198,7 @@ static Segment *next_in_turn(uint64_t size)
 int pool_issue(uint64_t size)
 {
     static uint64_t swept;
+    batch_go_on();
     uint64_t now = now_msec();
     if (now - swept >= KEEP_MSEC / 4) {
         swept = now;

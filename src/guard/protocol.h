@@ -49,7 +49,8 @@ typedef struct Message {
     uint32_t type;
     int32_t error;   /* of an answer: 0 or a positive errno */
     uint32_t feeder; /* of ROOM: 1 when it is not the first thread that asks, of what may be a worker */
-    uint64_t bytes;  /* of ROOM */
+    uint64_t bytes;  /* of ROOM, as the next */
+    uint64_t batch;  /* which of the sender's it is a part of, as they follow each other */
     char name[PROTOCOL_NAME_MAX]; /* with its leading slash, NUL-terminated */
 } Message;
 

@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "guard.h"
@@ -37,6 +38,7 @@ static _Atomic(void *(*)(void *, size_t, int, int, int, off_t)) next_mmap;
 static _Atomic(int (*)(void *, size_t)) next_munmap;
 static _Atomic(void *(*)(void *, size_t, size_t, int, ...)) next_mremap;
 static _Atomic(int (*)(int)) next_close;
+static _Atomic(int (*)(struct pollfd *, nfds_t, int)) next_poll;
 static _Atomic(ssize_t (*)(int, const void *, size_t)) next_write;
 static _Atomic(int (*)(const char *, FILE *)) next_fputs;
 static _Atomic(int (*)(int, const struct sigaction *, struct sigaction *)) next_sigaction;
@@ -66,6 +68,7 @@ __attribute__((constructor)) static void start(void)
     LOOK_UP(munmap);
     LOOK_UP(mremap);
     LOOK_UP(close);
+    LOOK_UP(poll);
     LOOK_UP(write);
     LOOK_UP(fputs);
     LOOK_UP(sigaction);
@@ -148,6 +151,14 @@ void *real_mremap(void *address, size_t size, size_t new_size, int flags, void *
 int real_close(int fd)
 {
     return LOAD(next_close) ? LOAD(next_close)(fd) : (int)syscall(SYS_close, fd);
+}
+
+int real_poll(struct pollfd *files, nfds_t n, int msec)
+{
+    if (LOAD(next_poll))
+        return LOAD(next_poll)(files, n, msec);
+    struct timespec patience = {.tv_sec = msec / 1000, .tv_nsec = msec % 1000 * 1000000L};
+    return (int)syscall(SYS_ppoll, files, n, msec < 0 ? NULL : &patience, NULL, (size_t)0);
 }
 
 ssize_t real_write(int fd, const void *data, size_t size)

@@ -24,7 +24,7 @@ static int room_await(int connection, int msec)
     for (;;) {
         Message answer;
         struct pollfd ready = {.fd = connection, .events = POLLIN};
-        int r = poll(&ready, 1, msec);
+        int r = real_poll(&ready, 1, msec);
         if (r == 0)
             return -EAGAIN;
         if (r < 0 && errno == EINTR)
@@ -45,6 +45,7 @@ int room_ask(int fd, uint64_t bytes)
         .magic = PROTOCOL_MAGIC,
         .type = MESSAGE_ROOM,
         .bytes = bytes,
+        .batch = batch_number(),
         .feeder = syscall(SYS_gettid) != getpid() && witness_may_be_worker(),
     };
     int connection = supervisor_connect(0);

@@ -2,6 +2,7 @@
  * load and a branch. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -145,8 +146,16 @@ EXPORT int close(int fd)
     return r;
 }
 
+EXPORT int poll(struct pollfd *files, nfds_t n, int msec)
+{
+    batch_end();
+    return real_poll(files, n, msec);
+}
+
 EXPORT ssize_t write(int fd, const void *data, size_t size)
 {
+    if (size > 1) /* PyTorch writes one byte to every segment that it makes */
+        batch_end();
     bool shown = fd == STDOUT_FILENO || fd == STDERR_FILENO;
     if (shown)
         line_make_way(fd);

@@ -78,7 +78,7 @@ static void await_answer(int fd)
     Message message = {0};
     struct pollfd ready = {.fd = fd, .events = POLLIN};
     for (int packets = 0; packets < 2 && message.type != MESSAGE_ANSWER; packets++)
-        if (poll(&ready, 1, PATIENCE_MSEC) <= 0 || recv(fd, &message, sizeof message, MSG_DONTWAIT) <= 0)
+        if (real_poll(&ready, 1, PATIENCE_MSEC) <= 0 || recv(fd, &message, sizeof message, MSG_DONTWAIT) <= 0)
             return;
 }
 

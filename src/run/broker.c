@@ -241,8 +241,7 @@ static bool handle_ask(Connection *connection, const Message *message)
 static bool handle_room(Connection *connection, const Message *message, int fd)
 {
     Broker *broker = connection->broker;
-    int r = rooms_ask(&broker->rooms, &broker->janitor, connection->serial, connection->pid, fd,
-                      message->bytes, message->feeder);
+    int r = rooms_ask(&broker->rooms, &broker->janitor, connection->serial, connection->pid, fd, message);
     return r == 0 || connection_answer(connection, 0, -1);
 }
 

@@ -8,15 +8,12 @@
  * RESCUE_LEAST: a loader's batches follow each other more closely; less would pass the ceiling for nothing.
  * RESCUE_MOST: a trainer that takes longer for a step does not lose much by waiting as long.
  * RESCUE_FIRST: while the pace is not known.
- * AT_ONCE, COPY_BYTES: between two tensors of one batch there is only the copying of one, at about a GiB/s.
  * PACE_STEPS: a rescue is due when so many times the usual time between two releases has passed.
  */
 static const double RESCUE_LEAST_SECONDS = 0.1;
 static const double RESCUE_MOST_SECONDS = 5;
 static const double RESCUE_FIRST_SECONDS = 0.5;
 static const double PACE_STEPS = 2;
-static const double AT_ONCE_SECONDS = 0.01;
-static const double COPY_BYTES = 1 << 30;
 
 void budget_free(Budget *budget)
 {
@@ -61,7 +58,7 @@ void budget_released(Budget *budget, double now)
     }
     budget->released = budget->progress = now;
     budget->rescues = 0;
-    budget->rescued = 0;
+    budget->rescued = (Request){0};
 }
 
 static double rescue_seconds(const Budget *budget)
@@ -74,46 +71,33 @@ static double rescue_seconds(const Budget *budget)
     return seconds;
 }
 
-static bool is_before(int pid, Turn turn, int other_pid, Turn other)
+static bool is_before(const Request *a, const Request *b)
 {
-    bool served = turn.taken > turn.let_go;
-    bool other_served = other.taken > other.let_go;
-    if (served != other_served)
-        return other_served;
-    return turn.let_go < other.let_go || (turn.let_go == other.let_go && pid < other_pid);
+    return a->batch < b->batch || (a->batch == b->batch && a->pid < b->pid);
 }
 
-static size_t next_in_turn(const Budget *budget, const Facts *facts)
+static size_t next_in_turn(const Budget *budget)
 {
     size_t next = 0;
-    Turn soonest = facts->turn_of(budget->requests[0].pid, facts->context);
-    for (size_t i = 1; i < budget->n; i++) {
-        int pid = budget->requests[i].pid;
-        Turn turn = facts->turn_of(pid, facts->context);
-        if (is_before(pid, turn, budget->requests[next].pid, soonest)) {
+    for (size_t i = 1; i < budget->n; i++)
+        if (is_before(&budget->requests[i], &budget->requests[next]))
             next = i;
-            soonest = turn;
-        }
-    }
     return next;
 }
 
-/* Who may pass the ceiling now, or n. Whoever has just done so and asks again at once has a batch of several
- * tensors half made. */
-static size_t rescued(Budget *budget, size_t next, const Facts *facts)
+/* Whether the next one may pass the ceiling now. */
+static bool is_rescued(Budget *budget, const Request *next, const Facts *facts)
 {
-    for (size_t i = 0; budget->rescued != 0 && i < budget->n; i++) {
-        const Request *request = &budget->requests[i];
-        if (request->pid == budget->rescued && request->bytes <= facts->most_bytes &&
-            request->asked - budget->progress < AT_ONCE_SECONDS + (double)request->bytes / COPY_BYTES)
-            return i;
-    }
+    if (next->bytes > facts->most_bytes)
+        return false;
+    if (next->pid == budget->rescued.pid && next->batch == budget->rescued.batch)
+        return true;
     double since = MAX(budget->progress, budget->requests[0].asked);
-    if (budget->requests[next].bytes > facts->most_bytes || facts->now - since < rescue_seconds(budget))
-        return budget->n;
-    budget->rescued = budget->requests[next].pid;
+    if (facts->now - since < rescue_seconds(budget))
+        return false;
+    budget->rescued = *next;
     budget->rescues++;
-    return next;
+    return true;
 }
 
 static bool fits(const Budget *budget, const Facts *facts, uint64_t bytes)
@@ -147,7 +131,7 @@ Decision budget_decide(Budget *budget, const Facts *facts, Request *ret)
 {
     if (budget->n == 0)
         return DECISION_NONE;
-    size_t next = next_in_turn(budget, facts);
+    size_t next = next_in_turn(budget);
     if (fits(budget, facts, budget->requests[next].bytes))
         return take(budget, next, DECISION_GRANTED, facts->now, ret);
 
@@ -163,10 +147,9 @@ Decision budget_decide(Budget *budget, const Facts *facts, Request *ret)
         budget->refused++;
         return take(budget, late, DECISION_REFUSED, facts->now, ret);
     }
-    size_t passing = rescued(budget, next, facts);
-    if (passing < budget->n) {
+    if (is_rescued(budget, &budget->requests[next], facts)) {
         budget->progress = facts->now;
-        return take(budget, passing, DECISION_GRANTED, facts->now, ret);
+        return take(budget, next, DECISION_GRANTED, facts->now, ret);
     }
     for (size_t j = 0; j < budget->n; j++)
         budget->requests[j].waited = true;

@@ -6,18 +6,17 @@
  * given back. What is used is never counted here: the caller asks the kernel about every segment (janitor.h),
  * so a process that is killed at any point leaves nothing to put right.
  *
- * Who is next. Loaders take their workers' batches in turn, and start the workers in that order. So the
- * worker whose last batch was let go longest ago is needed soonest, or, of those that never had one, the one
- * that was started first; and whoever took memory since then comes after all that did not. Nobody starves:
- * when all have taken some, only the order in which batches are let go counts.
+ * Who is next. Loaders take their workers' batches in turn, and start the workers in that order: so of those
+ * that wait, the one whose process has begun the fewest batches is needed soonest, and of several such ones
+ * the one that was started first. One that waits in the middle of a batch of several tensors is thereby
+ * before all that have not begun theirs: what is half made is finished first.
  *
  * Why nobody waits for ever. Memory comes back when the trainer lets go of a batch, and the trainer may be
  * waiting for just the worker that waits here, or may keep its batches. So when nothing was let go for a
- * while, whoever is next passes the ceiling, provided the memory really exists, with all tensors that it asks
- * for at once. How long that is follows the pace at which batches are
- * let go, and doubles with each rescue in a row up to RESCUE_MOST, so that a trainer that pauses does not
- * take the ceiling for a suggestion, and one that waits for the last of many workers does not wait for
- * minutes.
+ * while, whoever is next passes the ceiling, provided the memory really exists, with all tensors of that
+ * batch. How long that is follows the pace at which batches are let go, and doubles with each rescue in a row
+ * up to RESCUE_MOST, so that a trainer that pauses does not take the ceiling for a suggestion, and one that
+ * waits for the last of many workers does not wait for minutes.
  */
 #pragma once
 
@@ -31,9 +30,10 @@ typedef struct Request {
     uint64_t device; /* of the segment */
     uint64_t inode;
     uint64_t bytes;
-    double asked; /* seconds, as all times here */
-    bool feeder;  /* asked by another thread than the process's first */
-    bool waited;  /* there was no room for it at first */
+    uint64_t batch; /* which of the process's it is a part of */
+    double asked;   /* seconds, as all times here */
+    bool feeder;    /* asked by another thread than the process's first */
+    bool waited;    /* there was no room for it at first */
 } Request;
 
 typedef struct Budget {
@@ -48,7 +48,7 @@ typedef struct Budget {
     double pace;      /* mean time between two releases; 0 unknown */
     double released;  /* when something was last let go; 0 never */
     unsigned rescues; /* in a row */
-    int rescued;      /* the process that was rescued last, until something is let go */
+    Request rescued;  /* last, until something is let go; pid 0: none */
     uint64_t waits;   /* requests that had to wait */
     double waited_seconds;
     uint64_t refused;
@@ -68,17 +68,10 @@ void budget_withdraw(Budget *budget, uint64_t id);
 /* Something was let go. */
 void budget_released(Budget *budget, double now);
 
-typedef struct Turn {
-    double taken;  /* when a process last took memory; 0 never */
-    double let_go; /* when something that it had made was last let go; 0 never */
-} Turn;
-
 typedef struct Facts {
     uint64_t used_bytes;  /* by the job's tensors, what was granted and is not touched yet included */
     uint64_t spare_bytes; /* memory that exists beyond that */
     uint64_t most_bytes;  /* the same, with what is better left alone: for whoever is let through */
-    Turn (*turn_of)(int pid, const void *context);
-    const void *context;
     double now;
 } Facts;
 

@@ -198,18 +198,13 @@ void janitor_work(Janitor *janitor)
     janitor->busy = false;
 }
 
-uint64_t janitor_used(Janitor *janitor, double now)
+uint64_t janitor_used(Janitor *janitor)
 {
     uint64_t bytes = 0;
     for (size_t i = 0; i < janitor->n; i++) {
         Watched *watched = &janitor->items[i];
-        bool was_in_use = watched->in_use;
         watched->in_use = !is_free(watched);
         watched->held_bytes = fd_held_bytes(watched->fd);
-        if (!was_in_use && watched->in_use && watched->held_bytes > 0) /* recycled, and not asked for */
-            watched->turn.taken = now;
-        if (was_in_use && !watched->in_use)
-            watched->turn.let_go = now;
         if (!watched->in_use)
             watched->promised_bytes = 0;
         bytes += MAX(watched->held_bytes, watched->promised_bytes);
@@ -235,24 +230,11 @@ uint64_t janitor_promised(const Janitor *janitor)
     return bytes;
 }
 
-void janitor_promise(Janitor *janitor, uint64_t device, uint64_t inode, uint64_t bytes, double now)
+void janitor_promise(Janitor *janitor, uint64_t device, uint64_t inode, uint64_t bytes)
 {
     ssize_t i = watched_find(janitor, device, inode);
-    if (i < 0)
-        return;
-    janitor->items[i].promised_bytes = bytes;
-    janitor->items[i].turn.taken = now;
-}
-
-Turn janitor_turn_of(const Janitor *janitor, int pid)
-{
-    Turn last = {0};
-    for (size_t i = 0; i < janitor->n; i++)
-        if (janitor->items[i].pid == pid) {
-            last.taken = MAX(last.taken, janitor->items[i].turn.taken);
-            last.let_go = MAX(last.let_go, janitor->items[i].turn.let_go);
-        }
-    return last;
+    if (i >= 0)
+        janitor->items[i].promised_bytes = bytes;
 }
 
 bool janitor_reclaim(Janitor *janitor, uint64_t bytes)

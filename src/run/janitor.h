@@ -36,7 +36,6 @@ typedef struct Watched {
     unsigned empty_looks;    /* in a row, free and without pages */
     bool due;                /* its pages are to be given back */
     bool in_use;             /* of the last janitor_used */
-    Turn turn;               /* when it was last granted, or found in use with its pages; and found free */
 } Watched;
 
 /* {.most = N} is an empty one. */
@@ -75,18 +74,15 @@ void janitor_work(Janitor *janitor);
 
 /* --- For the budget: asked of the kernel anew each time, so that no death leaves it wrong --- */
 
-/* Bytes that are in memory, or promised to somebody who has the segment still. `now` is the caller's clock.
- */
-uint64_t janitor_used(Janitor *janitor, double now);
+/* Bytes that are in memory, or promised to somebody who has the segment still. */
+uint64_t janitor_used(Janitor *janitor);
 
 /* Of these, what somebody uses; and of what was promised, what was not touched yet. Of the last janitor_used,
  * as the next. */
 uint64_t janitor_in_use(const Janitor *janitor);
 uint64_t janitor_promised(const Janitor *janitor);
 
-Turn janitor_turn_of(const Janitor *janitor, int pid);
-
-void janitor_promise(Janitor *janitor, uint64_t device, uint64_t inode, uint64_t bytes, double now);
+void janitor_promise(Janitor *janitor, uint64_t device, uint64_t inode, uint64_t bytes);
 
 /* Gives back what is free at once, until `bytes` are. Whether anything was. */
 bool janitor_reclaim(Janitor *janitor, uint64_t bytes);

@@ -26,7 +26,7 @@ void rooms_free(Rooms *rooms)
     rooms->n_doomed = 0;
 }
 
-int rooms_ask(Rooms *rooms, Janitor *janitor, uint64_t id, int pid, int fd, uint64_t bytes, bool feeder)
+int rooms_ask(Rooms *rooms, Janitor *janitor, uint64_t id, int pid, int fd, const Message *message)
 {
     struct stat st;
     ssize_t i = fstat(fd, &st) < 0 ? -errno : janitor_add(janitor, fd, 0, pid);
@@ -38,9 +38,10 @@ int rooms_ask(Rooms *rooms, Janitor *janitor, uint64_t id, int pid, int fd, uint
                                           .pid = pid,
                                           .device = st.st_dev,
                                           .inode = st.st_ino,
-                                          .bytes = bytes,
+                                          .bytes = message->bytes,
+                                          .batch = message->batch,
                                           .asked = now_seconds(),
-                                          .feeder = feeder,
+                                          .feeder = message->feeder,
                                       });
 }
 
@@ -90,11 +91,6 @@ void rooms_tick(Rooms *rooms)
 
 /* --- Deciding ----------------------------------------------------------------------------------------- */
 
-static Turn turn_of(int pid, const void *context)
-{
-    return janitor_turn_of(context, pid);
-}
-
 /* What is promised and not touched yet is no longer spare, though the kernel says so. */
 static uint64_t unpromised(uint64_t bytes, uint64_t promised)
 {
@@ -115,14 +111,10 @@ static Spare spare_now(Rooms *rooms, const Janitor *janitor, double now)
 static Facts facts_now(Rooms *rooms, Janitor *janitor, uint64_t more)
 {
     double now = now_seconds();
-    uint64_t used = janitor_used(janitor, now) + more;
+    uint64_t used = janitor_used(janitor) + more;
     Spare spare = spare_now(rooms, janitor, now);
-    Facts facts = {.used_bytes = used,
-                   .spare_bytes = spare.bytes,
-                   .most_bytes = spare.most_bytes,
-                   .turn_of = turn_of,
-                   .context = janitor,
-                   .now = now};
+    Facts facts = {
+        .used_bytes = used, .spare_bytes = spare.bytes, .most_bytes = spare.most_bytes, .now = now};
     uint64_t in_use = janitor_in_use(janitor);
     if (in_use < rooms->in_use)
         budget_released(&rooms->budget, now);
@@ -151,7 +143,7 @@ void rooms_settle(Rooms *rooms, Janitor *janitor, uint64_t more, RoomsAnswer ans
         Facts facts = facts_now(rooms, janitor, more);
         Decision decision = budget_decide(budget, &facts, &request);
         if (decision == DECISION_GRANTED) {
-            janitor_promise(janitor, request.device, request.inode, request.bytes, facts.now);
+            janitor_promise(janitor, request.device, request.inode, request.bytes);
             rooms->in_use += request.bytes;
             answer(context, request.id, 0);
         } else if (decision == DECISION_REFUSED) {

@@ -9,6 +9,7 @@
 
 #include "budget.h"
 #include "janitor.h"
+#include "protocol.h"
 #include "root.h"
 #include "shortage.h"
 
@@ -37,9 +38,9 @@ typedef struct Rooms {
 
 void rooms_free(Rooms *rooms);
 
-/* Request `id` of process `pid` for so many bytes of the segment behind fd, which stays the caller's. 0: an
- * answer will come. Negative errno: it cannot be counted, and is as good as granted. */
-int rooms_ask(Rooms *rooms, Janitor *janitor, uint64_t id, int pid, int fd, uint64_t bytes, bool feeder);
+/* Request `id` of process `pid` for bytes of the segment behind fd, which stays the caller's. 0: an answer
+ * will come. Negative errno: it cannot be counted, and is as good as granted. */
+int rooms_ask(Rooms *rooms, Janitor *janitor, uint64_t id, int pid, int fd, const Message *message);
 
 /* Answers whoever can be answered: `answer` gets 0 or ENOSPC. `more` are bytes in use that the janitor does
  * not know of. Costs nothing when nobody waits and memory is not tight. */

@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -10,25 +11,18 @@
 
 enum { MIB = 1 << 20 };
 
-/* When each process took memory and let go of it, by its pid. */
-static Turn turns[32];
-
-static Turn turn_of(int pid, const void *context)
-{
-    (void)context;
-    return turns[pid];
-}
+/* Which batch each process is at. */
+static uint64_t batches[32];
 
 static Facts facts_of(uint64_t used, uint64_t spare, double now)
 {
-    return (Facts){
-        .used_bytes = used, .spare_bytes = spare, .most_bytes = spare, .turn_of = turn_of, .now = now};
+    return (Facts){.used_bytes = used, .spare_bytes = spare, .most_bytes = spare, .now = now};
 }
 
 static void ask(Budget *budget, uint64_t id, uint64_t bytes, double now)
 {
-    assert_int_equal(budget_ask(budget, &(Request){.id = id, .pid = (int)id, .bytes = bytes, .asked = now}),
-                     0);
+    Request request = {.id = id, .pid = (int)id, .bytes = bytes, .batch = batches[id], .asked = now};
+    assert_int_equal(budget_ask(budget, &request), 0);
 }
 
 static uint64_t granted(Budget *budget, uint64_t used, uint64_t spare, double now)
@@ -47,8 +41,7 @@ static uint64_t refused(Budget *budget, uint64_t used, uint64_t spare, double no
 
 static int set_up(void **state)
 {
-    for (size_t i = 0; i < ARRAY_SIZE(turns); i++)
-        turns[i] = (Turn){0};
+    memset(batches, 0, sizeof batches);
     Budget *budget = calloc(1, sizeof *budget);
     *budget = (Budget){.limit_bytes = 100 * MIB, .wished = true, .wait_seconds = 60};
     *state = budget;
@@ -80,52 +73,68 @@ static void test_what_fits_is_granted_at_once(void **state)
 static void test_whoever_is_needed_soonest_goes_first(void **state)
 {
     Budget *budget = *state;
-    turns[2] = (Turn){.taken = 0.5, .let_go = 0.9};  /* its last batch was taken */
-    turns[3] = (Turn){.taken = 0.95, .let_go = 0.2}; /* has one ready */
-    turns[4] = (Turn){.taken = 0.4, .let_go = 0.8};
-    turns[5] = (Turn){.taken = 0.97};
-    for (uint64_t id = 7; id >= 2; id--)
+    static const uint64_t at[] = {[2] = 7, [3] = 6, [4] = 5, [5] = 6, [6] = 1, [7] = 1};
+    for (uint64_t id = 7; id >= 2; id--) {
+        batches[id] = at[id];
         ask(budget, id, 10 * MIB, 1);
-    static const uint64_t order[] = {6, 7, 4, 2, 5, 3};
+    }
+    static const uint64_t order[] = {6, 7, 4, 3, 5, 2};
     for (size_t i = 0; i < ARRAY_SIZE(order); i++)
         assert_int_equal(granted(budget, 90 * MIB, UINT64_MAX, 1.1), order[i]);
 }
 
-/* Sixteen workers, room for three batches, a trainer that takes batches in turn: it never waits for long,
- * and the ceiling holds, though they have asked in the worst order. */
-static void test_an_in_order_loader_is_served_in_order(void **state)
+/*
+ * Workers that ask for their tensors in the worst order, of batches of so many tensors each, and a trainer
+ * that takes the batches in turn and keeps one: it never waits for long, and the ceiling holds but for the
+ * batch of a rescue.
+ */
+static void loader_run(Budget *budget, unsigned workers, unsigned tensors, uint64_t batch_bytes)
 {
-    enum { WORKERS = 16, STEPS = 160 };
-    Budget *budget = *state;
-    uint64_t ready[WORKERS + 1] = {0}; /* batches made and not taken */
+    enum { STEPS = 160, PREFETCH = 2, WORKERS_MAX = 16 };
+    unsigned made[WORKERS_MAX + 1] = {0};  /* tensors, in all */
+    unsigned taken[WORKERS_MAX + 1] = {0}; /* batches */
     uint64_t used = 0;
     uint64_t most = 0;
     double now = 100;
-    for (uint64_t id = WORKERS; id >= 1; id--)
-        ask(budget, id, 30 * MIB, now);
-    for (int step = 0; step < STEPS; now += 0.02) {
+    for (uint64_t id = workers; id >= 1; id--)
+        ask(budget, id, batch_bytes / tensors, now);
+    for (unsigned step = 0; step < STEPS; now += 0.02) {
         Request request;
         Facts facts = facts_of(used, UINT64_MAX, now);
+        bool idle[WORKERS_MAX + 1] = {false};
         while (budget_decide(budget, &facts, &request) == DECISION_GRANTED) {
-            ready[request.id]++;
-            turns[request.id].taken = now;
+            made[request.id]++;
             facts.used_bytes = used += request.bytes;
             most = MAX(most, used);
-            if (ready[request.id] < 2)
-                ask(budget, request.id, 30 * MIB, now);
+            idle[request.id] = true; /* it copies, and asks for the next one after all others have */
         }
-        int worker = step % WORKERS + 1;
-        if (ready[worker] > 0) {
-            if (ready[worker]-- == 2)
-                ask(budget, (uint64_t)worker, 30 * MIB, now);
-            turns[worker].let_go = now;
-            used -= 30 * MIB;
-            budget_released(budget, now);
-            step++;
+        unsigned worker = step % workers + 1;
+        if (made[worker] / tensors > taken[worker]) {
+            idle[worker] |= made[worker] == (taken[worker] + PREFETCH) * tensors;
+            taken[worker]++;
+            if (step++ > 0) {
+                used -= batch_bytes;
+                budget_released(budget, now);
+            }
         }
-        assert_true(now < 100 + STEPS * 0.1);
+        for (unsigned id = workers; id >= 1; id--) {
+            batches[id] = made[id] / tensors;
+            if (idle[id] && made[id] < (taken[id] + PREFETCH) * tensors)
+                ask(budget, id, batch_bytes / tensors, now);
+        }
+        assert_true(now < 100 + STEPS * 0.2);
     }
-    assert_true(most <= 100 * MIB + 30 * MIB);
+    assert_true(most <= budget->limit_bytes + batch_bytes);
+}
+
+static void test_an_in_order_loader_is_served_in_order(void **state)
+{
+    loader_run(*state, 16, 1, 30 * MIB);
+}
+
+static void test_batches_of_several_tensors(void **state)
+{
+    loader_run(*state, 8, 4, 32 * MIB);
 }
 
 static void test_a_rescue_when_nothing_is_let_go(void **state)
@@ -222,12 +231,12 @@ static void test_a_rescue_is_for_a_whole_batch(void **state)
     ask(budget, 1, 20 * MIB, 1);
     ask(budget, 2, 20 * MIB, 1);
     assert_int_equal(granted(budget, 100 * MIB, UINT64_MAX, 1.6), 1);
-    turns[1].taken = 1.6;
-    ask(budget, 1, 20 * MIB, 1.61);
-    assert_int_equal(granted(budget, 120 * MIB, UINT64_MAX, 1.61), 1);
-    ask(budget, 1, 20 * MIB, 1.8); /* that is another one */
-    assert_int_equal(granted(budget, 140 * MIB, UINT64_MAX, 1.8), 0);
-    assert_int_equal(granted(budget, 140 * MIB, UINT64_MAX, 2.7), 2);
+    ask(budget, 1, 20 * MIB, 1.8);
+    assert_int_equal(granted(budget, 120 * MIB, UINT64_MAX, 1.8), 1);
+    batches[1] = 1;
+    ask(budget, 1, 20 * MIB, 1.81);
+    assert_int_equal(granted(budget, 140 * MIB, UINT64_MAX, 1.81), 0);
+    assert_int_equal(granted(budget, 140 * MIB, UINT64_MAX, 2.9), 2);
 }
 
 static void test_whoever_goes_leaves_the_queue(void **state)
@@ -259,6 +268,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_what_fits_is_granted_at_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_whoever_is_needed_soonest_goes_first, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_an_in_order_loader_is_served_in_order, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_batches_of_several_tensors, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_rescue_when_nothing_is_let_go, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_no_rescue_without_memory, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_long_pause_refuses_nobody, set_up, tear_down),
