@@ -17,7 +17,7 @@ import sys
 PROJECT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(PROJECT / "tests" / "e2e"))
 
-from planned import case, loader, measure, predict  # noqa: E402
+from planned import case, error as error_of, loader, measure, predict  # noqa: E402
 
 PYTHONS = ["/usr/bin/python3", str(PROJECT / ".venv-torch-2.13" / "bin" / "python")]
 WORST = 0.10
@@ -44,13 +44,6 @@ def grid():
 MODES = ("stalled", "steady", "instant")
 
 
-def error_of(plan, one, peak):
-    if one["mode"] == "instant" and plan["base"] <= peak <= plan["bound"]:
-        return 0
-    nearest = plan["bound"] if one["mode"] == "instant" and peak > plan["bound"] else plan["base"]
-    return nearest / peak - 1
-
-
 def words(one):
     parts = [f"{x['collate']} {x['samples'][0][0]}{x['samples'][0][1]} x{x['batch']} w{x['workers']} p{x['prefetch']}" for x in one["loaders"]]
     return f"{one['mode']} {one['strategy']} held {one['held']} {' + '.join(parts)}"
@@ -70,7 +63,7 @@ def main():
         by_mode = {}
         for one, peak in zip(cases, measure(python, cases)):
             plan = predict(args.program, one)
-            error = error_of(plan, one, peak)
+            error = error_of(plan, peak, one["mode"] == "instant")
             by_mode.setdefault(one["mode"], []).append(error)
             if args.verbose:
                 print(f"{100 * error:+6.1f}%  need {100 * (plan['base'] / peak - 1):+6.1f}%  {peak:10d}  {words(one)}", flush=True)

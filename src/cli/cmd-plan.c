@@ -77,7 +77,7 @@ static const Option plan_options[] = {
     {OPTION_FLAG, 0, "measure", offsetof(PlanOptions, measure),
      .help = "run COMMAND for a while and measure; --workers\nand --batch then say what to scale to"},
     {OPTION_SECONDS, 0, "for", offsetof(PlanOptions, for_seconds), "SECONDS",
-     .help = "how long to measure (60s)"},
+     .help = "how long to measure, from the first shared\ntensor on (60s)"},
     {OPTION_TEXT, 0, "from-batch", offsetof(PlanOptions, from_batch), "N",
      .help = "the batch size that was measured, to scale\nto --batch"},
     {OPTION_PID, 'p', "pid", offsetof(PlanOptions, pid), "PID", .help = "measure a job that runs"},

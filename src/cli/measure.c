@@ -11,6 +11,8 @@ typedef struct Measuring {
     const MeasureWish *wish;
     Run *run;
     Progress progress;
+    bool began;   /* the first tensor was seen, or cannot be */
+    double first; /* when */
     uint64_t trainers;
     uint64_t workers; /* of all trainers together, at the same time */
 } Measuring;
@@ -60,10 +62,15 @@ static void measuring_tick(void *context, const RunTick *tick)
 
 static void measuring_pulse(void *context, double seconds, uint64_t bytes)
 {
-    const Measuring *measuring = context;
-    (void)bytes;
+    Measuring *measuring = context;
     run_peek(measuring->run);
-    if (seconds >= measuring->wish->seconds)
+    if (!measuring->began && bytes > 0) {
+        measuring->began = true;
+        measuring->first = seconds;
+    }
+    double enough = measuring->began ? measuring->first + measuring->wish->seconds
+                                     : MAX(measuring->wish->seconds, (double)START_SECONDS);
+    if (seconds >= enough)
         run_end(measuring->run);
 }
 
@@ -136,7 +143,8 @@ static int measuring_run(Measuring *measuring, Arena *arena, PlanMeasured *ret, 
     int r = run_watch(measuring->run, &watch);
     if (r < 0)
         return complain(EX_SOFTWARE, "plan: cannot watch over a command here: %s", strerror(-r));
-    if (guard_serve(measuring->run, library, &guard, false) < 0)
+    measuring->began = guard_serve(measuring->run, library, &guard, false) < 0;
+    if (measuring->began)
         complain(0,
                  "the guard cannot work here: /dev/shm is looked at %d times a second, shorter peaks are "
                  "missed",

@@ -12,11 +12,12 @@
 
 #include "show-plan.h"
 
-enum { PEEKS_A_SECOND = 20 };
+/* START_SECONDS: how long the first shared tensor may take, libraries to load and an index to read. */
+enum { PEEKS_A_SECOND = 20, START_SECONDS = 120 };
 
 typedef struct MeasureWish {
     char **command;
-    double seconds; /* then it is told to end */
+    double seconds; /* from the first shared tensor on; then it is told to end */
     bool quiet;     /* no progress */
 } MeasureWish;
 

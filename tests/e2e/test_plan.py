@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from conftest import MIB, PROGRAM, TRAIN, needs_root
-from planned import case, loader, measure, predict
+from planned import case, error, loader, measure, predict
 from schema import loads_checked
 from test_bad_input import refused
 
@@ -26,6 +26,7 @@ GRID = [
     case([loader(WORDS, 33, 3, 1)], strategy="file_system"),
     case([loader(IMAGES, 16, 2, 2), loader(LARGE, 4, 1, 2)], held=2),
     case([loader(IMAGES, 16, 2, 2)], mode="steady"),
+    case([loader(IMAGES, 16, 1, 2)], mode="instant"),
 ]
 
 
@@ -35,8 +36,9 @@ def test_real_loaders(python):
     errors = []
     for one, peak in zip(GRID, measure(python, GRID)):
         plan = predict(PROGRAM, one)
-        assert peak <= plan["with_margin"], one
-        errors.append(abs(plan["base"] / peak - 1))
+        assert peak <= plan["bound"] <= plan["with_margin"], one
+        # On a busy machine the trainer may be slow to let go, whatever the samples take.
+        errors.append(abs(error(plan, peak, one["mode"] != "stalled")))
     assert statistics.median(errors) <= 0.03, errors
     assert max(errors) <= 0.10, errors
 
@@ -107,7 +109,7 @@ def test_a_rule_of_thumb_says_so(here, kind, least, most):
 @pytest.mark.slow
 def test_measure(small_shm, one_python):
     """Two workers with batches of 12 MiB do not fit 64 MiB, and are measured there all the same."""
-    options = ["--for", "8s", "--ranks", "2", "--workers", "4", "--batch", "32", "--from-batch", "16"]
+    options = ["--for", "4s", "--ranks", "2", "--workers", "4", "--batch", "32", "--from-batch", "16"]
     command = [one_python, "-W", "ignore", TRAIN, "--workers", "2", "--batch", "16", "--side", "512", "--steps", "100000"]
     done = small_shm.shmguard("plan", "--measure", *options, "--json", "--", *command)
     assert done.returncode == 0, done
@@ -137,14 +139,14 @@ def test_a_short_peak(here, tmp_path):
                        "from multiprocessing import shared_memory\n"
                        "kept = shared_memory.SharedMemory(create=True, size=8 << 20)\n"
                        "kept.buf[:] = bytes(8 << 20)\n"
-                       "time.sleep(0.2)\n"
+                       "time.sleep(1)\n"
                        "own = mmap.mmap(-1, 100 << 20, flags=mmap.MAP_PRIVATE)\n"
                        "own.write(bytes(100 << 20))\n"
                        "own.close()\n"
                        "kept.close()\n"
                        "kept.unlink()\n"
-                       "time.sleep(60)\n")
-    plan = loads_checked("plan", here.shmguard("plan", "--json", "--measure", "--for", "2s", "--", sys.executable, program))
+                       "time.sleep(1)\n")
+    plan = loads_checked("plan", here.shmguard("plan", "--json", "--measure", "--", sys.executable, program))
     assert plan["measured"]["peak"] >= 8 * MIB
     (process,) = [one for one in plan["processes"] if one["rss_peak"] > 50 * MIB]
     assert process["rss_peak"] >= 100 * MIB and 8 * MIB <= process["shm_peak"] < 20 * MIB

@@ -424,8 +424,14 @@ def test_the_line_of_progress_keeps_out_of_the_way(mark):
 
 
 def test_who_writes_to_a_file_leaves_the_line_alone(mark, tmp_path):
-    job = f'import os, time\nwhile not os.path.exists("{tmp_path}/go"): time.sleep(0.05)\nprint("a line\\n25%|##  |", end="")'
-    command = f"exec {PROGRAM} run -- {PYTHON} -uc '{job}' > {tmp_path / 'log'}"
+    job = script(tmp_path, f"""
+        import os, time, torch
+        torch.zeros(1 << 20).share_memory_()
+        while not os.path.exists("{tmp_path}/go"):
+            time.sleep(0.05)
+        print("a line\\n25%|##  |", end="")
+        """)
+    command = f"exec {PROGRAM} run -- {PYTHON} -W ignore -u {job} > {tmp_path / 'log'}"
     with on_terminal("/bin/sh", "-c", command, env={**mark, "TERM": "xterm"}) as terminal:
         terminal.expect(b"\rshmguard: ")
         (tmp_path / "go").touch()
@@ -727,11 +733,11 @@ def job_under_way(machine, environment, tmp_path, *command):
         job.wait()
 
 
-@pytest.mark.parametrize("strategy", ["file_descriptor", "file_system"])
+@cells("version, strategy", [("2.13", "file_descriptor"), ("1.13", "file_system")], PYTHONS, STRATEGIES)
 @needs_root
-def test_killed_supervisor(private_shm, python, mark, tmp_path, strategy):
+def test_killed_supervisor(private_shm, mark, tmp_path, version, strategy):
     """The training goes on, or ends with an exception: it neither hangs nor aborts nor sees wrong bytes."""
-    with job_under_way(private_shm, mark, tmp_path, python, *QUIET_PYTHON, "-u", TRAIN, *BATCH, "--steps", "60",
+    with job_under_way(private_shm, mark, tmp_path, python_of(version), *QUIET_PYTHON, "-u", TRAIN, *BATCH, "--steps", "60",
                        "--strategy", strategy) as (job, end):
         job.kill()
         code, out, err = end()
@@ -1074,8 +1080,10 @@ def test_shared_memory_tests_of_python(small_shm, mark):
 
 
 @needs_root
-@pytest.mark.parametrize("launcher", ["script", "module", pytest.param("torchrun", marks=pytest.mark.slow)])
-def test_launchers(small_shm, python, mark, tmp_path, launcher):
+@cells("version, launcher", [("1.13", "script"), ("2.13", "module"), ("1.13", "torchrun"), ("2.13", "torchrun")], PYTHONS,
+       ("script", "module", "torchrun"), slow=lambda _, launcher: launcher == "torchrun")
+def test_launchers(small_shm, mark, tmp_path, version, launcher):
+    python = python_of(version)
     options = (*map(str, BATCH), "--steps", "10", "--workers", "2")
     if launcher == "script":
         command = [script(tmp_path, f"""\
