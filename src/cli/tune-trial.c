@@ -122,6 +122,14 @@ static int trial_command(Trials *trials, size_t setting, Arena *arena, char ***r
     return (*ret_settings)[n] ? 0 : -ENOMEM;
 }
 
+/* The end of what the command printed, escaped and short. */
+static void last_line(const RateReader *reader, Buffer *out)
+{
+    _cleanup_buffer_ Buffer safe = {0};
+    (void)text_escape(text_of(reader->last), &safe);
+    (void)text_shorten(text_of(buffer_text(&safe)), 60, "...", out);
+}
+
 /* A trial that has told nothing, in one sentence. NULL: no memory. */
 static const char *silence_words(const Trials *trials, const RunResult *result, Arena *arena)
 {
@@ -142,9 +150,7 @@ static const char *silence_words(const Trials *trials, const RunResult *result, 
     if (reader->lines == 0)
         return arena_printf(arena, "It printed nothing in %s, so --rate found nothing.", seconds);
     _cleanup_buffer_ Buffer last = {0};
-    _cleanup_buffer_ Buffer safe = {0};
-    (void)text_escape(text_of(reader->last), &safe);
-    (void)text_shorten(text_of(buffer_text(&safe)), 60, "...", &last);
+    last_line(reader, &last);
     return arena_printf(arena,
                         reader->nonsense > 0
                             ? "What the group of --rate matched is no number; the last of %llu lines is: %s"
@@ -169,6 +175,13 @@ static int trial_judge(Trials *trials, const RunResult *result, const char *comm
         if (!words)
             return -ENOMEM;
         trial->cause = (Cause){.id = CAUSE_UNKNOWN, .summary = words};
+    } else if (judged.cause.id == CAUSE_UNKNOWN && trials->reader.lines > 0) {
+        _cleanup_buffer_ Buffer last = {0};
+        last_line(&trials->reader, &last);
+        trial->cause.summary =
+            arena_printf(trials->arena, "%s Its last line: %s", judged.cause.summary, buffer_text(&last));
+        if (!trial->cause.summary)
+            return -ENOMEM;
     }
     trial->less_helps = !ours && retry_judge(&(RetryCase){.cause = judged.cause.id,
                                                           .detail = judged.detail,

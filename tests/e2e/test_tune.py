@@ -231,6 +231,11 @@ def test_a_command_that_does_not_exist(here):
     refused(here.shmguard("tune", *RATE, "--vary", "n=1,2", "--", "/nonexistent", "{n}"), 127, "command not found")
 
 
+def test_the_last_line_of_what_fails(here):
+    done = here.shmguard("tune", "--quiet", *QUICK, *RATE, "--vary", "n=1..9", "--", "sh", "-c", "echo no such option {n} >&2; exit 2")
+    refused(done, 65, "exit code 2", "Its last line: no such option")
+
+
 def test_all_die(here):
     done = here.shmguard("tune", "--quiet", *QUICK, *RATE, "--vary", "n=1..9", "--", PYTHON, "-c", "raise ValueError({n})")
     refused(done, 65, "no trial could be measured", "ValueError")
