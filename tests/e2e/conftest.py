@@ -135,6 +135,10 @@ class Machine:
             kwargs.setdefault("stdin", subprocess.DEVNULL)
         return subprocess.run([*self.prefix, *map(str, command)], check=False, **kwargs)
 
+    def run_plainly(self, *command, **kwargs):
+        """Without us, where it is to die: PyTorch sometimes hangs instead when a batch is lost, and is then ended."""
+        return self.run("timeout", "--kill-after=5", "30", *command, **kwargs)
+
     def shmguard(self, *arguments, **kwargs):
         return self.run(self.program, *arguments, **kwargs)
 

@@ -103,7 +103,7 @@ def script(tmp_path, text, name="job.py"):
 
 @needs_root
 def test_plain_dies(small_shm, python):
-    done = small_shm.run(python, *QUIET_PYTHON, TRAIN, *BATCH, "--steps", 20, "--workers", 4)
+    done = small_shm.run_plainly(python, *QUIET_PYTHON, TRAIN, *BATCH, "--steps", 20, "--workers", 4)
     assert done.returncode != 0
     assert b"Bus error" in done.stderr or b"unable to allocate shared memory" in done.stderr
 
