@@ -1,5 +1,5 @@
 # The front door. Meson does the work; every target installs what it needs (Debian packages, with sudo when not root).
-.PHONY: all build demo test sanitize soak bench lint fuzz install clean
+.PHONY: all build page demo test sanitize soak bench lint fuzz install clean
 
 BUILD := build
 PYTHON := /usr/bin/python3
@@ -14,6 +14,12 @@ build: $(BUILD)/build.ninja
 $(BUILD)/build.ninja:
 	@scripts/need build
 	meson setup $(BUILD) --prefix=$(PREFIX)
+
+# With the page of report -o, which is left out where node and npm are missing.
+page: $(BUILD)/build.ninja
+	@scripts/need web
+	@meson configure $(BUILD) -Dpage=enabled
+	@ninja -C $(BUILD)
 
 demo: build
 	@scripts/need test
@@ -53,7 +59,9 @@ bench: build
 	$(PYTHON) bench/supervisor.py $(BUILD)/shmguard
 	$(PYTHON) bench/ps.py $(BUILD)/shmguard
 	$(PYTHON) bench/plan.py $(BUILD)/shmguard
+	$(PYTHON) bench/record.py $(BUILD)/shmguard
 	$(PYTHON) bench/tune.py $(BUILD)/shmguard
+	$(PYTHON) bench/watch.py $(BUILD)/shmguard
 
 lint: build
 	@scripts/need lint

@@ -240,6 +240,18 @@ static bool is_unsafe(uint32_t point)
            (point >= 0x202A && point <= 0x202E) || (point >= 0x2066 && point <= 0x2069);
 }
 
+int text_repair(Text a, Buffer *out)
+{
+    int r = 0;
+    while (r >= 0 && a.size > 0) {
+        uint32_t point = 0;
+        size_t n = utf8_length(a, &point);
+        r = n > 0 ? buffer_append(out, a.data, n) : buffer_append_text(out, "\xef\xbf\xbd");
+        a = text_skip(a, MAX(n, (size_t)1));
+    }
+    return r;
+}
+
 int text_escape(Text a, Buffer *out)
 {
     while (a.size > 0) {

@@ -66,6 +66,9 @@ int text_decimal(Text a, double *ret);
  */
 int text_escape(Text a, Buffer *out);
 
+/* Appends text with U+FFFD in the place of each byte that is no UTF-8. */
+int text_repair(Text a, Buffer *out);
+
 /* Undoes the \040 escapes of mountinfo. Returns the number of bytes written to out (never more than a.size).
  */
 size_t text_unescape_octal(Text a, char *out);

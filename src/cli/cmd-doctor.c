@@ -44,12 +44,12 @@ static int doctor_run(const Command *command, int argc, char **argv)
     } else
         show_doctor(&terminal, &look.survey.machine, &guard, &findings);
 
-    switch (findings_verdict(&findings)) {
-    case VERDICT_WARNING:
+    switch (findings_health(&findings)) {
+    case HEALTH_WARNING:
         return 1;
-    case VERDICT_CRITICAL:
+    case HEALTH_CRITICAL:
         return 2;
-    case VERDICT_OK:
+    case HEALTH_OK:
         break;
     }
     return EX_OK;

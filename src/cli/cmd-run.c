@@ -8,6 +8,7 @@
 #include "guard.h"
 #include "job.h"
 #include "progress.h"
+#include "recorder.h"
 #include "report-file.h"
 #include "retry.h"
 #include "run.h"
@@ -15,12 +16,13 @@
 #include "show-preflight.h"
 #include "show-run.h"
 
-enum { RETRY_NOT_SAID = -1 };
+enum { RETRY_NOT_SAID = -1, RECORD_SECONDS = 1 };
 
 typedef struct RunOptions {
     bool quiet;
     bool no_guard;
     bool check;
+    const char *record;
     const char *report;
     SizeWish shm;
     SizeWish budget;
@@ -35,6 +37,8 @@ static const Option run_options[] = {
      .help = "no word before, between and after attempts,\nand no line of progress"},
     {OPTION_FLAG, 0, "no-guard", offsetof(RunOptions, no_guard),
      .help = "tensors stay in /dev/shm, without a budget;\nhow processes end is still recorded"},
+    {OPTION_TEXT, 0, "record", offsetof(RunOptions, record), "FILE",
+     .help = "record what memory does, once a second, all\nattempts in one FILE; shmguard report FILE"},
     {OPTION_TEXT, 0, "report", offsetof(RunOptions, report), "FILE",
      .help = "write what happened to FILE as JSON,\nalso after a crash"},
     {OPTION_FLAG, 0, "check", offsetof(RunOptions, check),
@@ -66,6 +70,8 @@ typedef struct Job {
     PrivateShm shm;
     Run *run;
     char library[PATH_MAX];
+    bool guarded;       /* this attempt */
+    Recorder *recorder; /* NULL: nothing is recorded */
     struct timespec began;
     Arena arena;
     RunReport report;
@@ -76,6 +82,7 @@ typedef struct Job {
 static void job_free(Job *job)
 {
     progress_close(&job->progress);
+    recorder_close(job->recorder, false);
     run_free(job->run);
     arena_free(&job->arena);
 }
@@ -144,7 +151,8 @@ static void guard_start(Job *job, bool first)
 {
     const RunOptions *options = &job->options;
     GuardWish wish = {options->no_guard, options->budget, options->wait_seconds};
-    (void)guard_serve(job->run, job->library, &wish, first && !options->no_guard);
+    int r = guard_serve(job->run, job->library, &wish, first && !options->no_guard);
+    job->guarded = r >= 0 && !options->no_guard;
     run_line(job->run, progress_terminal(&job->progress), false);
 }
 
@@ -202,7 +210,7 @@ static bool look_ahead(const RunOptions *options, PrivateShm *shm, int *ret_code
         show_preflight_fine(&terminal, &machine, &plan);
     else if (options->check || !options->quiet)
         show_preflight(&terminal, &preflight);
-    *ret_code = (int)preflight_verdict(&preflight);
+    *ret_code = (int)preflight_health(&preflight);
     return !options->check;
 }
 
@@ -239,6 +247,28 @@ static void peaks_take(Job *job, const RunResult *result)
     peak_raise(&most->processes, peaks.processes);
 }
 
+/* "2: batch=16, workers=2" */
+static void record_begin(Job *job, const RunAttempt *attempt)
+{
+    _cleanup_buffer_ Buffer text = {0};
+    (void)buffer_printf(&text, "%zu", job->report.n_attempts);
+    for (size_t i = 0; i < attempt->n_values; i++)
+        (void)buffer_printf(&text, "%s%s=%s", i == 0 ? ": " : ", ", attempt->values[i].name,
+                            attempt->values[i].value);
+    if (job->recorder)
+        (void)recorder_begin(job->recorder, run_pid(job->run), buffer_text(&text));
+}
+
+static void record_finish(Job *job)
+{
+    if (!job->recorder)
+        return;
+    bool nothing = recorder_status(job->recorder).moments == 0; /* no attempt could be started */
+    if (!nothing && !job->options.quiet)
+        recorder_say(job->recorder);
+    recorder_close(TAKE_PTR(job->recorder), nothing);
+}
+
 static int attempt_run(Job *job, char *const *settings, RunAttempt *attempt)
 {
     ChildStage stage = CHILD_NONE;
@@ -246,7 +276,10 @@ static int attempt_run(Job *job, char *const *settings, RunAttempt *attempt)
     if (error > 0)
         attempt->result.code = start_complain("run", attempt->command[0], stage, error);
     else {
+        record_begin(job, attempt);
         int r = run_finish(job->run, &attempt->result);
+        if (job->recorder)
+            recorder_end(job->recorder);
         if (r < 0)
             return r;
         peaks_take(job, &attempt->result);
@@ -267,6 +300,12 @@ static void progress_tick(void *context, const RunTick *tick)
         .budget_bytes = guard->budget_bytes,
         .waiting = (uint32_t)guard->waiting,
     };
+    if (job->recorder && job->guarded)
+        recorder_guard(job->recorder, guard);
+    if (job->recorder && recorder_status(job->recorder).error < 0) {
+        progress_erase(&job->progress, !guard->line);
+        (void)recorder_say_stopped(job->recorder);
+    }
     if (tick->over) {
         progress_erase(&job->progress, !guard->line); /* unless the job has taken it away */
         if (guard->unfinished)                        /* a bar, on which our words would follow */
@@ -413,9 +452,17 @@ static int run_run(const Command *command, int argc, char **argv)
     if (job.options.report && (code = report_open(job.options.report, &file)) != EX_OK)
         return code;
 
+    _cleanup_buffer_ Buffer words = {0};
+    (void)command_join(job.command, &words);
+    int r = job.options.record
+                ? recorder_open(job.options.record, buffer_text(&words), RECORD_SECONDS, &job.recorder)
+                : 0;
+    if (r < 0)
+        return recorder_complain("run: --record", job.options.record, r);
+
     job.report.path = job.options.report;
     clock_gettime(CLOCK_REALTIME, &job.began);
-    int r = run_open(&job.run);
+    r = run_open(&job.run);
     if (r < 0)
         return complain(EX_SOFTWARE, "run: cannot watch over a command here: %s", strerror(-r));
     if (job.shm.answer == SHM_PRIVATE)
@@ -435,6 +482,7 @@ static int run_run(const Command *command, int argc, char **argv)
     const RunResult *result = &report_last(&job.report)->result;
     if (!job.options.quiet)
         show_run(&terminal, &job.report);
+    record_finish(&job);
     if (job.typed || result->typed)
         run_die();
     return result->code;

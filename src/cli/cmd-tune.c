@@ -122,7 +122,8 @@ static int tuning_parse(const Command *command, int argc, char **argv, Tuning *t
         code = complain(EX_USAGE, "tune: --rate: %s", buffer_text(&error));
     TuneAxis *axes = NULL;
     if (code == EX_OK)
-        code = grid_make(&options->vary, words, options->rate, &tuning->arena, &axes, &report->tune.n_axes);
+        code =
+            tune_grid_make(&options->vary, words, options->rate, &tuning->arena, &axes, &report->tune.n_axes);
     if (code != EX_OK)
         return code;
     Tune *tune = &report->tune;

@@ -24,8 +24,11 @@ extern const Command command_doctor;
 extern const Command command_explain;
 extern const Command command_plan;
 extern const Command command_ps;
+extern const Command command_record;
+extern const Command command_report;
 extern const Command command_run;
 extern const Command command_tune;
+extern const Command command_watch;
 
 /* Options that mean the same everywhere; T is the command's struct of values. */
 #define OPTION_JSON(T)                                                                                       \

@@ -6,8 +6,8 @@
 /* As shells have it. */
 enum { EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127 };
 
-bool command_take(const Command *command, int argc, char **argv, void *values, char ***ret_words,
-                  int *ret_code)
+bool command_take_if_any(const Command *command, int argc, char **argv, void *values, char ***ret_words,
+                         int *ret_code)
 {
     Operands operands;
     int place = command_place(argc, argv);
@@ -22,13 +22,31 @@ bool command_take(const Command *command, int argc, char **argv, void *values, c
                              command->name, buffer_text(&safe));
         return false;
     }
-    if (!*words) {
-        *ret_code = complain(EX_USAGE, "%s: no command; put it after --: shmguard %s -- python train.py",
-                             command->name, command->name);
-        return false;
-    }
     *ret_words = words;
     return true;
+}
+
+bool command_take(const Command *command, int argc, char **argv, void *values, char ***ret_words,
+                  int *ret_code)
+{
+    if (!command_take_if_any(command, argc, argv, values, ret_words, ret_code))
+        return false;
+    if (**ret_words)
+        return true;
+    *ret_code = complain(EX_USAGE, "%s: no command; put it after --: shmguard %s -- python train.py",
+                         command->name, command->name);
+    return false;
+}
+
+int command_join(char *const *words, Buffer *out)
+{
+    int r = 0;
+    for (char *const *word = words; r >= 0 && *word; word++) {
+        r = word == words ? 0 : buffer_append_text(out, " ");
+        if (r >= 0)
+            r = buffer_append_text(out, *word);
+    }
+    return r;
 }
 
 int guard_serve(Run *run, char library[static PATH_MAX], const GuardWish *wish, bool say)

@@ -12,6 +12,13 @@
 bool command_take(const Command *command, int argc, char **argv, void *values, char ***ret_words,
                   int *ret_code);
 
+/* The same where there need not be one: *ret_words is then empty. */
+bool command_take_if_any(const Command *command, int argc, char **argv, void *values, char ***ret_words,
+                         int *ret_code);
+
+/* The words with blanks between them. -ENOMEM. */
+int command_join(char *const *words, Buffer *out);
+
 /* Starts to serve the guard with our library, whose path is kept in `library`. Without the guard a training
  * still trains: with `say` it is said why there is none. Negative errno. */
 int guard_serve(Run *run, char library[static PATH_MAX], const GuardWish *wish, bool say);

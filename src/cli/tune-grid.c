@@ -153,8 +153,8 @@ static int vary_take(Vary *vary, const OptionList *texts)
     return code;
 }
 
-int grid_make(const OptionList *texts, char *const *command, bool by_rate, Arena *arena, TuneAxis **ret_axes,
-              size_t *ret_n)
+int tune_grid_make(const OptionList *texts, char *const *command, bool by_rate, Arena *arena,
+                   TuneAxis **ret_axes, size_t *ret_n)
 {
     Vary vary = {.arena = arena, .command = command, .by_rate = by_rate};
     int code = vary_take(&vary, texts);

@@ -9,5 +9,5 @@
  * training prints its rate, so it may do without workers. EX_OK, or the exit code for what is wrong, said.
  * The axes live in arena.
  */
-int grid_make(const OptionList *texts, char *const *command, bool by_rate, Arena *arena, TuneAxis **ret_axes,
-              size_t *ret_n);
+int tune_grid_make(const OptionList *texts, char *const *command, bool by_rate, Arena *arena,
+                   TuneAxis **ret_axes, size_t *ret_n);

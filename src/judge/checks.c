@@ -209,31 +209,31 @@ int checks_run(const Survey *survey, const Guard *guard, int pid, Arena *arena, 
     return 0;
 }
 
-Verdict findings_verdict(const Findings *findings)
+Health findings_health(const Findings *findings)
 {
-    Verdict verdict = VERDICT_OK;
+    Health health = HEALTH_OK;
     for (size_t i = 0; i < findings->n; i++)
         switch (findings->items[i].severity) {
         case SEVERITY_INFO:
             break;
         case SEVERITY_WARNING:
-            verdict = MAX(verdict, VERDICT_WARNING);
+            health = MAX(health, HEALTH_WARNING);
             break;
         case SEVERITY_CRITICAL:
-            verdict = VERDICT_CRITICAL;
+            health = HEALTH_CRITICAL;
             break;
         }
-    return verdict;
+    return health;
 }
 
-const char *verdict_name(Verdict verdict)
+const char *health_name(Health health)
 {
-    switch (verdict) {
-    case VERDICT_OK:
+    switch (health) {
+    case HEALTH_OK:
         return "ok";
-    case VERDICT_WARNING:
+    case HEALTH_WARNING:
         return "warning";
-    case VERDICT_CRITICAL:
+    case HEALTH_CRITICAL:
         return "critical";
     }
     return "critical";

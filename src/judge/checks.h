@@ -34,12 +34,12 @@ typedef struct Findings {
  * -ESRCH when the survey has no such process. */
 int checks_run(const Survey *survey, const Guard *guard, int pid, Arena *arena, Findings *ret);
 
-typedef enum Verdict {
-    VERDICT_OK,
-    VERDICT_WARNING,
-    VERDICT_CRITICAL,
-} Verdict;
+typedef enum Health {
+    HEALTH_OK,
+    HEALTH_WARNING,
+    HEALTH_CRITICAL,
+} Health;
 
-Verdict findings_verdict(const Findings *findings);
-const char *verdict_name(Verdict verdict);
+Health findings_health(const Findings *findings);
+const char *health_name(Health health);
 const char *severity_name(Severity severity);

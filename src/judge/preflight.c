@@ -280,9 +280,9 @@ int preflight_judge(const Machine *machine, const Guard *guard, const PreflightP
     return 0;
 }
 
-Verdict preflight_verdict(const Preflight *preflight)
+Health preflight_health(const Preflight *preflight)
 {
     if (preflight->n == 0)
-        return VERDICT_OK;
-    return preflight->items[0].severity == SEVERITY_CRITICAL ? VERDICT_CRITICAL : VERDICT_WARNING;
+        return HEALTH_OK;
+    return preflight->items[0].severity == SEVERITY_CRITICAL ? HEALTH_CRITICAL : HEALTH_WARNING;
 }

@@ -38,4 +38,4 @@ typedef struct Preflight {
 int preflight_judge(const Machine *machine, const Guard *guard, const PreflightPlan *plan, Arena *arena,
                     Preflight *ret);
 
-Verdict preflight_verdict(const Preflight *preflight);
+Health preflight_health(const Preflight *preflight);

@@ -85,3 +85,8 @@ int proc_stat_read(const Root *root, int pid, ProcStat *ret)
     int r = proc_read(root, pid, "stat", &buffer);
     return r < 0 ? r : proc_stat_parse((Text){buffer.data, buffer.size}, ret);
 }
+
+bool proc_stat_is_over(const ProcStat *stat)
+{
+    return (stat->state == 'Z' || stat->state == 'X') && stat->threads <= 1;
+}

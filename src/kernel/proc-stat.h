@@ -24,3 +24,7 @@ typedef struct ProcStat {
 
 int proc_stat_parse(Text text, ProcStat *ret); /* -EBADMSG */
 int proc_stat_read(const Root *root, int pid, ProcStat *ret);
+
+/* It has ended: what is there is what its parent has not asked for yet. A process whose first thread has
+ * ended looks like that and lives on. */
+bool proc_stat_is_over(const ProcStat *stat);

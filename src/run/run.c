@@ -43,6 +43,7 @@ struct Run {
     const char *library;
     Broker *broker; /* NULL: without the guard */
     bool only_witness;
+    bool unwatched;
     Journal *journal;
     void (*tick)(void *context, const RunTick *tick);
     void *tick_context;
@@ -161,7 +162,8 @@ static void timer_ready(Source *source)
         return;
     if (run->broker)
         broker_tick(run->broker, broker_holds_memory(run->broker) && shortage_now(&run->shortage));
-    journal_tick(run->journal);
+    if (!run->unwatched)
+        journal_tick(run->journal);
     strays_tick(&run->strays, &run->shortage.root);
     if (run->cut > 0 && now_seconds() - run->cut > END_SECONDS)
         child_signal(&run->child, SIGKILL, true);
@@ -429,6 +431,11 @@ void run_private_shm(Run *run, const PrivateShm *shm)
     run->inherited.shm = shm;
 }
 
+void run_unwatched(Run *run)
+{
+    run->unwatched = true;
+}
+
 int run_start(Run *run, char *const *command, char *const *settings, ChildStage *ret_stage)
 {
     char **environment = NULL;
@@ -463,6 +470,11 @@ int run_start(Run *run, char *const *command, char *const *settings, ChildStage 
     run->pid = run->child.pid;
     journal_begin(run->journal, run->pid);
     return 0;
+}
+
+pid_t run_pid(const Run *run)
+{
+    return run->pid;
 }
 
 void run_line(Run *run, uint64_t terminal, bool drawn)

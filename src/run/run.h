@@ -80,9 +80,15 @@ int run_guard(Run *run, const char *library, const GuardWish *wish);
 /* The command gets this private /dev/shm, which was tried and must stay. */
 void run_private_shm(Run *run, const PrivateShm *shm);
 
+/* Nobody will ask for evidence or peaks: the job's processes are not looked at. For whoever does that
+ * himself.
+ */
+void run_unwatched(Run *run);
+
 /* `settings` are "NAME=value" for the command's environment, NULL-terminated. *ret_stage: what the errno is
  * about. */
 int run_start(Run *run, char *const *command, char *const *settings, ChildStage *ret_stage);
+pid_t run_pid(const Run *run); /* of the command that was started last */
 
 /* As broker_line; after run_guard, and whenever that changes. */
 void run_line(Run *run, uint64_t terminal, bool drawn);

@@ -41,7 +41,7 @@ int json_doctor(FILE *out, bool indented, const Machine *machine, const Guard *g
     JsonWriter writer;
     json_writer_open(&writer, out, indented);
     json_writer_field(&writer, "schema", json_string("shmguard.doctor/1"));
-    json_writer_field(&writer, "verdict", json_string(verdict_name(findings_verdict(findings))));
+    json_writer_field(&writer, "verdict", json_string(health_name(findings_health(findings))));
     json_writer_field(&writer, "environment", json_environment(&machine->sandbox, guard));
     json_writer_field(&writer, "shm", json_shm(&machine->shm));
     json_writer_field(&writer, "memory", json_memory(machine));

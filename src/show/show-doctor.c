@@ -120,15 +120,15 @@ static void append_count(Buffer *out, const Findings *findings, Severity severit
 
 static void show_verdict(const Terminal *terminal, const Findings *findings)
 {
-    Verdict verdict = findings_verdict(findings);
-    Mark mark = verdict == VERDICT_OK ? MARK_GOOD : verdict == VERDICT_WARNING ? MARK_WARNING : MARK_BAD;
-    Style style = verdict == VERDICT_OK ? STYLE_GOOD : verdict == VERDICT_WARNING ? STYLE_WARNING : STYLE_BAD;
+    Health verdict = findings_health(findings);
+    Mark mark = verdict == HEALTH_OK ? MARK_GOOD : verdict == HEALTH_WARNING ? MARK_WARNING : MARK_BAD;
+    Style style = verdict == HEALTH_OK ? STYLE_GOOD : verdict == HEALTH_WARNING ? STYLE_WARNING : STYLE_BAD;
     _cleanup_buffer_ Buffer counts = {0};
     append_count(&counts, findings, SEVERITY_CRITICAL, "critical finding", "critical findings");
     append_count(&counts, findings, SEVERITY_WARNING, "warning", "warnings");
     append_count(&counts, findings, SEVERITY_INFO, "note", "notes");
     fputs("\nverdict: ", terminal->out);
-    terminal_print(terminal, style, "%s %s", terminal_mark(terminal, mark), verdict_name(verdict));
+    terminal_print(terminal, style, "%s %s", terminal_mark(terminal, mark), health_name(verdict));
     fprintf(terminal->out, counts.size > 0 ? " (%s)\n" : "%s\n", buffer_text(&counts));
 }
 

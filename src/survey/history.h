@@ -102,8 +102,9 @@ typedef struct Series {
 typedef struct ProcessTrack {
     ProcessMoment last; /* its command lives as long as the history */
     double first_seconds;
-    double ended_seconds; /* INFINITY: it was there at the end */
+    double ended_seconds; /* of the first moment without it; INFINITY: it was there at the end */
     Series series;        /* of PROCESS_METRICS */
+    size_t older;         /* the next track of the same bucket, plus one; 0: none */
 } ProcessTrack;
 
 typedef struct History {
@@ -118,6 +119,11 @@ typedef struct History {
     Event *events; /* in order of time */
     size_t n_events;
     size_t events_capacity;
+    size_t *buckets; /* by pid: the newest track there, plus one; 0: none */
+    size_t n_buckets;
+    size_t *live; /* the tracks that have not ended */
+    size_t n_live;
+    size_t live_capacity;
 } History;
 
 /* `command` is copied. -ENOMEM. */
@@ -128,8 +134,11 @@ void history_free(History *history);
 /* Adds a moment later than all that are there. What it points to is copied. -ENOMEM: some of it may be there.
  */
 int history_add(History *history, const Moment *moment);
+int history_add_event(History *history, const Event *event); /* no earlier than those that are there */
 
-/* Lets go of what is older: for those who look on for days. Processes that ended before it go too. */
+/* Lets go of what is older: for those who look on for days. Processes that ended before it go too. So that it
+ * can be called after each moment, figures may stay until a quarter of a series is too old. Pointers to
+ * tracks are void after it. */
 void history_forget(History *history, double before_seconds);
 
 /* The newest of that pid; NULL. */

@@ -5,7 +5,8 @@
  * What is nearly free is read in every look. What is costly (PSS and USS, mappings, who holds which segment)
  * is looked at in turns, as often as a fixed share of the time allows: the dearer it is here, the rarer.
  *
- * A process that ends while it is looked at is left out; one that hangs in the kernel is never waited for.
+ * A process that ends while it is looked at is left out. One that waits in the kernel for a disk or a driver
+ * (state D) is asked only for what the kernel tells without its locks.
  */
 #pragma once
 
@@ -24,9 +25,10 @@ int sampler_open(const Root *root, const SamplerWish *wish, Sampler **ret);
 void sampler_free(Sampler *sampler);
 
 /* ret's content is valid until the next look. Guard metrics are unknown in it: whoever runs the job fills
- * them in. -ESRCH when the job has ended: all of its processes are gone (never for a machine). */
+ * them in. The first look that finds nobody left tells of it by its events; those after it are -ESRCH (never
+ * for a machine). */
 int sampler_look(Sampler *sampler, Moment *ret);
 
-/* The segments that were seen by the newest look at them, and when that was; NULL before the first. Valid
- * until the next sampler_look. */
+/* The segments that were seen by the newest look at them, with the processes that were asked, and when that
+ * was; NULL before the first. Of its machine only `shm` is filled in. Valid until the next sampler_look. */
 const Survey *sampler_segments(const Sampler *sampler, double *ret_seconds);

@@ -18,6 +18,8 @@ CAUSES = {"ok", "shm-exhausted", "budget-exceeded", "cgroup-oom", "system-oom", 
 
 CAUSE = {"id": CAUSES, "confidence": float, "summary": str, "evidence": [str], "pid": (int, None)}
 
+VERDICTS = {"steady", "leak", "copy-on-write", "sawtooth", "backlog", "fd-leak", "page-cache", "too-short"}
+
 SHAPES = {
     "doctor": {
         "schema": {"shmguard.doctor/1"},
@@ -94,6 +96,24 @@ SHAPES = {
         "start": {"values": dict, "sample_bytes": int, "assumed": bool, "fits": bool, "shm": int},
         "noise": float, "ceiling": (int, None), "grid": int, "trials_most": int, "method": {"gaussian-process"},
         "skipped": [{"values": dict, "estimated": (int, None), "why": str}], "interrupted": bool,
+    },
+    "report": {
+        "schema": {"shmguard.report/1"},
+        "overall": VERDICTS,
+        "verdicts": [{"id": VERDICTS, "subject": {"pid": (int, None), "role": {"trainer", "worker", "manager", "other", "job"}},
+                      "metric": str, "rate": (float, None), "rate_words": str, "confidence": float,
+                      "confidence_words": str, "evidence": str, "exhausts_in": (float, None), "meaning": str,
+                      "fixes": [FIX]}],
+        "recording": {"file": str, "command": str, "pid": (int, None), "began": (str, None), "seconds": float,
+                      "interval": float, "samples": int, "processes": int},
+        "shm": {"size": (int, None), "used_peak": (int, None)},
+        "peaks": {"shm": (int, None), "rss": (int, None), "fds": (int, None), "processes": int,
+                  "cgroup_used": (int, None), "memory_available_least": (int, None), "oom_kills": (int, None),
+                  "estimated": {"pss": (int, None)}},
+        "processes": [{"pid": int, "ppid": int, "role": {"trainer", "worker", "manager", "other"}, "command": str,
+                       "first": float, "ended": (float, None), "peaks": {"rss": (int, None), "uss": (int, None)}}],
+        "events": [{"seconds": float, "kind": {"born", "ended", "oom-kill", "attempt", "mark"}, "pid": (int, None),
+                    "role": str, "text": str}],
     },
 }
 
@@ -194,8 +214,16 @@ def check_tune(answer, code):
         assert answer["best"]["values"] in [trial["values"] for trial in answer["trials"]]
 
 
+def check_report(answer, code):
+    assert code == 0
+    assert answer["overall"] == answer["verdicts"][0]["id"]
+    ends = [verdict for verdict in answer["verdicts"] if verdict["exhausts_in"] is not None]
+    assert not ends or min(ends, key=lambda verdict: verdict["exhausts_in"])["id"] == answer["overall"]
+    assert answer["recording"]["processes"] == len(answer["processes"])
+
+
 CHECKS = {"doctor": check_doctor, "ps": check_ps, "clean": check_clean, "explain": check_explain, "plan": check_plan,
-          "tune": check_tune}
+          "report": check_report, "tune": check_tune}
 
 
 def loads_checked(command, done):

@@ -86,12 +86,12 @@ static void test_healthy(void **state)
     Findings findings = run(f, &ready, 0);
     assert_int_equal(findings.n, 0);
     assert_int_equal(findings.n_skipped, 0);
-    assert_int_equal(findings_verdict(&findings), VERDICT_OK);
+    assert_int_equal(findings_health(&findings), HEALTH_OK);
 
     fixture_busy_job(f, 100, 4, 10 * MIB);
     findings = run(f, &ready, 0);
     assert_well_formed(&findings);
-    assert_int_equal(findings_verdict(&findings), VERDICT_OK);
+    assert_int_equal(findings_health(&findings), HEALTH_OK);
     assert_int_equal(findings.n, 1); /* how much the job needs */
     assert_int_equal(findings.n_skipped, 0);
     fixture_free(f);
@@ -100,19 +100,19 @@ static void test_healthy(void **state)
 static void test_names(void **state)
 {
     (void)state;
-    assert_string_equal(verdict_name(VERDICT_OK), "ok");
-    assert_string_equal(verdict_name(VERDICT_WARNING), "warning");
-    assert_string_equal(verdict_name(VERDICT_CRITICAL), "critical");
+    assert_string_equal(health_name(HEALTH_OK), "ok");
+    assert_string_equal(health_name(HEALTH_WARNING), "warning");
+    assert_string_equal(health_name(HEALTH_CRITICAL), "critical");
     assert_string_equal(severity_name(SEVERITY_INFO), "info");
     assert_string_equal(severity_name(SEVERITY_WARNING), "warning");
     assert_string_equal(severity_name(SEVERITY_CRITICAL), "critical");
     Finding items[] = {{.severity = SEVERITY_INFO}, {.severity = SEVERITY_WARNING}};
     Findings findings = {.items = items, .n = 1};
-    assert_int_equal(findings_verdict(&findings), VERDICT_OK);
+    assert_int_equal(findings_health(&findings), HEALTH_OK);
     findings.n = 2;
-    assert_int_equal(findings_verdict(&findings), VERDICT_WARNING);
+    assert_int_equal(findings_health(&findings), HEALTH_WARNING);
     items[0].severity = SEVERITY_CRITICAL;
-    assert_int_equal(findings_verdict(&findings), VERDICT_CRITICAL);
+    assert_int_equal(findings_health(&findings), HEALTH_CRITICAL);
 }
 
 static void test_shm_missing(void **state)
@@ -1320,7 +1320,7 @@ static void test_worst_first(void **state)
     assert_well_formed(&findings);
     assert_string_equal(findings.items[0].id, "shm-too-small");
     assert_string_equal(findings.items[findings.n - 1].id, "guard-unavailable");
-    assert_int_equal(findings_verdict(&findings), VERDICT_CRITICAL);
+    assert_int_equal(findings_health(&findings), HEALTH_CRITICAL);
     fixture_free(f);
 }
 

@@ -158,53 +158,53 @@ static void test_preflight(void **state)
         void (*spoil)(Machine *machine);
         const PreflightPlan *plan;
         const Guard *guard;
-        Verdict verdict;
+        Health verdict;
         const char *ids;
         const char *said; /* contained in what is said first */
     } cases[] = {
-        {fine, &guarded, &ready, VERDICT_OK, "", NULL},
-        {fine, &plain, &ready, VERDICT_OK, "", NULL},
-        {docker, &guarded, &ready, VERDICT_OK, "", NULL},
-        {docker, &plain, &ready, VERDICT_CRITICAL, "shm-too-small", "64.0 MiB large"},
-        {docker, &plain, &ready, VERDICT_CRITICAL, "shm-too-small", "Leave out --no-guard"},
-        {docker, &plain, &broken, VERDICT_CRITICAL, "shm-too-small", "--shm auto"},
-        {docker, &plain_tried, &broken, VERDICT_CRITICAL, "shm-too-small", "Keep fewer or smaller batches"},
-        {docker_bound, &plain, &broken, VERDICT_CRITICAL, "shm-too-small", "Keep fewer or smaller batches"},
-        {docker, &plain_private, &ready, VERDICT_OK, "", NULL},
-        {fine, &private_small, &ready, VERDICT_CRITICAL, "shm-too-small", "64.0 MiB"},
-        {full, &guarded, &ready, VERDICT_OK, "", NULL},
-        {full, &plain, &ready, VERDICT_CRITICAL, "shm-nearly-full", "1.0 GiB of /dev/shm"},
-        {brim, &guarded, &ready, VERDICT_WARNING, "shm-nearly-full", "NCCL"},
-        {brim, &guarded, &ready, VERDICT_WARNING, "shm-nearly-full", "--shm auto"},
-        {brim, &private_huge, &ready, VERDICT_WARNING, "private-shm", "100.0 GiB"},
-        {no_inodes, &guarded, &ready, VERDICT_WARNING, "shm-inodes-low", "10 more files"},
-        {few_inodes, &guarded, &ready, VERDICT_OK, "", NULL},
-        {few_inodes, &plain, &ready, VERDICT_CRITICAL, "shm-inodes-low", "64 more files"},
-        {absent, &guarded, &ready, VERDICT_CRITICAL, "shm-missing", "there is no /dev/shm"},
-        {absent, &plain, &ready, VERDICT_CRITICAL, "shm-missing", "shmguard doctor says"},
-        {read_only, &guarded, &ready, VERDICT_CRITICAL, "shm-missing", "--shm auto"},
-        {on_disk, &guarded, &ready, VERDICT_OK, "", NULL},
-        {on_disk, &plain, &ready, VERDICT_WARNING, "shm-missing", "--no-guard"},
-        {unlimited, &plain, &ready, VERDICT_OK, "", NULL},
-        {memory, &guarded, &ready, VERDICT_CRITICAL, "memory-low swap-low",
+        {fine, &guarded, &ready, HEALTH_OK, "", NULL},
+        {fine, &plain, &ready, HEALTH_OK, "", NULL},
+        {docker, &guarded, &ready, HEALTH_OK, "", NULL},
+        {docker, &plain, &ready, HEALTH_CRITICAL, "shm-too-small", "64.0 MiB large"},
+        {docker, &plain, &ready, HEALTH_CRITICAL, "shm-too-small", "Leave out --no-guard"},
+        {docker, &plain, &broken, HEALTH_CRITICAL, "shm-too-small", "--shm auto"},
+        {docker, &plain_tried, &broken, HEALTH_CRITICAL, "shm-too-small", "Keep fewer or smaller batches"},
+        {docker_bound, &plain, &broken, HEALTH_CRITICAL, "shm-too-small", "Keep fewer or smaller batches"},
+        {docker, &plain_private, &ready, HEALTH_OK, "", NULL},
+        {fine, &private_small, &ready, HEALTH_CRITICAL, "shm-too-small", "64.0 MiB"},
+        {full, &guarded, &ready, HEALTH_OK, "", NULL},
+        {full, &plain, &ready, HEALTH_CRITICAL, "shm-nearly-full", "1.0 GiB of /dev/shm"},
+        {brim, &guarded, &ready, HEALTH_WARNING, "shm-nearly-full", "NCCL"},
+        {brim, &guarded, &ready, HEALTH_WARNING, "shm-nearly-full", "--shm auto"},
+        {brim, &private_huge, &ready, HEALTH_WARNING, "private-shm", "100.0 GiB"},
+        {no_inodes, &guarded, &ready, HEALTH_WARNING, "shm-inodes-low", "10 more files"},
+        {few_inodes, &guarded, &ready, HEALTH_OK, "", NULL},
+        {few_inodes, &plain, &ready, HEALTH_CRITICAL, "shm-inodes-low", "64 more files"},
+        {absent, &guarded, &ready, HEALTH_CRITICAL, "shm-missing", "there is no /dev/shm"},
+        {absent, &plain, &ready, HEALTH_CRITICAL, "shm-missing", "shmguard doctor says"},
+        {read_only, &guarded, &ready, HEALTH_CRITICAL, "shm-missing", "--shm auto"},
+        {on_disk, &guarded, &ready, HEALTH_OK, "", NULL},
+        {on_disk, &plain, &ready, HEALTH_WARNING, "shm-missing", "--no-guard"},
+        {unlimited, &plain, &ready, HEALTH_OK, "", NULL},
+        {memory, &guarded, &ready, HEALTH_CRITICAL, "memory-low swap-low",
          "1.0 GiB of the machine's 64.0 GiB"},
-        {memory, &guarded, &ready, VERDICT_CRITICAL, "memory-low swap-low", "ps -eo pid,rss"},
-        {group, &guarded, &ready, VERDICT_WARNING, "cgroup-near-limit", "7.4 GiB of its 8.0 GiB"},
-        {group, &guarded, &ready, VERDICT_WARNING, "cgroup-near-limit", "Lower num_workers"},
-        {files, &guarded, &ready, VERDICT_WARNING, "open-files-low", "512 files"},
-        {files_soft, &guarded, &ready, VERDICT_OK, "", NULL},
-        {files_unknown, &guarded, &ready, VERDICT_OK, "", NULL},
-        {disk, &guarded, &ready, VERDICT_WARNING, "disk-low", "100.0 MiB"},
-        {disk_inodes, &guarded, &ready, VERDICT_WARNING, "disk-low", "7 inodes"},
-        {others_died, &guarded, &ready, VERDICT_OK, "", NULL},
-        {logind, &guarded, &ready, VERDICT_OK, "", NULL},
-        {fine, &budget_huge, &ready, VERDICT_WARNING, "budget", "the budget is 100.0 GiB"},
-        {fine, &budget_fits, &ready, VERDICT_OK, "", NULL},
-        {fine, &budget_unguarded, &ready, VERDICT_OK, "", NULL},
-        {everything, &plain, &ready, VERDICT_CRITICAL, "shm-too-small memory-low open-files-low", "64.0 MiB"},
-        {everything, &guarded, &ready, VERDICT_CRITICAL, "memory-low open-files-low disk-low", "1.0 GiB"},
-        {nothing_known, &guarded, &ready, VERDICT_OK, "", NULL},
-        {nothing_known, &budget_huge, &broken, VERDICT_OK, "", NULL},
+        {memory, &guarded, &ready, HEALTH_CRITICAL, "memory-low swap-low", "ps -eo pid,rss"},
+        {group, &guarded, &ready, HEALTH_WARNING, "cgroup-near-limit", "7.4 GiB of its 8.0 GiB"},
+        {group, &guarded, &ready, HEALTH_WARNING, "cgroup-near-limit", "Lower num_workers"},
+        {files, &guarded, &ready, HEALTH_WARNING, "open-files-low", "512 files"},
+        {files_soft, &guarded, &ready, HEALTH_OK, "", NULL},
+        {files_unknown, &guarded, &ready, HEALTH_OK, "", NULL},
+        {disk, &guarded, &ready, HEALTH_WARNING, "disk-low", "100.0 MiB"},
+        {disk_inodes, &guarded, &ready, HEALTH_WARNING, "disk-low", "7 inodes"},
+        {others_died, &guarded, &ready, HEALTH_OK, "", NULL},
+        {logind, &guarded, &ready, HEALTH_OK, "", NULL},
+        {fine, &budget_huge, &ready, HEALTH_WARNING, "budget", "the budget is 100.0 GiB"},
+        {fine, &budget_fits, &ready, HEALTH_OK, "", NULL},
+        {fine, &budget_unguarded, &ready, HEALTH_OK, "", NULL},
+        {everything, &plain, &ready, HEALTH_CRITICAL, "shm-too-small memory-low open-files-low", "64.0 MiB"},
+        {everything, &guarded, &ready, HEALTH_CRITICAL, "memory-low open-files-low disk-low", "1.0 GiB"},
+        {nothing_known, &guarded, &ready, HEALTH_OK, "", NULL},
+        {nothing_known, &budget_huge, &broken, HEALTH_OK, "", NULL},
     };
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         Fixture *f = fixture_new();
@@ -226,9 +226,9 @@ static void test_preflight(void **state)
             assert_true(j == 0 || preflight.items[j - 1].severity >= threat->severity);
         }
         if (strcmp(buffer_text(&ids), cases[i].ids) != 0 ||
-            preflight_verdict(&preflight) != cases[i].verdict ||
+            preflight_health(&preflight) != cases[i].verdict ||
             (cases[i].said && !strstr(buffer_text(&first), cases[i].said)))
-            fail_msg("case %zu: %d: %s: %s", i, preflight_verdict(&preflight), buffer_text(&ids),
+            fail_msg("case %zu: %d: %s: %s", i, preflight_health(&preflight), buffer_text(&ids),
                      buffer_text(&first));
         fixture_free(f);
     }

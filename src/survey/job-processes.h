@@ -1,6 +1,13 @@
 /*
- * Which processes belong to the job: all below us, but for the children that we were born with. As their
- * subreaper we also become the parent of those whose own has gone.
+ * Which processes belong to the job:
+ *
+ *   - of a supervisor: all below us, but for the children that we were born with. As their subreaper we also
+ *     become the parent of those whose own has gone.
+ *
+ *   - of one that we came to later: a process and all below it. Who was seen there once belongs to it for
+ *     ever, also after its parent has gone.
+ *
+ *   - of a machine: all.
  *
  * The list of all processes is gone through, which costs half a microsecond for each, and those that were
  * asked before for their parent are not asked again. (The lists of children in /proc/PID/task/TID, where the
@@ -22,8 +29,11 @@ typedef struct JobProcess {
 
 typedef struct JobProcesses {
     const Root *root;
-    int self;
-    JobProcess *items; /* in rising order of pid, zombies too */
+    int self;           /* whose children belong to it; 0: nobody's */
+    int top;            /* itself belongs to it, and who is below; 0: there is none */
+    uint64_t top_start; /* its start_ticks: the number may be another process's one day */
+    bool everyone;      /* belongs to it */
+    JobProcess *items;  /* in rising order of pid, zombies too */
     size_t n;
     size_t all; /* n, and what was too much to list */
     size_t capacity;
@@ -38,6 +48,10 @@ typedef struct JobProcesses {
 
 /* Before the command is started; `self` is our pid. `root` must stay. -ENOMEM. */
 int job_processes_open(const Root *root, int self, JobProcesses *ret);
+
+/* That runs already; pid 0: the machine. When it is our own child, those that we become the parent of later
+ * are the job's, too. `root` must stay. -ESRCH, -ENOMEM. */
+int job_processes_attach(const Root *root, int pid, JobProcesses *ret);
 void job_processes_close(JobProcesses *job);
 
 /* Fills items. One whose parent ends during the look may be missing in it: ask /proc before taking it for

@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include "job-processes.h"
 #include "proc-stat.h"
 
@@ -14,6 +16,7 @@ typedef struct Known {
     int pid;
     int ppid;
     uint64_t inode;
+    uint64_t start_ticks;
     Whose whose;
 } Known;
 
@@ -77,6 +80,7 @@ static bool known_fill(const JobProcesses *job, size_t n_before, Known *known)
     const Known *before = known_find(job->before, n_before, known->pid);
     if (before && before->inode == known->inode && before->whose != WHOSE_UNKNOWN) {
         known->ppid = before->ppid;
+        known->start_ticks = before->start_ticks;
         known->whose = before->whose;
         return true;
     }
@@ -84,6 +88,10 @@ static bool known_fill(const JobProcesses *job, size_t n_before, Known *known)
     if (proc_stat_read(job->root, known->pid, &stat) < 0)
         return false;
     known->ppid = stat.ppid;
+    known->start_ticks = stat.start_ticks;
+    /* The kernel may have dropped the directory from its cache: the same process has another inode then. */
+    if (before && before->start_ticks == stat.start_ticks)
+        known->whose = before->whose;
     return true;
 }
 
@@ -111,17 +119,22 @@ static int known_list(JobProcesses *job, size_t n_before)
 }
 
 /* We are nobody's in this: who is below us is the job's, who is above us or beside us is not. */
-static Whose whose_is(JobProcesses *job, Known *known, unsigned depth)
+static Whose whose_is(JobProcesses *job, size_t n_before, Known *known, unsigned depth)
 {
     if (known->whose != WHOSE_UNKNOWN || depth == 0)
         return known->whose;
     Known *parent = known_find(job->known, job->n_known, known->ppid);
-    if (known->pid == job->self || known->ppid == 0 || pid_in(job->others, job->n_others, known->pid))
-        known->whose = WHOSE_OTHERS;
-    else if (known->ppid == job->self)
+    bool stranger =
+        known->pid == job->self || known->ppid == 0 || pid_in(job->others, job->n_others, known->pid);
+    bool top = known->pid == job->top && known->start_ticks == job->top_start;
+    if (top || job->everyone || (!stranger && known->ppid == job->self))
         known->whose = WHOSE_JOB;
+    else if (stranger)
+        known->whose = WHOSE_OTHERS;
     else if (parent)
-        known->whose = whose_is(job, parent, depth - 1);
+        known->whose = whose_is(job, n_before, parent, depth - 1);
+    else if ((parent = known_find(job->before, n_before, known->ppid))) /* it has just gone */
+        known->whose = parent->whose;
     return known->whose;
 }
 
@@ -139,7 +152,7 @@ int job_processes_look(JobProcesses *job)
     job->all = 0;
     int r = known_list(job, n_before);
     for (size_t i = 0; r >= 0 && i < job->n_known; i++)
-        if (whose_is(job, &job->known[i], ANCESTORS_MAX) == WHOSE_JOB)
+        if (whose_is(job, n_before, &job->known[i], ANCESTORS_MAX) == WHOSE_JOB)
             r = item_add(job, &job->known[i]);
     return r;
 }
@@ -176,6 +189,46 @@ int job_processes_open(const Root *root, int self, JobProcesses *ret)
     job.n_others = job.n;
     job.n = job.all = job.capacity = 0;
     job.n_known = 0;
+    *ret = job;
+    return 0;
+}
+
+/* The children that we have are not the job's, but for the one. */
+static int others_note(JobProcesses *job)
+{
+    size_t capacity = 0;
+    int r = known_list(job, 0);
+    for (size_t i = 0; r >= 0 && i < job->n_known; i++) {
+        const Known *known = &job->known[i];
+        if (known->ppid != job->self || known->pid == job->top)
+            continue;
+        JobProcess *others = grown(job->others, job->n_others, &capacity, sizeof *others);
+        if (!others)
+            return -ENOMEM;
+        job->others = others;
+        job->others[job->n_others++] = (JobProcess){known->pid, known->inode};
+    }
+    job->n_known = 0;
+    return MIN(r, 0);
+}
+
+int job_processes_attach(const Root *root, int pid, JobProcesses *ret)
+{
+    JobProcesses job = {.root = root, .top = pid, .everyone = pid == 0};
+    ProcStat stat;
+    int r = pid == 0 ? 0 : proc_stat_read(root, pid, &stat);
+    if (r == -ENOENT || (r >= 0 && pid > 0 && proc_stat_is_over(&stat)))
+        r = -ESRCH;
+    if (r >= 0 && pid > 0) {
+        job.top_start = stat.start_ticks;
+        job.self = root->live && stat.ppid == getpid() ? getpid() : 0;
+    }
+    if (r >= 0 && job.self > 0)
+        r = others_note(&job);
+    if (r < 0) {
+        job_processes_close(&job);
+        return r;
+    }
     *ret = job;
     return 0;
 }

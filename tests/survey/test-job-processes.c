@@ -98,11 +98,68 @@ static void test_circles_end(void **state)
     temp_root_free(&temp);
 }
 
+static void test_a_job_that_runs_already(void **state)
+{
+    (void)state;
+    TempRoot temp = temp_root_make();
+    process_write(&temp, 1, 0);
+    process_write(&temp, 50, 1);
+    process_write(&temp, 60, 50); /* the job */
+    process_write(&temp, 61, 60);
+    process_write(&temp, 62, 61);
+    process_write(&temp, 70, 50);
+    JobProcesses job;
+    assert_int_equal(job_processes_attach(temp_root_open(&temp), 60, &job), 0);
+    look_and_expect(&job, "60 61 62 ");
+
+    process_remove(&temp, 61); /* its child goes to init, and stays the job's */
+    process_write(&temp, 62, 1);
+    process_write(&temp, 63, 62);
+    process_write(&temp, 71, 70);
+    look_and_expect(&job, "60 62 63 ");
+
+    /* Seen for the first time when its parent has just gone. */
+    process_write(&temp, 64, 63);
+    process_remove(&temp, 63);
+    look_and_expect(&job, "60 62 64 ");
+
+    /* The first process ends before those below it. */
+    process_remove(&temp, 60);
+    process_write(&temp, 64, 1);
+    look_and_expect(&job, "62 64 ");
+    /* Its number is given to somebody else. */
+    temp_root_write(&temp, "proc/60/stat", "60 (y) S 1 1 1 0 -1 4 0 0 0 0 0 0 0 0 20 0 1 0 99999 0 0\n");
+    look_and_expect(&job, "62 64 ");
+    process_remove(&temp, 60);
+    process_remove(&temp, 62);
+    process_remove(&temp, 64);
+    look_and_expect(&job, "");
+    job_processes_close(&job);
+    assert_int_equal(job_processes_attach(temp_root_open(&temp), 60, &job), -ESRCH);
+    temp_root_free(&temp);
+}
+
+static void test_a_machine_has_them_all(void **state)
+{
+    (void)state;
+    TempRoot temp = temp_root_make();
+    process_write(&temp, 1, 0);
+    process_write(&temp, 2, 0);
+    process_write(&temp, 50, 1);
+    JobProcesses job;
+    assert_int_equal(job_processes_attach(temp_root_open(&temp), 0, &job), 0);
+    look_and_expect(&job, "1 2 50 ");
+    job_processes_close(&job);
+    temp_root_free(&temp);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_who_belongs),
         cmocka_unit_test(test_circles_end),
+        cmocka_unit_test(test_a_job_that_runs_already),
+        cmocka_unit_test(test_a_machine_has_them_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,218 @@
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "job.h"
+#include "progress.h"
+#include "recorder.h"
+
+/* Below, the looks would take a share of the machine that the training misses; above, there is nothing to
+ * see.
+ */
+#define INTERVAL_LEAST 0.05
+#define INTERVAL_MOST  3600.0
+
+typedef struct RecordOptions {
+    const char *output;
+    int pid;
+    double interval;
+    bool quiet;
+} RecordOptions;
+
+static const Option record_options[] = {
+    {OPTION_TEXT, 'o', "output", offsetof(RecordOptions, output), "FILE",
+     .help = "where to; a recording that is there becomes FILE.old"},
+    {OPTION_PID, 'p', "pid", offsetof(RecordOptions, pid), "PID",
+     .help = "a training that runs already, with all processes\nbelow it"},
+    {OPTION_SECONDS, 'i', "interval", offsetof(RecordOptions, interval), "SECONDS",
+     .help = "between two looks; 1 unless said, from 0.05 on"},
+    {OPTION_FLAG, 'q', "quiet", offsetof(RecordOptions, quiet),
+     .help = "no line of progress, and none at the end"},
+    {OPTION_END},
+};
+
+typedef struct Record {
+    RecordOptions options;
+    char **command;
+    Recorder *recorder;
+    Progress progress;
+} Record;
+
+static void record_free(Record *record)
+{
+    progress_close(&record->progress);
+    recorder_close(record->recorder, false);
+}
+
+static bool options_check(const Record *record, int *ret_code)
+{
+    const RecordOptions *options = &record->options;
+    bool command = *record->command;
+    if (!options->output)
+        *ret_code = complain(EX_USAGE, "record: where to? Give a file: shmguard record -o run.db %s",
+                             command ? "-- ..." : "--pid PID");
+    else if (command && options->pid > 0)
+        *ret_code = complain(EX_USAGE, "record: --pid or a command, not both");
+    else if (!command && options->pid == 0)
+        *ret_code = complain(EX_USAGE, "record: what? Give --pid PID, or a command after --: shmguard record "
+                                       "-o run.db -- python train.py");
+    else if (options->interval < INTERVAL_LEAST || options->interval > INTERVAL_MOST)
+        *ret_code = complain(EX_USAGE, "record: --interval takes 0.05 s to 1 h");
+    else
+        return true;
+    return false;
+}
+
+static int file_open(Record *record, const char *command)
+{
+    int r = recorder_open(record->options.output, command, record->options.interval, &record->recorder);
+    return r < 0 ? recorder_complain("record", record->options.output, r) : EX_OK;
+}
+
+static void finish(Record *record)
+{
+    recorder_end(record->recorder);
+    progress_erase(&record->progress, false);
+    if (!record->options.quiet)
+        recorder_say(record->recorder);
+    else
+        (void)recorder_say_stopped(record->recorder);
+    recorder_close(TAKE_PTR(record->recorder), false);
+}
+
+/* --- A job that runs already -------------------------------------------------------------------------- */
+
+static void progress_tell(Record *record)
+{
+    RecorderStatus status = recorder_status(record->recorder);
+    char text[128];
+    snprintf(text, sizeof text, "recording: %llu moments, %llu processes; Ctrl-C ends it",
+             (unsigned long long)status.moments, (unsigned long long)status.processes);
+    progress_say(&record->progress, text, getpgrp());
+}
+
+/* Until the job ends, the recording stops, or we are told to end. */
+static void job_watch(Record *record, int signals)
+{
+    struct pollfd ready[] = {{.fd = signals, .events = POLLIN},
+                             {.fd = recorder_fd(record->recorder), .events = POLLIN}};
+    int timeout = record->progress.fd >= 0 ? 1000 : -1;
+    do
+        progress_tell(record);
+    while (poll(ready, ARRAY_SIZE(ready), timeout) <= 0);
+}
+
+static int command_of(int pid, Buffer *command)
+{
+    _cleanup_look_ Look look = {0};
+    int code = look_take(NULL, pid, 0, &look);
+    const Process *process = code == EX_OK ? survey_process(&look.survey, pid) : NULL;
+    if (process)
+        (void)buffer_append(command, process->command.data, process->command.size);
+    return code;
+}
+
+static int attach(Record *record)
+{
+    _cleanup_buffer_ Buffer command = {0};
+    int code = command_of(record->options.pid, &command);
+    if (code == EX_OK)
+        code = file_open(record, buffer_text(&command));
+    if (code != EX_OK)
+        return code;
+
+    sigset_t taken;
+    sigemptyset(&taken);
+    sigaddset(&taken, SIGINT);
+    sigaddset(&taken, SIGTERM);
+    sigaddset(&taken, SIGHUP);
+    sigprocmask(SIG_BLOCK, &taken, NULL);
+    signal(SIGPIPE, SIG_IGN); /* whoever read our messages may have gone */
+    _cleanup_close_ int signals = signalfd(-1, &taken, SFD_CLOEXEC);
+    int r = signals < 0 ? -errno : recorder_begin(record->recorder, record->options.pid, NULL);
+    if (r < 0) {
+        recorder_close(TAKE_PTR(record->recorder), true);
+        return complain(EX_SOFTWARE, "record: %s", strerror(-r));
+    }
+    Terminal terminal = terminal_of(stderr, COLOR_AUTO);
+    record->progress = progress_open(&terminal, STDERR_FILENO, record->options.quiet);
+    job_watch(record, signals);
+    bool stopped = recorder_status(record->recorder).error < 0;
+    finish(record);
+    return stopped ? EX_UNAVAILABLE : EX_OK;
+}
+
+/* --- A command ---------------------------------------------------------------------------------------- */
+
+static void stopped_tick(void *context, const RunTick *tick)
+{
+    (void)tick;
+    Record *record = context;
+    (void)recorder_say_stopped(record->recorder);
+}
+
+static int command_follow(Record *record, Run *run)
+{
+    ChildStage stage = CHILD_NONE;
+    RunResult result = {0};
+    run_unwatched(run);
+    int r = run_start(run, record->command, (char *[]){NULL}, &stage);
+    if (r < 0) {
+        recorder_close(TAKE_PTR(record->recorder), true);
+        return start_complain("record", record->command[0], stage, -r);
+    }
+    (void)recorder_begin(record->recorder, run_pid(run), NULL);
+    run_on_tick(run, stopped_tick, record);
+    r = run_finish(run, &result);
+    if (r < 0)
+        return complain(EX_SOFTWARE, "record: %s", strerror(-r));
+    signal(SIGPIPE, SIG_IGN); /* the exit code is the command's all the same */
+    finish(record);
+    if (result.typed)
+        run_die();
+    return result.code;
+}
+
+static int launch(Record *record)
+{
+    _cleanup_buffer_ Buffer command = {0};
+    Run *run = NULL;
+    (void)command_join(record->command, &command);
+    int code = file_open(record, buffer_text(&command));
+    if (code != EX_OK)
+        return code;
+    int r = run_open(&run);
+    if (r < 0)
+        code = complain(EX_SOFTWARE, "record: cannot watch over a command here: %s", strerror(-r));
+    else
+        code = command_follow(record, run);
+    run_free(run);
+    return code;
+}
+
+static int record_run(const Command *command, int argc, char **argv)
+{
+    _cleanup_(record_free) Record record = {.options = {.interval = 1}, .progress = PROGRESS_NONE};
+    int code = EX_OK;
+    if (!command_take_if_any(command, argc, argv, &record.options, &record.command, &code) ||
+        !options_check(&record, &code))
+        return code;
+    return record.options.pid > 0 ? attach(&record) : launch(&record);
+}
+
+const Command command_record = {
+    .name = "record",
+    .summary = "record what the memory of a training does over time",
+    .operands = "-- COMMAND [ARGUMENT]...",
+    .operands_most = INT_MAX,
+    .about = "Runs COMMAND, or looks at a training that runs already, and writes into FILE\n"
+             "what its memory does: of each process, of /dev/shm, of the control group and\n"
+             "the machine. The training is not touched, and does not wait for the disk. FILE\n"
+             "is SQLite; shmguard report FILE says what it means. The exit code is the\n"
+             "command's own; with --pid it is 0 when the training has ended or Ctrl-C came.",
+    .options = record_options,
+    .run = record_run,
+};

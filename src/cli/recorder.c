@@ -1,0 +1,360 @@
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "command.h"
+#include "recorder.h"
+#include "sampler.h"
+
+/* How long the end of a job waits for a disk, before the recording is given up. */
+enum { HANG_SECONDS = 10 };
+
+struct Recorder {
+    /* Of whoever opened it. */
+    char *path;
+    double interval;
+    double origin; /* CLOCK_MONOTONIC of second 0 */
+    int over_fd;
+    Root root;
+    pthread_t thread;
+    bool runs;
+    bool hangs; /* the thread was given up: what it has is lost to us */
+    bool said;
+
+    /* The thread's while it runs. */
+    Recording *recording;
+    Sampler *sampler;
+    double offset; /* the sampler's second 0 in the recording's time */
+    Event attempt;
+    bool attempt_due;
+    Event *events;
+    size_t events_capacity;
+
+    /* Of both. */
+    pthread_mutex_t mutex;
+    pthread_cond_t wake;
+    bool stop;
+    GuardFigures guard;
+    bool guard_fresh;
+    RecorderStatus status;
+};
+
+/* --- The thread --------------------------------------------------------------------------------------- */
+
+static void guard_take(Recorder *recorder, uint64_t *values)
+{
+    pthread_mutex_lock(&recorder->mutex);
+    GuardFigures guard = recorder->guard;
+    bool fresh = TAKE(recorder->guard_fresh, false);
+    pthread_mutex_unlock(&recorder->mutex);
+    if (!fresh)
+        return;
+    values[JOB_GUARD_BYTES] = guard.bytes_now;
+    values[JOB_GUARD_BUDGET] = guard.budget_bytes;
+    values[JOB_GUARD_CREATED] = guard.segments_created;
+    values[JOB_GUARD_REUSED] = guard.segments_reused;
+    values[JOB_GUARD_WAITING] = guard.waiting;
+    values[JOB_GUARD_WAITS] = guard.waits;
+    values[JOB_GUARD_REFUSED] = guard.refused;
+}
+
+/* The moment in the recording's time, with the event that we know of. */
+static int moment_shift(Recorder *recorder, Moment *moment)
+{
+    size_t n = moment->n_events + 1;
+    if (n > recorder->events_capacity) {
+        Event *larger = reallocarray(recorder->events, n * 2, sizeof *larger);
+        if (!larger)
+            return -ENOMEM;
+        recorder->events = larger;
+        recorder->events_capacity = n * 2;
+    }
+    n = 0;
+    if (TAKE(recorder->attempt_due, false))
+        recorder->events[n++] = recorder->attempt;
+    for (size_t i = 0; i < moment->n_events; i++) {
+        recorder->events[n] = moment->events[i];
+        recorder->events[n++].seconds += recorder->offset;
+    }
+    moment->events = recorder->events;
+    moment->n_events = n;
+    moment->seconds += recorder->offset;
+    return 0;
+}
+
+static uint64_t processes_met(const Moment *moment, bool first)
+{
+    uint64_t n = first ? moment->n_processes : 0;
+    for (size_t i = 0; i < moment->n_events; i++)
+        n += moment->events[i].kind == EVENT_BORN;
+    return n;
+}
+
+static int moment_add(Recorder *recorder, Moment moment)
+{
+    bool first = moment.seconds <= 0;
+    guard_take(recorder, moment.values);
+    int r = moment_shift(recorder, &moment);
+    if (r >= 0)
+        r = recording_add(recorder->recording, &moment);
+    if (r < 0)
+        return r;
+    pthread_mutex_lock(&recorder->mutex);
+    recorder->status.moments++;
+    recorder->status.processes += processes_met(&moment, first);
+    pthread_mutex_unlock(&recorder->mutex);
+    return 0;
+}
+
+/* -ESRCH: the job has ended. */
+static int moment_record(Recorder *recorder)
+{
+    Moment moment;
+    int r = sampler_look(recorder->sampler, &moment);
+    return r < 0 ? r : moment_add(recorder, moment);
+}
+
+/* False: we are to end. */
+static bool time_wait(Recorder *recorder, double until)
+{
+    struct timespec time = {.tv_sec = (time_t)until, .tv_nsec = (long)((until - floor(until)) * 1e9)};
+    pthread_mutex_lock(&recorder->mutex);
+    while (!recorder->stop &&
+           pthread_cond_clockwait(&recorder->wake, &recorder->mutex, CLOCK_MONOTONIC, &time) == 0)
+        continue;
+    bool stop = recorder->stop;
+    pthread_mutex_unlock(&recorder->mutex);
+    return !stop;
+}
+
+static void over_tell(Recorder *recorder, int error)
+{
+    pthread_mutex_lock(&recorder->mutex);
+    recorder->status.over = true;
+    recorder->status.error = error;
+    pthread_mutex_unlock(&recorder->mutex);
+    (void)eventfd_write(recorder->over_fd, 1);
+}
+
+/* After a look that took too long the next one is not due at once: it keeps to the beat. */
+static void *record(void *context)
+{
+    Recorder *recorder = context;
+    double next = now_seconds();
+    bool last = false;
+    int r = 0;
+    while ((r = moment_record(recorder)) >= 0 && !last) {
+        double now = now_seconds();
+        next += recorder->interval * MAX(1.0, ceil((now - next) / recorder->interval));
+        last = !time_wait(recorder, next);
+    }
+    over_tell(recorder, r == -ESRCH ? 0 : MIN(r, 0));
+    return NULL;
+}
+
+/* Signals are the main thread's. */
+static int thread_start(Recorder *recorder)
+{
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(&recorder->thread, NULL, record, recorder);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    recorder->runs = error == 0;
+    return -error;
+}
+
+/* --- Whoever opened it -------------------------------------------------------------------------------- */
+
+int recorder_open(const char *path, const char *command, double interval, Recorder **ret)
+{
+    Recorder *recorder = calloc(1, sizeof *recorder);
+    if (!recorder)
+        return -ENOMEM;
+    *recorder = (Recorder){
+        .path = strdup(path),
+        .interval = interval,
+        .origin = now_seconds(),
+        .over_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
+        .root = ROOT_NONE,
+        .mutex = PTHREAD_MUTEX_INITIALIZER,
+        .wake = PTHREAD_COND_INITIALIZER,
+    };
+    History head = {.began = clock_seconds(CLOCK_REALTIME), .interval = interval, .command = (char *)command};
+    int r = !recorder->path ? -ENOMEM : recorder->over_fd < 0 ? -errno : 0;
+    if (r >= 0)
+        r = root_open(NULL, &recorder->root);
+    if (r >= 0)
+        r = recording_create(path, &head, &recorder->recording);
+    if (r < 0) {
+        recorder_close(recorder, false);
+        return r;
+    }
+    *ret = recorder;
+    return 0;
+}
+
+int recorder_complain(const char *name, const char *path, int error)
+{
+    _cleanup_buffer_ Buffer safe = {0};
+    (void)text_escape(text_of(path), &safe);
+    const char *file = buffer_text(&safe);
+    switch (error) {
+    case -EISDIR:
+        return complain(EX_DATAERR, "%s: %s is a directory; give the name of a file", name, file);
+    case -EEXIST:
+        return complain(EX_DATAERR,
+                        "%s: %s is there and is no recording; it stays as it is, give another name", name,
+                        file);
+    case -EBUSY:
+        return complain(EX_DATAERR, "%s: %s is in use, most likely by another recorder; give another name",
+                        name, file);
+    case -ENOENT:
+        return complain(EX_DATAERR, "%s: %s: there is no such folder to write into", name,
+                        path[0] == '\0' ? "\"\"" : file);
+    case -EOPNOTSUPP:
+        return complain(EX_UNAVAILABLE, "%s: %s: this file system cannot hold a recording; give a local one",
+                        name, file);
+    case -EACCES:
+    case -EPERM:
+    case -EROFS:
+        return complain(EX_NOPERM, "%s: %s may not be written: %s", name, file, strerror(-error));
+    case -ENOSPC:
+    case -EDQUOT:
+        return complain(EX_UNAVAILABLE, "%s: %s: %s", name, file, strerror(-error));
+    default:
+        return complain(EX_DATAERR, "%s: %s: %s", name, file, strerror(-error));
+    }
+}
+
+/* The job was over before it could be looked at: there was nothing, and it is told of. */
+static int nothing_record(Recorder *recorder)
+{
+    Moment moment = {.seconds = 0};
+    for (size_t i = 0; i < JOB_METRICS; i++)
+        moment.values[i] = U64_UNKNOWN;
+    int r = moment_add(recorder, moment);
+    over_tell(recorder, MIN(r, 0));
+    return r;
+}
+
+int recorder_begin(Recorder *recorder, int pid, const char *attempt)
+{
+    if (recorder->hangs || recorder->status.error < 0)
+        return recorder->hangs ? -EIO : recorder->status.error;
+    SamplerWish wish = {.pid = pid, .interval = recorder->interval};
+    recorder->stop = false;
+    recorder->status.over = false;
+    recorder->offset = now_seconds() - recorder->origin;
+    recorder->attempt_due = attempt;
+    recorder->attempt = (Event){.seconds = recorder->offset, .kind = EVENT_ATTEMPT};
+    snprintf(recorder->attempt.text, sizeof recorder->attempt.text, "%s", attempt ? attempt : "");
+    int r = recording_set_pid(recorder->recording, pid);
+    if (r >= 0)
+        r = sampler_open(&recorder->root, &wish, &recorder->sampler);
+    if (r == -ESRCH)
+        return nothing_record(recorder);
+    if (r >= 0)
+        r = thread_start(recorder);
+    if (r < 0)
+        over_tell(recorder, r);
+    return r;
+}
+
+void recorder_guard(Recorder *recorder, const GuardFigures *figures)
+{
+    pthread_mutex_lock(&recorder->mutex);
+    recorder->guard = *figures;
+    recorder->guard_fresh = true;
+    pthread_mutex_unlock(&recorder->mutex);
+}
+
+RecorderStatus recorder_status(Recorder *recorder)
+{
+    pthread_mutex_lock(&recorder->mutex);
+    RecorderStatus status = recorder->status;
+    pthread_mutex_unlock(&recorder->mutex);
+    return status;
+}
+
+int recorder_fd(const Recorder *recorder)
+{
+    return recorder->over_fd;
+}
+
+void recorder_end(Recorder *recorder)
+{
+    struct timespec until;
+    if (recorder->runs && !recorder->hangs) {
+        pthread_mutex_lock(&recorder->mutex);
+        recorder->stop = true;
+        pthread_cond_signal(&recorder->wake);
+        pthread_mutex_unlock(&recorder->mutex);
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_sec += HANG_SECONDS;
+        recorder->hangs = pthread_clockjoin_np(recorder->thread, NULL, CLOCK_MONOTONIC, &until) != 0;
+        recorder->runs = false;
+    }
+    if (!recorder->hangs) {
+        sampler_free(TAKE_PTR(recorder->sampler));
+        eventfd_t value;
+        (void)eventfd_read(recorder->over_fd, &value);
+    }
+}
+
+void recorder_close(Recorder *recorder, bool discard)
+{
+    if (!recorder)
+        return;
+    recorder_end(recorder);
+    if (recorder->hangs)
+        return; /* its thread may still use all of it */
+    if (discard)
+        recording_discard(recorder->recording);
+    else
+        recording_close(recorder->recording);
+    root_close(&recorder->root);
+    fd_close(recorder->over_fd);
+    free(recorder->events);
+    free(recorder->path);
+    free(recorder);
+}
+
+void recorder_say(Recorder *recorder)
+{
+    struct stat st;
+    RecorderStatus status = recorder_status(recorder);
+    _cleanup_buffer_ Buffer safe = {0};
+    (void)text_escape(text_of(recorder->path), &safe);
+    if (recorder->hangs) {
+        complain(0, "the disk of %s does not answer; the recording may lack its end", buffer_text(&safe));
+        return;
+    }
+    (void)recorder_say_stopped(recorder);
+    recording_close(TAKE_PTR(recorder->recording)); /* its size is known then */
+    complain(0, "%llu moment%s of %llu process%s in %s (%s); next: shmguard report %s",
+             (unsigned long long)status.moments, status.moments == 1 ? "" : "s",
+             (unsigned long long)status.processes, status.processes == 1 ? "" : "es", buffer_text(&safe),
+             SIZE_TEXT(stat(recorder->path, &st) == 0 ? (uint64_t)st.st_size : U64_UNKNOWN),
+             buffer_text(&safe));
+}
+
+bool recorder_say_stopped(Recorder *recorder)
+{
+    int error = recorder_status(recorder).error;
+    if (error == 0 || recorder->said)
+        return false;
+    recorder->said = true;
+    _cleanup_buffer_ Buffer safe = {0};
+    (void)text_escape(text_of(recorder->path), &safe);
+    complain(0, "the recording stops, the training goes on: %s: %s", buffer_text(&safe),
+             error == -ESTALE ? "somebody took the file away" : strerror(-error));
+    return true;
+}

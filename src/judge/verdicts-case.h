@@ -1,0 +1,137 @@
+/*
+ * What the parts of verdicts share. A trial goes through a history job by job. Of each job, processes about
+ * which the same is to be said are kin: one verdict, about the worst of them.
+ */
+#pragma once
+
+#include "statistics.h"
+#include "verdicts.h"
+
+#define MIB 0x1p20
+
+/* Less than this says nothing about anybody's memory, however regular it is. */
+enum { SAMPLES_LEAST = 16 };
+#define SECONDS_LEAST 4.0
+
+/* The part of a process's time that is taken for its warm-up: imports, first batches, allocators that grow.
+ */
+#define WARM_UP          0.20
+#define WARM_UP_ATTACHED 0.05 /* of one that had lived for longer than it was watched, when that began */
+
+/* What is smaller is nobody's trouble, or ordinary wear: an amount, and the part of the level at the end. */
+typedef struct Least {
+    double amount;
+    double share;
+} Least;
+
+#define LEAK_LEAST   ((Least){4 * MIB, 0.02})
+#define SAW_LEAST    ((Least){8 * MIB, 0.03})
+#define TEETH_LEAST  ((Least){16 * MIB, 0.10})
+#define SHARED_LEAST ((Least){4 * MIB, 0.10})
+#define FILE_LEAST   ((Least){16 * MIB, 0.15})
+#define FDS_LEAST    ((Least){12, 0.20})
+#define COPY_LEAST   ((Least){16 * MIB, 0.15}) /* the share is of what was shared at fork */
+#define CROWD_LEAST  ((Least){64 * MIB, 0.20})
+
+enum { ROLES = ROLE_MANAGER + 1 };
+
+typedef struct Kin {
+    const ProcessTrack *worst;
+    Trend trend; /* of the worst, as the rest */
+    const char *metric;
+    double rate;
+    double confidence;
+    const char *evidence; /* without a full stop */
+    size_t n;
+    double rate_of_all; /* of those that are still there */
+    double left_of_all; /* bytes that can follow, of what ends by itself: copies, teeth */
+} Kin;
+
+typedef struct Job {
+    int id;
+    double first_worker; /* when it was born; 0 when there was one at the start, or is none */
+    bool renewed;        /* workers have ended and others have come: epochs */
+    double newest_worker;
+    double last_worker;         /* when the last of them was seen; INFINITY when there was none */
+    double worker_life;         /* the longest of those that have ended */
+    const ProcessTrack *judged; /* the one whose steadiness is worth a word */
+    Trend judged_trend;
+    Kin kin[VERDICT_IDS][ROLES];
+} Job;
+
+typedef struct Trial {
+    const History *history;
+    Arena *arena;
+    double end;
+    bool guarded;
+    Verdicts verdicts;
+    int r; /* the first error; what comes after it does nothing */
+} Trial;
+
+/* --- Figures -------------------------------------------------------------------------------------------- */
+
+Figures process_figures(const ProcessTrack *track, ProcessMetric metric);
+Figures private_figures(const ProcessTrack *track); /* what is swapped out is the process's still */
+Figures job_figures(const History *history, size_t metric);
+double track_until(const ProcessTrack *track);
+
+/* Or ended so late that it would have gone on. */
+bool track_is_there(const Trial *trial, const ProcessTrack *track);
+
+/* The newest value that is known at a time, at most a few minutes old; unknown. */
+uint64_t value_at(const Figures *figures, double seconds);
+uint64_t job_at(const Trial *trial, size_t metric, double seconds);
+
+bool is_worth(double growth, double level, Least least);
+double growth_of(const Trend *trend);
+bool grows(const Trend *trend, Least least); /* and goes on */
+bool grew(const Trend *trend, Least least);
+
+/* --- How long it can go on: seconds, INFINITY when that is unknown ----------------------------------------
+ */
+
+double memory_room(const Trial *trial, double seconds); /* bytes of RAM that the job may still take, then */
+double shared_room(const Trial *trial, double seconds);
+double seconds_until(double room, double rate);
+
+/* --- Words ---------------------------------------------------------------------------------------------- */
+
+/* Sums of figures that a broken recording holds may be beyond any size. */
+#define BYTES(x) SIZE_TEXT((uint64_t)MIN(MAX((x), 0.0), 0x1p62))
+
+/* "" and the trial's error when there is no memory. */
+#define WORDS(trial, ...) words_made((trial), arena_printf((trial)->arena, __VA_ARGS__))
+const char *words_made(Trial *trial, const char *words);
+const char *subject_words(Trial *trial, const ProcessTrack *track);
+const char *growth_words(Trial *trial, const Trend *trend);
+
+double confidence_of(const Trend *trend);
+
+/* --- Judges --------------------------------------------------------------------------------------------- */
+
+void kin_add(Trial *trial, Job *job, VerdictId id, const ProcessTrack *track, const Kin *found);
+void cache_add(Trial *trial, Job *job, const ProcessTrack *track, const Trend *file);
+void verdict_add(Trial *trial, const Verdict *verdict);
+
+/* One process by itself. */
+void process_judge(Trial *trial, Job *job, const ProcessTrack *track);
+
+/* A worker whose life is an epoch: its growth ends with it. */
+bool is_of_epoch(const Job *job, const ProcessTrack *track);
+
+/* All of those together, and others' figures folded by the epoch. */
+void epochs_judge(Trial *trial, Job *job);
+
+/* Whether a process grows within epochs and falls at their ends, where these are known. */
+bool epochs_fold(Trial *trial, const Job *job, const ProcessTrack *track, double from, Trend *ret_trend,
+                 size_t *ret_epochs);
+
+/* Copies of what was shared at fork. */
+bool shared_at_fork(const ProcessTrack *track, double *ret_bytes);
+bool is_copying(const Trend *copies, const Trend *own, const Trend *file, double shared);
+void copies_add(Trial *trial, Job *job, const ProcessTrack *track, const Trend *copies, double shared);
+
+/* The job as a whole. */
+void crowd_judge(Trial *trial, const Job *job);
+void shared_judge(Trial *trial);
+void cache_judge(Trial *trial);

@@ -1,0 +1,472 @@
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "recording.h"
+#include "schema.h"
+
+/*
+ * A recording may come from anywhere. SQLite runs what a file's schema says (views, computed columns), so its
+ * tables must be letter for letter those that we make, and what is in them is believed only as far as it
+ * makes sense.
+ */
+enum {
+    TEXT_MOST = 1 << 16,      /* bytes of one text */
+    PROCESSES_MOST = 1 << 20, /* rows */
+};
+
+typedef struct Row {
+    sqlite3_int64 id;
+    ProcessMoment process; /* its command lives in the reader's arena */
+    double first;
+    double ended;     /* INFINITY: it was there at the end */
+    struct Row *same; /* the first row of the same process */
+    double seconds;   /* of the last moment that it was in; -INFINITY: none */
+} Row;
+
+typedef struct Reader {
+    sqlite3 *db;
+    Arena arena;
+    Row *rows; /* in rising order of id */
+    size_t n_rows;
+    size_t rows_capacity;
+    Row **by_pid;             /* in rising order of pid, start and id */
+    ProcessMoment *processes; /* of one moment */
+    size_t processes_capacity;
+    sqlite3_stmt *moments;
+    sqlite3_stmt *samples;
+    History history;
+} Reader;
+
+static void reader_free(Reader *reader)
+{
+    statement_finish(&reader->moments);
+    statement_finish(&reader->samples);
+    (void)sqlite3_close(reader->db);
+    arena_free(&reader->arena);
+    free(reader->processes);
+    free(reader->by_pid);
+    history_free(&reader->history);
+}
+
+static int database_open(Reader *reader, const char *path)
+{
+    _cleanup_free_ char *name = NULL;
+    struct stat st;
+    if (stat(path, &st) < 0)
+        return -errno;
+    if (!S_ISREG(st.st_mode))
+        return S_ISDIR(st.st_mode) ? -EISDIR : -EBADMSG;
+    if (access(path, R_OK) < 0)
+        return -errno;
+    if (asprintf(&name, "%s%s", path[0] == '/' ? "" : "./", path) < 0) {
+        name = NULL;
+        return -ENOMEM;
+    }
+    int answer = sqlite3_open_v2(name, &reader->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, NULL);
+    int r = sqlite_errno(reader->db, answer);
+    if (r < 0)
+        return r;
+    (void)sqlite3_busy_timeout(reader->db, 2000);
+    (void)sqlite3_limit(reader->db, SQLITE_LIMIT_LENGTH, 1 << 24);
+    (void)sqlite3_db_config(reader->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+    (void)sqlite3_db_config(reader->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    return sqlite_run(reader->db, "PRAGMA cell_size_check = 1; BEGIN");
+}
+
+static int number_ask(Reader *reader, const char *sql, sqlite3_int64 *ret)
+{
+    _cleanup_statement_ sqlite3_stmt *statement = NULL;
+    int r = sqlite_prepare(reader->db, sql, &statement);
+    if (r < 0)
+        return r;
+    int answer = sqlite3_step(statement);
+    if (answer != SQLITE_ROW)
+        return answer == SQLITE_DONE ? -EBADMSG : sqlite_errno(reader->db, answer);
+    *ret = sqlite3_column_int64(statement, 0);
+    return 0;
+}
+
+static int schema_check(Reader *reader)
+{
+    sqlite3_int64 application = 0;
+    sqlite3_int64 version = 0;
+    int r = number_ask(reader, "PRAGMA application_id", &application);
+    if (r >= 0)
+        r = number_ask(reader, "PRAGMA user_version", &version);
+    if (r < 0)
+        return r;
+    if (application != RECORDING_APPLICATION || version < 1)
+        return -EBADMSG;
+    if (version > RECORDING_VERSION)
+        return -EPROTO;
+
+    _cleanup_statement_ sqlite3_stmt *statement = NULL;
+    _cleanup_buffer_ Buffer expected = {0};
+    r = sqlite_prepare(reader->db, "SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = ?",
+                       &statement);
+    for (unsigned i = 0; r >= 0 && i < RECORDING_TABLES; i++) {
+        buffer_clear(&expected);
+        r = table_schema(i, &expected);
+        (void)sqlite3_bind_text(statement, 1, table_name(i), -1, SQLITE_STATIC);
+        int answer = sqlite3_step(statement);
+        const char *sql = answer == SQLITE_ROW ? (const char *)sqlite3_column_text(statement, 0) : NULL;
+        if (r >= 0 && (!sql || strcmp(sql, buffer_text(&expected)) != 0))
+            r = answer == SQLITE_ROW || answer == SQLITE_DONE ? -EBADMSG : sqlite_errno(reader->db, answer);
+        (void)sqlite3_reset(statement);
+    }
+    return r;
+}
+
+/* --- Values ------------------------------------------------------------------------------------------- */
+
+static bool column_seconds(sqlite3_stmt *statement, int place, double *ret)
+{
+    int type = sqlite3_column_type(statement, place);
+    double value =
+        type == SQLITE_FLOAT || type == SQLITE_INTEGER ? sqlite3_column_double(statement, place) : NAN;
+    if (!isfinite(value))
+        return false;
+    *ret = value;
+    return true;
+}
+
+static bool column_pid(sqlite3_stmt *statement, int place, int *ret)
+{
+    uint64_t value = 0;
+    if (!column_figure(statement, place, &value) || value > INT32_MAX)
+        return false;
+    *ret = (int)value;
+    return true;
+}
+
+/* Text without NULs. */
+static bool column_text(sqlite3_stmt *statement, int place, const char **ret)
+{
+    if (sqlite3_column_type(statement, place) != SQLITE_TEXT)
+        return false;
+    const char *text = (const char *)sqlite3_column_text(statement, place);
+    int n = sqlite3_column_bytes(statement, place);
+    if (!text || n > TEXT_MOST || strlen(text) != (size_t)n)
+        return false;
+    *ret = text;
+    return true;
+}
+
+static bool column_name(sqlite3_stmt *statement, int place, const char *(*name)(unsigned), unsigned n,
+                        unsigned *ret)
+{
+    const char *text = NULL;
+    if (!column_text(statement, place, &text))
+        return false;
+    for (unsigned i = 0; i < n; i++)
+        if (strcmp(name(i), text) == 0) {
+            *ret = i;
+            return true;
+        }
+    return false;
+}
+
+static const char *role_by(unsigned i)
+{
+    return role_name(i);
+}
+
+static const char *start_by(unsigned i)
+{
+    return start_method_name(i);
+}
+
+static const char *kind_by(unsigned i)
+{
+    return event_kind_name(i);
+}
+
+/* --- Tables ------------------------------------------------------------------------------------------- */
+
+static int meta_read(Reader *reader)
+{
+    _cleanup_statement_ sqlite3_stmt *statement = NULL;
+    int r = sqlite_prepare(reader->db,
+                           "SELECT (SELECT value FROM meta WHERE key = 'began'), (SELECT value FROM meta "
+                           "WHERE key = 'interval'), (SELECT value FROM meta WHERE key = 'pid'), (SELECT "
+                           "value FROM meta WHERE key = 'command')",
+                           &statement);
+    if (r < 0)
+        return r;
+    double began = 0;
+    double interval = 0;
+    double pid = 0;
+    const char *command = NULL;
+    int answer = sqlite3_step(statement);
+    if (answer != SQLITE_ROW)
+        return sqlite_errno(reader->db, answer);
+    if (!column_seconds(statement, 0, &began) || !column_seconds(statement, 1, &interval) || interval <= 0 ||
+        !column_seconds(statement, 2, &pid) || pid < 0 || pid > INT32_MAX ||
+        !column_text(statement, 3, &command))
+        return -EBADMSG;
+    return history_init(&reader->history, command, (int)pid, began, interval);
+}
+
+static int row_read(Reader *reader, sqlite3_stmt *statement)
+{
+    Row row = {.ended = INFINITY, .seconds = -INFINITY};
+    ProcessMoment *process = &row.process;
+    unsigned role = 0;
+    unsigned start = 0;
+    const char *comm = NULL;
+    const char *command = NULL;
+    bool ended = sqlite3_column_type(statement, 11) != SQLITE_NULL;
+    row.id = sqlite3_column_int64(statement, 0);
+    if (!column_pid(statement, 1, &process->pid) || !column_figure(statement, 2, &process->start_ticks) ||
+        !column_pid(statement, 3, &process->ppid) || !column_pid(statement, 4, &process->job) ||
+        !column_name(statement, 5, role_by, ROLE_MANAGER + 1, &role) ||
+        !column_name(statement, 6, start_by, START_FORKSERVER + 1, &start) ||
+        !column_text(statement, 7, &comm) || !column_text(statement, 8, &command) ||
+        !column_seconds(statement, 9, &process->started) || !column_seconds(statement, 10, &row.first) ||
+        (ended && !column_seconds(statement, 11, &row.ended)) || reader->n_rows >= PROCESSES_MOST)
+        return -EBADMSG;
+    process->role = role;
+    process->start = start;
+    snprintf(process->comm, sizeof process->comm, "%s", comm);
+    process->command = arena_copy(&reader->arena, command, strlen(command));
+    Row *slot = ARENA_PUSH(&reader->arena, reader->rows, reader->n_rows, reader->rows_capacity);
+    if (!process->command || !slot)
+        return -ENOMEM;
+    *slot = row;
+    return 0;
+}
+
+static int by_pid_order(const void *a, const void *b)
+{
+    const Row *left = *(Row *const *)a;
+    const Row *right = *(Row *const *)b;
+    if (left->process.pid != right->process.pid)
+        return left->process.pid < right->process.pid ? -1 : 1;
+    if (left->process.start_ticks != right->process.start_ticks)
+        return left->process.start_ticks < right->process.start_ticks ? -1 : 1;
+    return (left->id > right->id) - (left->id < right->id);
+}
+
+static bool is_same(const Row *a, const Row *b)
+{
+    return a->process.pid == b->process.pid && a->process.start_ticks == b->process.start_ticks;
+}
+
+/* A process that a look had missed has several rows: what they say of its end is the last one's. */
+static int rows_sort(Reader *reader)
+{
+    reader->by_pid = calloc(MAX(reader->n_rows, (size_t)1), sizeof(Row *));
+    if (!reader->by_pid)
+        return -ENOMEM;
+    for (size_t i = 0; i < reader->n_rows; i++)
+        reader->by_pid[i] = &reader->rows[i];
+    qsort(reader->by_pid, reader->n_rows, sizeof(Row *), by_pid_order);
+    for (size_t i = 0; i < reader->n_rows; i++) {
+        Row *row = reader->by_pid[i];
+        Row *before = i > 0 && is_same(reader->by_pid[i - 1], row) ? reader->by_pid[i - 1] : NULL;
+        row->same = before ? before->same : row;
+        row->same->ended = row->ended;
+    }
+    return 0;
+}
+
+static int processes_read(Reader *reader)
+{
+    _cleanup_statement_ sqlite3_stmt *statement = NULL;
+    int r = sqlite_prepare(reader->db,
+                           "SELECT id, pid, start_ticks, ppid, job, role, start_method, comm, command, "
+                           "started, first, ended FROM process ORDER BY id",
+                           &statement);
+    int answer = SQLITE_DONE;
+    sqlite3_int64 last = INT64_MIN;
+    while (r >= 0 && (answer = sqlite3_step(statement)) == SQLITE_ROW) {
+        sqlite3_int64 id = sqlite3_column_int64(statement, 0);
+        r = id > last ? row_read(reader, statement) : -EBADMSG;
+        last = id;
+    }
+    if (r >= 0)
+        r = sqlite_errno(reader->db, answer);
+    return r < 0 ? r : rows_sort(reader);
+}
+
+static Row *row_find(const Reader *reader, sqlite3_int64 id)
+{
+    size_t low = 0;
+    size_t high = reader->n_rows;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (reader->rows[middle].id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < reader->n_rows && reader->rows[low].id == id ? &reader->rows[low] : NULL;
+}
+
+static int sample_read(Reader *reader, Moment *moment)
+{
+    Row *row = row_find(reader, sqlite3_column_int64(reader->samples, 1));
+    if (!row || row->same->seconds >= moment->seconds)
+        return -EBADMSG;
+    row->same->seconds = moment->seconds;
+    if (moment->n_processes == reader->processes_capacity) {
+        size_t wanted = MAX(reader->processes_capacity * 2, (size_t)64);
+        ProcessMoment *larger = reallocarray(reader->processes, wanted, sizeof *larger);
+        if (!larger)
+            return -ENOMEM;
+        reader->processes = larger;
+        reader->processes_capacity = wanted;
+    }
+    ProcessMoment *process = &reader->processes[moment->n_processes++];
+    *process = row->process;
+    for (unsigned i = 0; i < PROCESS_METRICS; i++)
+        if (!column_figure(reader->samples, (int)i + 2, &process->values[i]))
+            return -EBADMSG;
+    return 0;
+}
+
+static int process_order(const void *a, const void *b)
+{
+    const ProcessMoment *left = a;
+    const ProcessMoment *right = b;
+    return (left->pid > right->pid) - (left->pid < right->pid);
+}
+
+/* *answer: of the statement of samples, which is ahead by one row. */
+static int moment_read(Reader *reader, int *answer)
+{
+    Moment moment = {0};
+    sqlite3_int64 id = sqlite3_column_int64(reader->moments, 0);
+    const Series *before = &reader->history.series;
+    if (!column_seconds(reader->moments, 1, &moment.seconds) ||
+        (before->n > 0 && moment.seconds <= before->seconds[before->n - 1]))
+        return -EBADMSG;
+    for (unsigned i = 0; i < JOB_METRICS; i++)
+        if (!column_figure(reader->moments, (int)i + 2, &moment.values[i]))
+            return -EBADMSG;
+    int r = 0;
+    while (r >= 0 && *answer == SQLITE_ROW && sqlite3_column_int64(reader->samples, 0) <= id) {
+        /* Samples of a moment that is not there are a lie. */
+        r = sqlite3_column_int64(reader->samples, 0) == id ? sample_read(reader, &moment) : -EBADMSG;
+        if (r >= 0)
+            *answer = sqlite3_step(reader->samples);
+    }
+    if (r < 0)
+        return r;
+    if (moment.n_processes > 1)
+        qsort(reader->processes, moment.n_processes, sizeof *reader->processes, process_order);
+    moment.processes = reader->processes;
+    return history_add(&reader->history, &moment);
+}
+
+static int moments_prepare(Reader *reader)
+{
+    _cleanup_buffer_ Buffer sql = {0};
+    int r = buffer_append_text(&sql, "SELECT id, seconds");
+    if (r >= 0)
+        r = columns_append(TABLE_MOMENT, &sql);
+    if (r >= 0)
+        r = buffer_append_text(&sql, " FROM moment ORDER BY id");
+    if (r >= 0)
+        r = sqlite_prepare(reader->db, buffer_text(&sql), &reader->moments);
+    buffer_clear(&sql);
+    if (r >= 0)
+        r = buffer_append_text(&sql, "SELECT moment, process");
+    if (r >= 0)
+        r = columns_append(TABLE_SAMPLE, &sql);
+    if (r >= 0)
+        r = buffer_append_text(&sql, " FROM sample ORDER BY moment, process");
+    return r < 0 ? r : sqlite_prepare(reader->db, buffer_text(&sql), &reader->samples);
+}
+
+static int moments_read(Reader *reader)
+{
+    int r = moments_prepare(reader);
+    if (r < 0)
+        return r;
+    int moments = SQLITE_DONE;
+    int samples = sqlite3_step(reader->samples);
+    while (r >= 0 && (moments = sqlite3_step(reader->moments)) == SQLITE_ROW)
+        r = moment_read(reader, &samples);
+    if (r >= 0)
+        r = sqlite_errno(reader->db, moments);
+    if (r >= 0)
+        r = sqlite_errno(reader->db, samples);
+    return r < 0 ? r : samples == SQLITE_ROW ? -EBADMSG : 0;
+}
+
+static int events_read(Reader *reader)
+{
+    _cleanup_statement_ sqlite3_stmt *statement = NULL;
+    int r = sqlite_prepare(reader->db, "SELECT seconds, kind, pid, role, text FROM event ORDER BY id",
+                           &statement);
+    int answer = SQLITE_DONE;
+    while (r >= 0 && (answer = sqlite3_step(statement)) == SQLITE_ROW) {
+        Event event = {0};
+        unsigned kind = 0;
+        unsigned role = 0;
+        const char *text = NULL;
+        const History *history = &reader->history;
+        if (!column_seconds(statement, 0, &event.seconds) ||
+            (history->n_events > 0 && event.seconds < history->events[history->n_events - 1].seconds) ||
+            !column_name(statement, 1, kind_by, EVENT_KINDS, &kind) ||
+            !column_pid(statement, 2, &event.pid) ||
+            !column_name(statement, 3, role_by, ROLE_MANAGER + 1, &role) ||
+            !column_text(statement, 4, &text)) {
+            r = -EBADMSG;
+            break;
+        }
+        event.kind = kind;
+        event.role = role;
+        snprintf(event.text, sizeof event.text, "%s", text);
+        r = history_add_event(&reader->history, &event);
+    }
+    return r < 0 ? r : sqlite_errno(reader->db, answer);
+}
+
+/* The first and last of it are not always among the samples that stayed. */
+static void tracks_finish(Reader *reader)
+{
+    for (size_t i = 0; i < reader->history.n_tracks; i++) {
+        ProcessTrack *track = &reader->history.tracks[i];
+        Row key = {.process = track->last, .id = INT64_MIN};
+        const Row *wanted = &key;
+        size_t low = 0;
+        size_t high = reader->n_rows;
+        while (low < high) {
+            size_t middle = low + (high - low) / 2;
+            if (by_pid_order(&reader->by_pid[middle], &wanted) < 0)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        const Row *row = reader->by_pid[low]; /* the first of them: all tracks come from rows */
+        track->first_seconds = row->first;
+        track->ended_seconds = row->ended;
+    }
+}
+
+int recording_read(const char *path, History *ret)
+{
+    _cleanup_(reader_free) Reader reader = {0};
+    int r = database_open(&reader, path);
+    if (r >= 0)
+        r = schema_check(&reader);
+    if (r >= 0)
+        r = meta_read(&reader);
+    if (r >= 0)
+        r = processes_read(&reader);
+    if (r >= 0)
+        r = moments_read(&reader);
+    if (r >= 0)
+        r = events_read(&reader);
+    if (r < 0)
+        return r;
+    tracks_finish(&reader);
+    *ret = TAKE(reader.history, (History){0});
+    return 0;
+}

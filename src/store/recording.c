@@ -1,0 +1,560 @@
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "recording.h"
+#include "schema.h"
+#include "thin.h"
+
+/* Workers that come and go every minute make 20,000 births and ends in a day; older ones are let go of, marks
+ * and attempts stay. */
+enum { EVENTS_MAX = 20000 };
+
+#define OLD ".old"
+
+/* A process whose row is there. */
+typedef struct Row {
+    ProcessMoment last; /* its command is not kept, only what it hashes to */
+    uint64_t command_hash;
+    sqlite3_int64 id;
+    bool there; /* in this moment */
+} Row;
+
+struct Recording {
+    sqlite3 *db;
+    char *path; /* never a name that is special to SQLite */
+    dev_t device;
+    ino_t inode;
+    sqlite3_int64 moment; /* the newest */
+    sqlite3_int64 process;
+    sqlite3_int64 event;
+    sqlite3_int64 events_kept; /* those up to here have been thinned */
+    bool replaces;             /* one that is FILE.old now */
+    int failed;                /* what stopped it; 0 */
+    Row *rows;                 /* of those that live, in rising order of pid */
+    size_t n_rows;
+    size_t rows_capacity;
+    Buffer text;
+    Thin thin;
+    sqlite3_stmt *add_moment;
+    sqlite3_stmt *add_sample;
+    sqlite3_stmt *add_process;
+    sqlite3_stmt *set_process;
+    sqlite3_stmt *end_process;
+    sqlite3_stmt *add_event;
+    sqlite3_stmt *thin_events;
+    sqlite3_stmt *add_meta;
+};
+
+/* --- Making the file ---------------------------------------------------------------------------------- */
+
+/* Whether the file is a recording, by its first bytes. Negative errno when it cannot be read. */
+static int is_recording(int fd)
+{
+    unsigned char head[100];
+    ssize_t n = pread(fd, head, sizeof head, 0);
+    if (n < 0)
+        return -errno;
+    uint32_t application =
+        (uint32_t)head[68] << 24 | (uint32_t)head[69] << 16 | (uint32_t)head[70] << 8 | (uint32_t)head[71];
+    return n == sizeof head && memcmp(head, "SQLite format 3", 16) == 0 &&
+           application == RECORDING_APPLICATION;
+}
+
+/* Everybody who has a database open in WAL mode holds a lock on these bytes, and whoever writes it would
+ * remove our -wal when he closes his. */
+static bool is_in_use(int fd)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0x40000002, .l_len = 510};
+    return fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
+/* What belongs to a database, the file that says so last. */
+static const char *const parts[] = {"-wal", "-shm", "-journal", ""};
+
+static int parts_unlink(const char *path)
+{
+    _cleanup_buffer_ Buffer name = {0};
+    for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+        buffer_clear(&name);
+        int r = buffer_printf(&name, "%s%s", path, parts[i]);
+        if (r < 0)
+            return r;
+        if (unlink(buffer_text(&name)) < 0 && errno != ENOENT)
+            return -errno;
+    }
+    return 0;
+}
+
+/* A -wal goes along: it holds the end of a recording whose writer was killed. */
+static int parts_move(const char *path, const char *from, const char *to)
+{
+    _cleanup_buffer_ Buffer old = {0};
+    _cleanup_buffer_ Buffer new = {0};
+    for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+        buffer_clear(&old);
+        buffer_clear(&new);
+        int r = buffer_printf(&old, "%s%s%s", path, from, parts[i]);
+        if (r >= 0)
+            r = buffer_printf(&new, "%s%s%s", path, to, parts[i]);
+        if (r < 0)
+            return r;
+        if (rename(buffer_text(&old), buffer_text(&new)) < 0 && errno != ENOENT)
+            return -errno;
+    }
+    return 0;
+}
+
+/* A recording that is there is kept as FILE.old. Anything else stays. 1: there was one. */
+static int old_keep(const char *path)
+{
+    struct stat st;
+    if (lstat(path, &st) < 0)
+        return errno == ENOENT ? 0 : -errno;
+    if (S_ISDIR(st.st_mode))
+        return -EISDIR;
+    if (!S_ISREG(st.st_mode))
+        return -EEXIST;
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
+    if (fd < 0)
+        return -errno;
+    int r = is_recording(fd);
+    if (r <= 0)
+        return r < 0 ? r : -EEXIST;
+    r = is_in_use(fd) ? -EBUSY : parts_move(path, "", OLD);
+    return r < 0 ? r : 1;
+}
+
+static int file_make(Recording *recording)
+{
+    int r = old_keep(recording->path);
+    if (r < 0)
+        return r;
+    recording->replaces = r > 0;
+    _cleanup_close_ int fd =
+        open(recording->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR);
+    struct stat st;
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return -errno;
+    recording->device = st.st_dev;
+    recording->inode = st.st_ino;
+    return 0;
+}
+
+static int database_open(Recording *recording)
+{
+    int answer =
+        sqlite3_open_v2(recording->path, &recording->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
+    int r = sqlite_errno(recording->db, answer);
+    if (r < 0)
+        return r;
+    (void)sqlite3_busy_timeout(recording->db, 1000);
+    /* There is nothing to lose yet. */
+    return sqlite_run(recording->db,
+                      "PRAGMA page_size = 4096; PRAGMA cache_size = -1024; PRAGMA synchronous = OFF");
+}
+
+/*
+ * After the tables were made, so that the file itself says what it is from its first moment on.
+ *
+ * NORMAL: a commit is a write into the -wal and no more, which a SIGKILL cannot undo; the disk is waited for
+ * when the -wal is copied into the file, every few minutes. After a loss of power the file is whole, and may
+ * lack what came after the last such copy.
+ */
+static int wal_begin(Recording *recording)
+{
+    _cleanup_statement_ sqlite3_stmt *mode = NULL;
+    int r = sqlite_prepare(recording->db, "PRAGMA journal_mode = WAL", &mode);
+    if (r < 0)
+        return r;
+    bool wal =
+        sqlite3_step(mode) == SQLITE_ROW && strcmp((const char *)sqlite3_column_text(mode, 0), "wal") == 0;
+    return wal ? sqlite_run(recording->db, "PRAGMA synchronous = NORMAL") : -EOPNOTSUPP;
+}
+
+static int tables_make(Recording *recording)
+{
+    Buffer *sql = &recording->text;
+    buffer_clear(sql);
+    int r = buffer_printf(sql, "BEGIN; PRAGMA application_id = %d; PRAGMA user_version = %d;",
+                          RECORDING_APPLICATION, RECORDING_VERSION);
+    for (unsigned i = 0; r >= 0 && i < RECORDING_TABLES; i++) {
+        r = table_schema(i, sql);
+        if (r >= 0)
+            r = buffer_append_text(sql, ";");
+    }
+    if (r >= 0)
+        r = buffer_append_text(sql, "CREATE INDEX process_last ON process(last_moment) WHERE last_moment IS "
+                                    "NOT NULL; CREATE VIEW samples AS SELECT seconds, pid, role, command");
+    if (r >= 0)
+        r = columns_append(TABLE_SAMPLE, sql);
+    if (r >= 0)
+        r = buffer_append_text(sql, " FROM sample JOIN process ON process.id = sample.process JOIN moment ON "
+                                    "moment.id = sample.moment; COMMIT");
+    return r < 0 ? r : sqlite_run(recording->db, buffer_text(sql));
+}
+
+static int figures_prepare(Recording *recording, RecordingTable table, size_t n, sqlite3_stmt **ret)
+{
+    Buffer *sql = &recording->text;
+    buffer_clear(sql);
+    int r = buffer_printf(sql, "INSERT INTO %s VALUES(?,?", table_name(table));
+    if (r >= 0)
+        r = marks_append(n, sql);
+    if (r >= 0)
+        r = buffer_append_text(sql, ")");
+    return r < 0 ? r : sqlite_prepare(recording->db, buffer_text(sql), ret);
+}
+
+static int statements_prepare(Recording *recording)
+{
+    const struct {
+        const char *sql;
+        sqlite3_stmt **statement;
+    } statements[] = {
+        {"INSERT INTO process(ppid, job, role, start_method, comm, command, pid, start_ticks, started, "
+         "first, "
+         "first_moment, id) VALUES(?,?,?,?,?,?,?,?,?,?,?,?)",
+         &recording->add_process},
+        {"UPDATE process SET ppid = ?, job = ?, role = ?, start_method = ?, comm = ?, command = ?, ended = "
+         "NULL, last_moment = NULL WHERE id = ?",
+         &recording->set_process},
+        {"UPDATE process SET ended = ?, last_moment = ? WHERE id = ?", &recording->end_process},
+        {"INSERT INTO event VALUES(?,?,?,?,?,?)", &recording->add_event},
+        {"DELETE FROM event WHERE id BETWEEN ? AND ? AND kind IN ('born', 'ended')", &recording->thin_events},
+        {"INSERT INTO meta VALUES(?,?)", &recording->add_meta},
+    };
+    int r = figures_prepare(recording, TABLE_MOMENT, JOB_METRICS, &recording->add_moment);
+    if (r >= 0)
+        r = figures_prepare(recording, TABLE_SAMPLE, PROCESS_METRICS, &recording->add_sample);
+    for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(statements); i++)
+        r = sqlite_prepare(recording->db, statements[i].sql, statements[i].statement);
+    return r < 0 ? r : thin_open(recording->db, &recording->thin);
+}
+
+/* Any SQLite tool must be able to show it. */
+static void bind_text(Recording *recording, sqlite3_stmt *statement, int place, const char *text)
+{
+    buffer_clear(&recording->text);
+    (void)text_repair(text_of(text), &recording->text);
+    (void)sqlite3_bind_text(statement, place, buffer_text(&recording->text), (int)recording->text.size,
+                            SQLITE_TRANSIENT);
+}
+
+static int head_write(Recording *recording, const History *head)
+{
+    const struct {
+        const char *key;
+        double number;
+        const char *text; /* NULL: a number */
+    } items[] = {
+        {"began", head->began, NULL}, {"command", 0, head->command},     {"interval", head->interval, NULL},
+        {"pid", head->pid, NULL},     {"shmguard", 0, SHMGUARD_VERSION},
+    };
+    int r = sqlite_run(recording->db, "BEGIN");
+    for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(items); i++) {
+        (void)sqlite3_bind_text(recording->add_meta, 1, items[i].key, -1, SQLITE_STATIC);
+        if (items[i].text)
+            bind_text(recording, recording->add_meta, 2, items[i].text);
+        else
+            (void)sqlite3_bind_double(recording->add_meta, 2, items[i].number);
+        r = statement_run(recording->add_meta);
+    }
+    return r < 0 ? r : sqlite_run(recording->db, "COMMIT");
+}
+
+int recording_set_pid(Recording *recording, int pid)
+{
+    char sql[96];
+    if (recording->failed < 0)
+        return recording->failed;
+    snprintf(sql, sizeof sql, "UPDATE meta SET value = %d WHERE key = 'pid'", pid);
+    return recording->failed = sqlite_run(recording->db, sql);
+}
+
+int recording_create(const char *path, const History *head, Recording **ret)
+{
+    if (path[0] == '\0')
+        return -ENOENT;
+    Recording *recording = calloc(1, sizeof *recording);
+    if (!recording)
+        return -ENOMEM;
+    int r = asprintf(&recording->path, "%s%s", path[0] == '/' ? "" : "./", path) < 0 ? -ENOMEM : 0;
+    bool made = false;
+    if (r >= 0) {
+        r = file_make(recording);
+        made = r >= 0;
+    } else
+        recording->path = NULL;
+    if (r >= 0)
+        r = database_open(recording);
+    if (r >= 0)
+        r = tables_make(recording);
+    if (r >= 0)
+        r = wal_begin(recording);
+    if (r >= 0)
+        r = statements_prepare(recording);
+    if (r >= 0)
+        r = head_write(recording, head);
+    if (r < 0) {
+        recording->failed = r;
+        if (made)
+            recording_discard(recording);
+        else
+            recording_close(recording);
+        return r;
+    }
+    *ret = recording;
+    return 0;
+}
+
+/* --- A moment ----------------------------------------------------------------------------------------- */
+
+static uint64_t text_hash(const char *text)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (; *text; text++)
+        hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+static void bind_process(Recording *recording, sqlite3_stmt *statement, const ProcessMoment *process)
+{
+    (void)sqlite3_bind_int(statement, 1, process->ppid);
+    (void)sqlite3_bind_int(statement, 2, process->job);
+    (void)sqlite3_bind_text(statement, 3, role_name(process->role), -1, SQLITE_STATIC);
+    (void)sqlite3_bind_text(statement, 4, start_method_name(process->start), -1, SQLITE_STATIC);
+    bind_text(recording, statement, 5, process->comm);
+    bind_text(recording, statement, 6, process->command);
+}
+
+static int process_insert(Recording *recording, const ProcessMoment *process, double seconds,
+                          sqlite3_int64 id)
+{
+    sqlite3_stmt *statement = recording->add_process;
+    bind_process(recording, statement, process);
+    (void)sqlite3_bind_int(statement, 7, process->pid);
+    bind_figure(statement, 8, process->start_ticks);
+    (void)sqlite3_bind_double(statement, 9, process->started);
+    (void)sqlite3_bind_double(statement, 10, seconds);
+    (void)sqlite3_bind_int64(statement, 11, recording->moment);
+    (void)sqlite3_bind_int64(statement, 12, id);
+    return statement_run(statement);
+}
+
+static int process_update(Recording *recording, const ProcessMoment *process, sqlite3_int64 id)
+{
+    bind_process(recording, recording->set_process, process);
+    (void)sqlite3_bind_int64(recording->set_process, 7, id);
+    return statement_run(recording->set_process);
+}
+
+static int process_end(Recording *recording, const Row *row, double seconds)
+{
+    (void)sqlite3_bind_double(recording->end_process, 1, seconds);
+    (void)sqlite3_bind_int64(recording->end_process, 2, recording->moment - 1);
+    (void)sqlite3_bind_int64(recording->end_process, 3, row->id);
+    return statement_run(recording->end_process);
+}
+
+static bool process_changed(const Row *row, const ProcessMoment *process, uint64_t hash)
+{
+    const ProcessMoment *last = &row->last;
+    return row->command_hash != hash || last->ppid != process->ppid || last->job != process->job ||
+           last->role != process->role || last->start != process->start ||
+           strcmp(last->comm, process->comm) != 0;
+}
+
+/* Where pid is, or would be. */
+static size_t row_place(const Recording *recording, int pid)
+{
+    size_t low = 0;
+    size_t high = recording->n_rows;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (recording->rows[middle].last.pid < pid)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static int row_insert(Recording *recording, size_t place)
+{
+    if (recording->n_rows == recording->rows_capacity) {
+        size_t wanted = MAX(recording->rows_capacity * 2, (size_t)64);
+        Row *larger = reallocarray(recording->rows, wanted, sizeof *larger);
+        if (!larger)
+            return -ENOMEM;
+        recording->rows = larger;
+        recording->rows_capacity = wanted;
+    }
+    memmove(recording->rows + place + 1, recording->rows + place,
+            (recording->n_rows - place) * sizeof *recording->rows);
+    recording->n_rows++;
+    recording->rows[place] = (Row){0};
+    return 0;
+}
+
+/* Its row in the table of processes, made or brought up to date. */
+static int process_row(Recording *recording, const ProcessMoment *process, double seconds,
+                       sqlite3_int64 *ret_id)
+{
+    uint64_t hash = text_hash(process->command);
+    size_t place = row_place(recording, process->pid);
+    bool known = place < recording->n_rows && recording->rows[place].last.pid == process->pid;
+    int r = 0;
+    if (known && recording->rows[place].last.start_ticks != process->start_ticks)
+        r = process_end(recording, &recording->rows[place], seconds); /* another one with its number */
+    else if (!known)
+        r = row_insert(recording, place);
+    if (r < 0)
+        return r;
+    Row *row = &recording->rows[place];
+    if (!known || row->last.start_ticks != process->start_ticks) {
+        row->id = ++recording->process;
+        r = process_insert(recording, process, seconds, row->id);
+    } else if (process_changed(row, process, hash))
+        r = process_update(recording, process, row->id);
+    row->last = *process;
+    row->last.command = NULL;
+    row->command_hash = hash;
+    row->there = true;
+    *ret_id = row->id;
+    return r;
+}
+
+static int sample_add(Recording *recording, const ProcessMoment *process, double seconds)
+{
+    sqlite3_int64 id = 0;
+    int r = process_row(recording, process, seconds, &id);
+    if (r < 0)
+        return r;
+    sqlite3_stmt *statement = recording->add_sample;
+    (void)sqlite3_bind_int64(statement, 1, recording->moment);
+    (void)sqlite3_bind_int64(statement, 2, id);
+    for (unsigned i = 0; i < PROCESS_METRICS; i++)
+        bind_figure(statement, (int)i + 3, process->values[i]);
+    return statement_run(statement);
+}
+
+/* One that a look has missed gets another row when it is there again; pid and start tell that it is the same.
+ */
+static int missing_end(Recording *recording, double seconds)
+{
+    int r = 0;
+    size_t n = 0;
+    for (size_t i = 0; r >= 0 && i < recording->n_rows; i++) {
+        Row *row = &recording->rows[i];
+        if (!row->there) {
+            r = process_end(recording, row, seconds);
+            continue;
+        }
+        row->there = false;
+        recording->rows[n++] = *row;
+    }
+    recording->n_rows = n;
+    return r;
+}
+
+static int events_add(Recording *recording, const Moment *moment)
+{
+    int r = 0;
+    sqlite3_stmt *statement = recording->add_event;
+    for (size_t i = 0; r >= 0 && i < moment->n_events; i++) {
+        const Event *event = &moment->events[i];
+        (void)sqlite3_bind_int64(statement, 1, ++recording->event);
+        (void)sqlite3_bind_double(statement, 2, event->seconds);
+        (void)sqlite3_bind_text(statement, 3, event_kind_name(event->kind), -1, SQLITE_STATIC);
+        (void)sqlite3_bind_int(statement, 4, event->pid);
+        (void)sqlite3_bind_text(statement, 5, role_name(event->role), -1, SQLITE_STATIC);
+        bind_text(recording, statement, 6, event->text);
+        r = statement_run(statement);
+    }
+    sqlite3_int64 old = recording->event - EVENTS_MAX;
+    if (r < 0 || old <= recording->events_kept)
+        return r;
+    (void)sqlite3_bind_int64(recording->thin_events, 1, recording->events_kept + 1);
+    (void)sqlite3_bind_int64(recording->thin_events, 2, old);
+    recording->events_kept = old;
+    return statement_run(recording->thin_events);
+}
+
+static int moment_add(Recording *recording, const Moment *moment)
+{
+    sqlite3_stmt *statement = recording->add_moment;
+    (void)sqlite3_bind_int64(statement, 1, ++recording->moment);
+    (void)sqlite3_bind_double(statement, 2, moment->seconds);
+    for (unsigned i = 0; i < JOB_METRICS; i++)
+        bind_figure(statement, (int)i + 3, moment->values[i]);
+    int r = statement_run(statement);
+    for (size_t i = 0; r >= 0 && i < moment->n_processes; i++)
+        r = sample_add(recording, &moment->processes[i], moment->seconds);
+    if (r >= 0)
+        r = missing_end(recording, moment->seconds);
+    if (r >= 0)
+        r = events_add(recording, moment);
+    return r < 0 ? r : thin_step(&recording->thin, recording->moment);
+}
+
+/* SQLite would go on to write into a file that has no name any more. */
+static bool file_is_there(const Recording *recording)
+{
+    struct stat st;
+    return stat(recording->path, &st) == 0 && st.st_dev == recording->device && st.st_ino == recording->inode;
+}
+
+int recording_add(Recording *recording, const Moment *moment)
+{
+    if (recording->failed < 0)
+        return recording->failed;
+    int r = file_is_there(recording) ? 0 : -ESTALE;
+    if (r >= 0)
+        r = sqlite_run(recording->db, "BEGIN");
+    if (r >= 0)
+        r = moment_add(recording, moment);
+    if (r >= 0)
+        r = sqlite_run(recording->db, "COMMIT");
+    if (r < 0) {
+        (void)sqlite_run(recording->db, "ROLLBACK");
+        recording->failed = r;
+    }
+    return r;
+}
+
+/* A file that is not in WAL mode can also be read where nothing can be written beside it. When somebody reads
+ * it just now, or the disk is full, the -wal stays, and belongs to it. */
+void recording_close(Recording *recording)
+{
+    if (!recording)
+        return;
+    thin_close(&recording->thin);
+    statement_finish(&recording->add_moment);
+    statement_finish(&recording->add_sample);
+    statement_finish(&recording->add_process);
+    statement_finish(&recording->set_process);
+    statement_finish(&recording->end_process);
+    statement_finish(&recording->add_event);
+    statement_finish(&recording->thin_events);
+    statement_finish(&recording->add_meta);
+    if (recording->db && recording->failed != -ESTALE)
+        (void)sqlite_run(recording->db, "PRAGMA journal_mode = DELETE");
+    (void)sqlite3_close(recording->db);
+    buffer_free(&recording->text);
+    free(recording->rows);
+    free(recording->path);
+    free(recording);
+}
+
+void recording_discard(Recording *recording)
+{
+    _cleanup_free_ char *path = TAKE_PTR(recording->path);
+    bool replaces = recording->replaces;
+    recording_close(recording);
+    (void)parts_unlink(path);
+    if (replaces)
+        (void)parts_move(path, OLD, "");
+}

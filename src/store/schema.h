@@ -1,0 +1,50 @@
+/* What the files of this folder share: the tables of a recording, and how SQLite's errors read here. */
+#pragma once
+
+#include <sqlite3.h>
+
+#include "buffer.h"
+
+/* "shmg", in the header of the file. */
+#define RECORDING_APPLICATION 0x73686D67
+
+/* Of the schema. Raised when a reader of the version before would misunderstand it. */
+enum { RECORDING_VERSION = 1 };
+
+typedef enum RecordingTable {
+    TABLE_META,
+    TABLE_PROCESS,
+    TABLE_MOMENT,
+    TABLE_SAMPLE,
+    TABLE_EVENT,
+    RECORDING_TABLES,
+} RecordingTable;
+
+const char *table_name(RecordingTable table);
+
+/* Appends the CREATE TABLE, letter for letter as the file has it. -ENOMEM. */
+int table_schema(RecordingTable table, Buffer *out);
+
+/* Appends the names of all figures of a process or of a moment, with a comma before each. -ENOMEM. */
+int columns_append(RecordingTable table, Buffer *out);
+
+/* Appends ",?" n times. -ENOMEM. */
+int marks_append(size_t n, Buffer *out);
+
+/* Negative errno of what SQLite answered; 0 for rows and the end of them, too. */
+int sqlite_errno(sqlite3 *db, int answer);
+
+int sqlite_run(sqlite3 *db, const char *sql);
+int sqlite_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **ret);
+
+/* Runs a statement that gives no rows, and makes it ready for the next time. */
+int statement_run(sqlite3_stmt *statement);
+
+void statement_finish(sqlite3_stmt **statement);
+#define _cleanup_statement_ _cleanup_(statement_finish)
+
+/* U64_UNKNOWN is NULL; what SQLite has no number for is, too. */
+void bind_figure(sqlite3_stmt *statement, int place, uint64_t value);
+
+/* False: it is no figure. */
+bool column_figure(sqlite3_stmt *statement, int place, uint64_t *ret);

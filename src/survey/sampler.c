@@ -1,0 +1,757 @@
+#include <limits.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "actor.h"
+#include "clock.h"
+#include "fds.h"
+#include "internal.h"
+#include "job-processes.h"
+#include "maps.h"
+#include "proc-path.h"
+#include "proc-status.h"
+#include "sampler.h"
+#include "smaps.h"
+#include "vmstat.h"
+
+/*
+ * What is costly has a purse of CPU time. Each look puts an allowance into it, what was spent is taken out as
+ * it was measured, and nobody is looked at while there is nothing in it: whoever costs ten allowances is
+ * looked at every tenth look, whatever made him so dear here.
+ *
+ * At one look a second, or fewer, the allowance is 3 ms a look. Those who ask for ten looks a second want to
+ * see more: the allowance rises with the root of the rate, up to a tenth of a core.
+ */
+#define ALLOWANCE_SECONDS 0.003
+#define SHARE_MOST        0.1
+#define FIRST_SECONDS     0.05 /* so that the first moments have them, too */
+
+/* Of it, for segments and their holders; the rest is for PSS, USS and mappings. */
+#define SEGMENTS_PART 0.25
+
+enum {
+    MAPS_EVERY = 4,       /* turns of a process: to count its mappings costs as much as its PSS */
+    SEARCHES_PER_LOOK = 4 /* for PyTorch through all of a process's libraries */
+};
+
+/* Names, handlers and libraries change most in the first seconds of a process. */
+static const double YOUNG_SECONDS = 3;
+
+typedef struct Watched {
+    Actor actor;
+    uint64_t inode; /* as JobProcess has it */
+    double started; /* since 1970 */
+    double met;     /* seconds of the sampler, as all that follow */
+    double search_next;
+    double turn_at; /* of the last look at what is costly; negative: none yet */
+    unsigned turns;
+    bool born_due; /* told one look later, when its role is known better */
+    bool kernel;   /* a thread of the kernel */
+    bool shown;    /* was in a moment */
+    bool holds;    /* segments */
+    bool has_now;  /* figures of this look */
+    bool waits;    /* in the kernel: its locks may be taken */
+    uint64_t values[PROCESS_METRICS];
+} Watched;
+
+struct Sampler {
+    const Root *root;
+    SamplerWish wish;
+    JobProcesses job;
+    double origin; /* CLOCK_MONOTONIC; 0 before the first look */
+    double now;    /* seconds since then */
+    double last;   /* the look before */
+    double booted; /* seconds since 1970 */
+    double ticks_per_second;
+    Watched *watched; /* in rising order of pid */
+    size_t n;
+    size_t capacity;
+    Watched *before; /* likewise, of the look before */
+    size_t n_before;
+    size_t before_capacity;
+    bool roles_stale;
+    Stage stage;
+    Buffer scratch;
+    double processes_purse; /* seconds of CPU time */
+    double segments_purse;
+    Survey segments;
+    double segments_at; /* negative: not yet */
+    Arena mounts_arena;
+    Mounts mounts;
+    uint64_t oom_kills; /* of the last look; U64_UNKNOWN */
+    bool over;
+    ProcessMoment *moments;
+    size_t moments_capacity;
+    Event *events;
+    size_t n_events;
+    size_t events_capacity;
+};
+
+static double cpu_seconds(void)
+{
+    return clock_seconds(CLOCK_THREAD_CPUTIME_ID);
+}
+
+static bool is_machine(const Sampler *sampler)
+{
+    return sampler->wish.pid == 0;
+}
+
+static void values_forget(uint64_t *values, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        values[i] = U64_UNKNOWN;
+}
+
+/* --- Events ------------------------------------------------------------------------------------------- */
+
+static void event_add(Sampler *sampler, double seconds, EventKind kind, const Actor *actor, const char *text)
+{
+    if (sampler->n_events == sampler->events_capacity) {
+        size_t wanted = MAX(sampler->events_capacity * 2, (size_t)16);
+        Event *larger = reallocarray(sampler->events, wanted, sizeof *larger);
+        if (!larger)
+            return;
+        sampler->events = larger;
+        sampler->events_capacity = wanted;
+    }
+    Event *event = &sampler->events[sampler->n_events++];
+    *event = (Event){
+        .seconds = seconds,
+        .kind = kind,
+        .pid = actor ? actor->pid : 0,
+        .role = actor ? actor->role : ROLE_OTHER,
+    };
+    snprintf(event->text, sizeof event->text, "%s", text);
+}
+
+static void born_tell(Sampler *sampler, Watched *watched)
+{
+    /* On a machine it may have been there for long before it trained: events are told in order of time. */
+    if (watched->born_due)
+        event_add(sampler, MAX(watched->met, sampler->last), EVENT_BORN, &watched->actor, "");
+    watched->born_due = false;
+}
+
+/* status: as waitpid has it; 0 when it is unknown. */
+static void end_tell(Sampler *sampler, Watched *watched, int status)
+{
+    char text[64] = "";
+    const char *name = WIFSIGNALED(status) ? sigabbrev_np(WTERMSIG(status)) : NULL;
+    if (name)
+        snprintf(text, sizeof text, "SIG%s", name);
+    else if (WIFSIGNALED(status))
+        snprintf(text, sizeof text, "signal %d", WTERMSIG(status));
+    else if (status != 0)
+        snprintf(text, sizeof text, "exit code %d", WEXITSTATUS(status));
+    if (watched->shown) {
+        born_tell(sampler, watched);
+        event_add(sampler, sampler->now, EVENT_ENDED, &watched->actor, text);
+    }
+    actor_free(&watched->actor);
+}
+
+static int events_order(const void *a, const void *b)
+{
+    const Event *left = a;
+    const Event *right = b;
+    return (left->seconds > right->seconds) - (left->seconds < right->seconds);
+}
+
+/* --- Who is there ------------------------------------------------------------------------------------- */
+
+static Watched *watched_find(const Sampler *sampler, int pid)
+{
+    size_t low = 0;
+    size_t high = sampler->n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (sampler->watched[middle].actor.pid < pid)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < sampler->n && sampler->watched[low].actor.pid == pid ? &sampler->watched[low] : NULL;
+}
+
+static int watched_keep(Sampler *sampler, const Watched *watched)
+{
+    if (sampler->n == sampler->capacity) {
+        size_t wanted = MAX(sampler->capacity * 2, (size_t)64);
+        Watched *larger = reallocarray(sampler->watched, wanted, sizeof *larger);
+        if (!larger)
+            return -ENOMEM;
+        sampler->watched = larger;
+        sampler->capacity = wanted;
+    }
+    sampler->watched[sampler->n++] = *watched;
+    return 0;
+}
+
+static int process_meet(Sampler *sampler, const JobProcess *process)
+{
+    ProcStat stat;
+    if (proc_stat_read(sampler->root, process->pid, &stat) < 0 || proc_stat_is_over(&stat))
+        return 0;
+    Watched watched = {
+        .actor = {.pid = stat.pid, .ppid = stat.ppid, .start_ticks = stat.start_ticks},
+        .inode = process->inode,
+        .started = sampler->booted + (double)stat.start_ticks / sampler->ticks_per_second,
+        .met = sampler->now,
+        .turn_at = -1,
+        .born_due = sampler->now > 0,
+    };
+    memcpy(watched.actor.comm, stat.comm, sizeof watched.actor.comm);
+    sampler->roles_stale = true;
+    return watched_keep(sampler, &watched);
+}
+
+/* Whether it still is who it was; *ret_status: how it ended, where that can be seen. */
+static bool process_is_there(const Sampler *sampler, const Watched *watched, int *ret_status)
+{
+    ProcStat stat;
+    *ret_status = 0;
+    int r = proc_stat_read(sampler->root, watched->actor.pid, &stat);
+    if (r < 0)
+        return r != -ENOENT && r != -ESRCH;
+    if (stat.start_ticks != watched->actor.start_ticks)
+        return false;
+    if (!proc_stat_is_over(&stat))
+        return true;
+    *ret_status = stat.ended;
+    return false;
+}
+
+/* One that the list lacks may have been handed to another parent just then. */
+static int missing_keep(Sampler *sampler, Watched *watched)
+{
+    int status = 0;
+    if (process_is_there(sampler, watched, &status))
+        return watched_keep(sampler, watched);
+    end_tell(sampler, watched, status);
+    return 0;
+}
+
+static int same_keep(Sampler *sampler, Watched *watched, const JobProcess *process)
+{
+    int status = 0;
+    if (watched->inode == process->inode || process_is_there(sampler, watched, &status)) {
+        watched->inode = process->inode;
+        return watched_keep(sampler, watched);
+    }
+    end_tell(sampler, watched, status);
+    return process_meet(sampler, process);
+}
+
+static void lists_swap(Sampler *sampler)
+{
+    Watched *watched = sampler->before;
+    size_t capacity = sampler->before_capacity;
+    sampler->before = sampler->watched;
+    sampler->n_before = sampler->n;
+    sampler->before_capacity = sampler->capacity;
+    sampler->watched = watched;
+    sampler->n = 0;
+    sampler->capacity = capacity;
+}
+
+/* Both lists are in rising order of pid. Without memory, those who are not kept are met again later. */
+static int processes_look(Sampler *sampler)
+{
+    int r = job_processes_look(&sampler->job);
+    if (r < 0)
+        return r;
+    lists_swap(sampler);
+    size_t i = 0;
+    size_t j = 0;
+    while (i < sampler->job.n || j < sampler->n_before) {
+        int listed = i < sampler->job.n ? sampler->job.items[i].pid : INT_MAX;
+        int before = j < sampler->n_before ? sampler->before[j].actor.pid : INT_MAX;
+        int kept = 0;
+        if (listed < before)
+            kept = process_meet(sampler, &sampler->job.items[i++]);
+        else if (before < listed)
+            kept = missing_keep(sampler, &sampler->before[j++]);
+        else
+            kept = same_keep(sampler, &sampler->before[j++], &sampler->job.items[i++]);
+        r = MIN(r, kept);
+    }
+    sampler->n_before = 0;
+    return r;
+}
+
+/* --- Nearly free, in every look ----------------------------------------------------------------------- */
+
+static bool is_young(const Sampler *sampler, const Watched *watched)
+{
+    return sampler->now - watched->met < YOUNG_SECONDS;
+}
+
+static bool is_listed(const Sampler *sampler, const Watched *watched)
+{
+    return !is_machine(sampler) || watched->actor.role != ROLE_OTHER || watched->holds;
+}
+
+static void stat_take(const Sampler *sampler, const ProcStat *stat, Watched *watched)
+{
+    double msec = (double)(stat->user_ticks + stat->system_ticks) * 1000 / sampler->ticks_per_second;
+    watched->waits = stat->state == 'D';
+    watched->values[PROCESS_MINOR_FAULTS] = stat->minor_faults;
+    watched->values[PROCESS_MAJOR_FAULTS] = stat->major_faults;
+    watched->values[PROCESS_CPU_MSEC] = (uint64_t)msec;
+    watched->values[PROCESS_THREADS] = stat->threads;
+}
+
+/* False: on its way out it has no memory any more, some time before it is over, and zeros would look as if it
+ * had given it back. */
+static bool status_take(Sampler *sampler, const ProcStatus *status, Watched *watched)
+{
+    /* Before Linux 6.8 one on its way out looks the same, but for its parent. */
+    watched->kernel = status->kernel_thread && watched->actor.ppid <= 2;
+    if (status->rss_bytes == 0)
+        return false;
+    sampler->roles_stale |= actor_note_name(&watched->actor, status->comm, status->ppid);
+    sampler->roles_stale |= actor_note_signals(&watched->actor, status->signals_caught);
+    watched->values[PROCESS_ANON] = status->rss_anon_bytes;
+    watched->values[PROCESS_FILE] = status->rss_file_bytes;
+    watched->values[PROCESS_SHMEM] = status->rss_shmem_bytes;
+    watched->values[PROCESS_SWAP] = status->swap_bytes;
+    return true;
+}
+
+/* False: it has ended. */
+static bool figures_read(Sampler *sampler, Watched *watched)
+{
+    ProcStat stat;
+    ProcStatus status;
+    const Root *root = sampler->root;
+    int pid = watched->actor.pid;
+    watched->has_now = false;
+    values_forget(watched->values, PROCESS_METRICS);
+    int r = proc_stat_read(root, pid, &stat);
+    bool gone = r == -ENOENT || r == -ESRCH;
+    if (gone || (r >= 0 && (stat.start_ticks != watched->actor.start_ticks || proc_stat_is_over(&stat)))) {
+        end_tell(sampler, watched, !gone && stat.start_ticks == watched->actor.start_ticks ? stat.ended : 0);
+        return false;
+    }
+    if (r < 0 || proc_status_read(root, pid, &status) < 0)
+        return true; /* the next look will know */
+    stat_take(sampler, &stat, watched);
+    watched->has_now = status_take(sampler, &status, watched);
+    uint64_t fds = 0;
+    if (watched->has_now && fds_count_quick(root, pid, &fds) == 0)
+        watched->values[PROCESS_FDS] = fds;
+    return true;
+}
+
+static void search_later(const Sampler *sampler, Watched *watched)
+{
+    /* The older it is, the less likely is it that it loads PyTorch now. */
+    watched->search_next = sampler->now + MAX(1.0, (sampler->now - watched->met) / 2);
+}
+
+/* On a machine there are hundreds that do not train: of those only so many are read as are searched, too. */
+static void figures_look(Sampler *sampler)
+{
+    size_t n = 0;
+    unsigned searches = SEARCHES_PER_LOOK;
+    for (size_t i = 0; i < sampler->n; i++) {
+        Watched *watched = &sampler->watched[i];
+        bool wanted = is_listed(sampler, watched) || watched->shown || is_young(sampler, watched);
+        bool searched = !wanted && !watched->kernel && searches > 0 && sampler->now >= watched->search_next;
+        searches -= searched;
+        watched->has_now = false;
+        if (!watched->kernel && (wanted || searched) && !figures_read(sampler, watched))
+            continue;
+        if (searched &&
+            (!watched->has_now || watched->waits)) /* else it would be the first of them for ever */
+            search_later(sampler, watched);
+        if (n != i)
+            sampler->watched[n] = *watched;
+        n++;
+    }
+    sampler->n = n;
+}
+
+/* --- Roles -------------------------------------------------------------------------------------------- */
+
+static void torch_search(Sampler *sampler, Watched *watched)
+{
+    search_later(sampler, watched);
+    sampler->roles_stale |= actor_search_torch(&watched->actor, sampler->root, &sampler->scratch);
+}
+
+/* Whoever has a child now may have loaded PyTorch just before. */
+static void torch_inherit(Sampler *sampler, Watched *watched)
+{
+    Watched *parent = watched_find(sampler, watched->actor.ppid);
+    if (!parent)
+        return;
+    bool new = watched->met >= sampler->now && sampler->now > 0;
+    if (new && !parent->actor.torch && parent->has_now && !parent->waits)
+        torch_search(sampler, parent);
+    sampler->roles_stale |=
+        actor_inherit_torch(&watched->actor, &parent->actor, sampler->root, &sampler->scratch);
+}
+
+static void roles_look(Sampler *sampler)
+{
+    bool first = sampler->now <= 0;
+    unsigned searches = first ? UINT32_MAX : SEARCHES_PER_LOOK;
+    for (size_t i = 0; i < sampler->n; i++) {
+        Watched *watched = &sampler->watched[i];
+        Actor *actor = &watched->actor;
+        if (watched->waits || !watched->has_now)
+            continue;
+        sampler->roles_stale |= actor_learn(actor, sampler->root, &sampler->scratch);
+        if (actor->torch || actor->role == ROLE_MANAGER)
+            continue;
+        if (is_young(sampler, watched))
+            torch_inherit(sampler, watched);
+        if (actor->torch || searches == 0 || sampler->now < watched->search_next)
+            continue;
+        searches--;
+        torch_search(sampler, watched);
+    }
+    if (sampler->roles_stale &&
+        actors_assign(sampler->watched, sampler->n, sizeof *sampler->watched, &sampler->stage) >= 0)
+        sampler->roles_stale = false;
+}
+
+/* --- What is looked at in turns ----------------------------------------------------------------------- */
+
+static double allowance_seconds(const Sampler *sampler)
+{
+    double interval = MIN(sampler->wish.interval, 1.0);
+    return MIN(ALLOWANCE_SECONDS / sqrt(interval), interval * SHARE_MOST);
+}
+
+/* What nobody needed is not saved up for long. */
+static void purse_fill(double *purse, double allowance)
+{
+    *purse = MIN(*purse + allowance, MAX(*purse, allowance * 10));
+}
+
+/* Who waits longest for his turn, and has not had it in this look. */
+static Watched *turn_next(const Sampler *sampler)
+{
+    Watched *next = NULL;
+    for (size_t i = 0; i < sampler->n; i++) {
+        Watched *watched = &sampler->watched[i];
+        if (watched->has_now && !watched->waits && is_listed(sampler, watched) &&
+            watched->turn_at < sampler->now && (!next || watched->turn_at < next->turn_at))
+            next = watched;
+    }
+    return next;
+}
+
+static void turn_take(const Sampler *sampler, Watched *watched)
+{
+    Smaps sizes;
+    int pid = watched->actor.pid;
+    watched->turn_at = sampler->now;
+    if (smaps_rollup_read(sampler->root, pid, &sizes) >= 0) {
+        watched->values[PROCESS_PSS] = sizes.pss_bytes;
+        watched->values[PROCESS_USS] = sizes.private_bytes;
+    }
+    if (watched->turns++ % MAPS_EVERY == 0)
+        (void)maps_count(sampler->root, pid, &watched->values[PROCESS_MAPS]);
+    if (watched->values[PROCESS_FDS] == U64_UNKNOWN)
+        (void)fds_count(sampler->root, pid, &watched->values[PROCESS_FDS]);
+}
+
+static void turns_look(Sampler *sampler)
+{
+    purse_fill(&sampler->processes_purse, allowance_seconds(sampler) * (1 - SEGMENTS_PART));
+    while (sampler->processes_purse > 0) {
+        Watched *watched = turn_next(sampler);
+        if (!watched)
+            return;
+        double before = cpu_seconds();
+        turn_take(sampler, watched);
+        sampler->processes_purse -= cpu_seconds() - before;
+    }
+}
+
+/* A survey of those that are watched. */
+static int segments_survey(const Sampler *sampler, Survey *survey)
+{
+    Mounts mounts = {0};
+    if (mounts_read(sampler->root, 0, &survey->arena, &mounts) == -ENOMEM)
+        return -ENOMEM;
+    shmfs_read(sampler->root, &mounts, &survey->machine.shm);
+    for (size_t i = 0; i < sampler->n; i++) {
+        const Watched *watched = &sampler->watched[i];
+        const Actor *actor = &watched->actor;
+        if (watched->kernel || watched->waits)
+            continue;
+        Process *process =
+            ARENA_PUSH(&survey->arena, survey->processes, survey->n_processes, survey->processes_capacity);
+        char *command = arena_copy(&survey->arena, actor->command ? actor->command : "",
+                                   actor->command ? strlen(actor->command) : 0);
+        if (!process || !command)
+            return -ENOMEM;
+        *process = (Process){
+            .pid = actor->pid,
+            .ppid = actor->ppid,
+            .role = actor->role,
+            .start = actor->start,
+            .job = actor->job,
+            .command = text_of(command),
+            .started = watched->started,
+            .pss_bytes = U64_UNKNOWN,
+            .uss_bytes = U64_UNKNOWN,
+            .open_files_soft = U64_UNKNOWN,
+            .open_files_hard = U64_UNKNOWN,
+            .maps = U64_UNKNOWN,
+            .torch = actor->torch,
+            .has_memory = true,
+            .readable = true,
+        };
+        memcpy(process->comm, actor->comm, sizeof process->comm);
+    }
+    return segments_scan(sampler->root, &mounts, survey);
+}
+
+static void segments_count(Sampler *sampler, uint64_t *job_values)
+{
+    const Survey *survey = &sampler->segments;
+    for (size_t i = 0; i < SEGMENT_KINDS; i++)
+        job_values[JOB_KIND_BYTES + i] = 0;
+    for (size_t i = 0; i < survey->n_segments; i++) {
+        const Segment *segment = &survey->segments[i];
+        if (is_machine(sampler) || segment->n_holders > 0)
+            job_values[JOB_KIND_BYTES + segment->kind] += segment->allocated_bytes;
+    }
+    for (size_t i = 0; i < survey->n_processes; i++) {
+        const Process *process = &survey->processes[i];
+        Watched *watched = watched_find(sampler, process->pid);
+        watched->holds = process->segments > 0;
+        if (!watched->has_now || !process->readable)
+            continue;
+        watched->values[PROCESS_SHM] = process->shm_bytes;
+        watched->values[PROCESS_SEGMENTS] = process->segments;
+        if (watched->values[PROCESS_FDS] == U64_UNKNOWN)
+            watched->values[PROCESS_FDS] = process->fds;
+    }
+}
+
+static void segments_look(Sampler *sampler, uint64_t *job_values)
+{
+    purse_fill(&sampler->segments_purse, allowance_seconds(sampler) * SEGMENTS_PART);
+    if (sampler->segments_purse <= 0)
+        return;
+    double before = cpu_seconds();
+    Survey survey = {0};
+    if (segments_survey(sampler, &survey) >= 0) {
+        survey_free(&sampler->segments);
+        sampler->segments = survey;
+        sampler->segments_at = sampler->now;
+        segments_count(sampler, job_values);
+    } else
+        survey_free(&survey);
+    sampler->segments_purse -= cpu_seconds() - before;
+}
+
+/* --- The job as a whole ------------------------------------------------------------------------------- */
+
+/* Whose control group and /dev/shm are the job's; 0: our own, -1: nobody is left to ask. */
+static int eyes_of(const Sampler *sampler)
+{
+    if (is_machine(sampler))
+        return 0;
+    if (watched_find(sampler, sampler->wish.pid))
+        return sampler->wish.pid;
+    return sampler->n > 0 ? sampler->watched[0].actor.pid : -1;
+}
+
+/* Who it was, where the kernel's log may be read. */
+static void oom_tell(Sampler *sampler, uint64_t kills, bool in_group)
+{
+    _cleanup_arena_ Arena arena = {0};
+    OomKills log = {0};
+    Actor victim = {0};
+    char text[sizeof((Event *)NULL)->text] = "";
+    (void)kmsg_read(sampler->root, &arena, &log);
+    if (log.n > 0) {
+        const OomKill *kill = &log.items[log.n - 1];
+        const Watched *watched = watched_find(sampler, kill->pid);
+        victim = watched ? watched->actor : (Actor){.pid = 0};
+        snprintf(text, sizeof text, "%s (pid %d)", kill->comm, kill->pid);
+    }
+    if (text[0] == '\0')
+        snprintf(text, sizeof text, "%llu in %s", (unsigned long long)kills,
+                 in_group ? "the control group" : "the machine");
+    event_add(sampler, sampler->now, EVENT_OOM_KILL, &victim, text);
+}
+
+static void oom_look(Sampler *sampler, uint64_t kills, bool in_group)
+{
+    if (kills != U64_UNKNOWN && sampler->oom_kills != U64_UNKNOWN && kills > sampler->oom_kills)
+        oom_tell(sampler, kills - sampler->oom_kills, in_group);
+    if (kills != U64_UNKNOWN)
+        sampler->oom_kills = kills;
+}
+
+static void shm_look(const Sampler *sampler, int eyes, uint64_t *values)
+{
+    FsStat fs;
+    const char *path = eyes == 0 ? SHM_PATH : PROC_PATH(eyes, "root/" SHM_PATH);
+    if (root_statfs(sampler->root, path, &fs) < 0 || fs.size_bytes == 0)
+        return;
+    values[JOB_SHM_SIZE] = fs.size_bytes;
+    values[JOB_SHM_USED] = fs.size_bytes - MIN(fs.free_bytes, fs.size_bytes);
+}
+
+static void job_look(Sampler *sampler, uint64_t *values)
+{
+    MemInfo memory;
+    Cgroup group;
+    int eyes = eyes_of(sampler);
+    if (meminfo_read(sampler->root, &memory) >= 0) {
+        values[JOB_MEMORY_TOTAL] = memory.total_bytes;
+        values[JOB_MEMORY_AVAILABLE] = memory.available_bytes;
+        values[JOB_SWAP_FREE] = memory.swap_free_bytes;
+    }
+    bool in_group = eyes >= 0 && cgroup_read(sampler->root, eyes, &sampler->mounts, &group) >= 0 &&
+                    group.memory_limit_bytes != U64_UNKNOWN;
+    if (in_group) {
+        values[JOB_GROUP_LIMIT] = group.memory_limit_bytes;
+        values[JOB_GROUP_USED] = group.memory_used_bytes;
+        values[JOB_GROUP_FILE] =
+            group.memory_used_bytes == U64_UNKNOWN ? U64_UNKNOWN : group.memory_reclaimable_bytes;
+        values[JOB_OOM_KILLS] = group.oom_kills;
+    } else
+        (void)vmstat_read_oom_kills(sampler->root, &values[JOB_OOM_KILLS]);
+    if (eyes >= 0)
+        shm_look(sampler, eyes, values);
+    oom_look(sampler, values[JOB_OOM_KILLS], in_group);
+}
+
+/* --- A look ------------------------------------------------------------------------------------------- */
+
+static int moments_fill(Sampler *sampler, Moment *moment)
+{
+    if (sampler->moments_capacity < sampler->n) {
+        ProcessMoment *larger = reallocarray(sampler->moments, sampler->capacity, sizeof *larger);
+        if (!larger)
+            return -ENOMEM;
+        sampler->moments = larger;
+        sampler->moments_capacity = sampler->capacity;
+    }
+    size_t n = 0;
+    for (size_t i = 0; i < sampler->n; i++) {
+        Watched *watched = &sampler->watched[i];
+        const Actor *actor = &watched->actor;
+        if (!watched->has_now || !is_listed(sampler, watched))
+            continue;
+        watched->shown = true;
+        if (sampler->now > watched->met)
+            born_tell(sampler, watched);
+        ProcessMoment *one = &sampler->moments[n++];
+        *one = (ProcessMoment){
+            .pid = actor->pid,
+            .ppid = actor->ppid,
+            .start_ticks = actor->start_ticks,
+            .started = watched->started,
+            .role = actor->role,
+            .start = actor->start,
+            .job = actor->job,
+            .command = actor->command ? actor->command : "",
+        };
+        memcpy(one->comm, actor->comm, sizeof one->comm);
+        memcpy(one->values, watched->values, sizeof one->values);
+    }
+    moment->processes = sampler->moments;
+    moment->n_processes = n;
+    return 0;
+}
+
+int sampler_look(Sampler *sampler, Moment *ret)
+{
+    if (sampler->over)
+        return -ESRCH;
+    double now = now_seconds();
+    if (sampler->origin == 0)
+        sampler->origin = now;
+    sampler->last = sampler->now;
+    sampler->now = now - sampler->origin;
+    sampler->n_events = 0;
+    Moment moment = {.seconds = sampler->now};
+    values_forget(moment.values, JOB_METRICS);
+
+    int r = processes_look(sampler);
+    if (r < 0)
+        return r;
+    figures_look(sampler);
+    roles_look(sampler);
+    job_look(sampler, moment.values);
+    turns_look(sampler);
+    segments_look(sampler, moment.values);
+    r = moments_fill(sampler, &moment);
+    if (r < 0)
+        return r;
+    if (sampler->n_events > 1)
+        qsort(sampler->events, sampler->n_events, sizeof *sampler->events, events_order);
+    sampler->over = !is_machine(sampler) && sampler->n == 0;
+    moment.events = sampler->events;
+    moment.n_events = sampler->n_events;
+    *ret = moment;
+    return 0;
+}
+
+const Survey *sampler_segments(const Sampler *sampler, double *ret_seconds)
+{
+    if (sampler->segments_at < 0)
+        return NULL;
+    *ret_seconds = sampler->segments_at;
+    return &sampler->segments;
+}
+
+int sampler_open(const Root *root, const SamplerWish *wish, Sampler **ret)
+{
+    Sampler *sampler = calloc(1, sizeof *sampler);
+    if (!sampler)
+        return -ENOMEM;
+    *sampler = (Sampler){
+        .root = root,
+        .wish = *wish,
+        .booted = root_realtime(root) - root_boottime(root),
+        .ticks_per_second = (double)sysconf(_SC_CLK_TCK),
+        .processes_purse = FIRST_SECONDS * (1 - SEGMENTS_PART),
+        .segments_purse = FIRST_SECONDS * SEGMENTS_PART,
+        .segments_at = -1,
+        .oom_kills = U64_UNKNOWN,
+    };
+    int r = job_processes_attach(root, wish->pid, &sampler->job);
+    if (r >= 0 && mounts_read(root, 0, &sampler->mounts_arena, &sampler->mounts) == -ENOMEM)
+        r = -ENOMEM;
+    if (r < 0) {
+        sampler_free(sampler);
+        return r;
+    }
+    *ret = sampler;
+    return 0;
+}
+
+void sampler_free(Sampler *sampler)
+{
+    if (!sampler)
+        return;
+    for (size_t i = 0; i < sampler->n; i++)
+        actor_free(&sampler->watched[i].actor);
+    job_processes_close(&sampler->job);
+    survey_free(&sampler->segments);
+    arena_free(&sampler->mounts_arena);
+    buffer_free(&sampler->scratch);
+    free(sampler->stage.processes);
+    free(sampler->watched);
+    free(sampler->before);
+    free(sampler->moments);
+    free(sampler->events);
+    free(sampler);
+}

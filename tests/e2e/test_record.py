@@ -1,0 +1,230 @@
+"""`shmguard record` and `run --record`: what a training's memory does, in a file that anybody can open."""
+
+import contextlib
+import os
+import signal
+import sqlite3
+import stat
+import subprocess
+
+import pytest
+
+from conftest import PROGRAM, PYTHONS, TRAIN, Machine, end_tree, needs_root, prepared_namespace, wait_until
+
+# Two epochs: the workers end with each, and are born anew. Each worker keeps 200 kB of each of its samples.
+EPOCHS = """
+import sys, time, torch
+from torch.utils.data import DataLoader, Dataset
+torch.set_num_threads(1)
+kept = []
+class Samples(Dataset):
+    def __len__(self):
+        return 40
+    def __getitem__(self, index):
+        kept.append(torch.ones(50_000))
+        time.sleep(0.06)
+        return torch.ones(100_000)
+print("ready", flush=True)
+sys.stdin.readline()
+for epoch in range(2):
+    for batch in DataLoader(Samples(), batch_size=4, num_workers=2):
+        pass
+"""
+
+
+@pytest.fixture
+def file(tmp_path):
+    return tmp_path / "run.db"
+
+
+def ask(file, sql):
+    with contextlib.closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as db:
+        return db.execute(sql).fetchall()
+
+
+def ask_or_none(file, sql):
+    """Of a file that may not be there yet, or be without its tables."""
+    try:
+        return ask(file, sql)
+    except sqlite3.OperationalError:
+        return None
+
+
+def moments(file):
+    rows = ask_or_none(file, "SELECT count(*) FROM moment")
+    return rows[0][0] if rows else 0
+
+
+def alone(file):
+    return sorted(path.name for path in file.parent.iterdir() if path.name.startswith(file.name)) == [file.name]
+
+
+def test_a_command_is_recorded_with_its_workers(here, python, file):
+    done = here.shmguard("record", "-o", file, "--interval", "0.1", "--", python, "-W", "ignore", "-c", EPOCHS, input=b"\n")
+    assert done.returncode == 0, done
+    assert done.stdout == b"ready\n"
+    assert b"shmguard report" in done.stderr
+    assert alone(file)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert ask(file, "PRAGMA integrity_check") == [("ok",)]
+
+    workers = ask(file, "SELECT pid, start_method, job FROM process WHERE role = 'worker'")
+    assert len(workers) == 4, workers  # two in each epoch
+    [(trainer,)] = ask(file, "SELECT DISTINCT pid FROM samples WHERE role = 'trainer'")
+    assert {job for _, _, job in workers} == {trainer}
+    assert {method for _, method, _ in workers} == {"fork"}
+    for kind in ("born", "ended"):
+        told = ask(file, f"SELECT pid FROM event WHERE kind = '{kind}' AND role = 'worker'")
+        assert sorted(told) == sorted((pid,) for pid, _, _ in workers), kind
+    # What is costly was looked at often enough to be of use, in all of them.
+    for pid, known, growth in ask(file, "SELECT pid, count(uss), max(uss) - min(uss) FROM samples WHERE role = 'worker' GROUP BY pid"):
+        assert known >= 2, pid
+        assert growth > 500_000, pid
+    assert ask(file, "SELECT max(shm) > 400000, max(segments) > 0, max(maps) > 100 FROM samples WHERE role = 'worker'") == [(1, 1, 1)]
+    assert ask(file, "SELECT max(segments_torch) > 400000, min(shm_size) > 0, min(memory_available) > 0 FROM moment") == [(1, 1, 1)]
+    assert ask(file, "SELECT count(guard_bytes) FROM moment") == [(0,)]
+    assert ask(file, "SELECT value FROM meta WHERE key = 'interval'") == [(0.1,)]
+
+
+def test_a_running_job_is_recorded_until_it_ends(here, file):
+    job = here.popen(PYTHONS["1.13"], "-W", "ignore", "-c", EPOCHS, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        assert job.stdout.readline() == b"ready\n"
+        recorder = here.popen(PROGRAM, "record", "-o", file, "--interval", "0.1", "--pid", job.pid, stderr=subprocess.PIPE)
+        wait_until(lambda: moments(file) > 0, 30, "the first moment")
+        job.stdin.write(b"\n")
+        job.stdin.close()
+        assert job.wait(60) == 0
+        _, said = recorder.communicate(timeout=30)
+        assert recorder.returncode == 0, said
+        assert b"shmguard report" in said
+    finally:
+        end_tree(job)
+    assert len(ask(file, "SELECT pid FROM event WHERE kind = 'born' AND role = 'worker'")) == 4
+    assert ask(file, "SELECT count(*) FROM process WHERE ended IS NULL") == [(0,)]
+    assert ask(file, f"SELECT role FROM process WHERE pid = {job.pid}") == [("trainer",)]
+    assert ask(file, "SELECT value FROM meta WHERE key = 'pid'") == [(job.pid,)]
+
+
+@pytest.mark.parametrize("signo", [signal.SIGINT, signal.SIGTERM])
+def test_told_to_end_it_leaves_the_job_alone(here, file, signo):
+    with here.training(PYTHONS["1.13"], settle=False) as pid:
+        recorder = here.popen(PROGRAM, "record", "-o", file, "--pid", pid, stderr=subprocess.DEVNULL)
+        wait_until(lambda: moments(file) > 0, 30, "the first moment")
+        recorder.send_signal(signo)
+        assert recorder.wait(30) == 0
+        os.kill(pid, 0)
+        assert alone(file)
+        assert ask(file, "SELECT count(*) FROM process WHERE ended IS NULL")[0][0] >= 3
+
+
+def test_a_killed_recorder_leaves_all_that_it_saw(here, file):
+    with here.training(PYTHONS["1.13"], settle=False) as pid:
+        recorder = here.popen(PROGRAM, "record", "-o", file, "--interval", "0.1", "--pid", pid)
+        wait_until(lambda: moments(file) >= 5, 30, "five moments")
+        seen = moments(file)
+        recorder.kill()
+        recorder.wait()
+        assert moments(file) >= seen
+        assert ask(file, "PRAGMA integrity_check") == [("ok",)]
+        # It can be used again, for what is there is a recording.
+        old = file.stat().st_ctime_ns
+        recorder = here.popen(PROGRAM, "record", "-o", file, "--interval", "0.1", "--pid", pid, stderr=subprocess.DEVNULL)
+        wait_until(lambda: file.exists() and file.stat().st_ctime_ns != old, 30, "a new file")
+        wait_until(lambda: moments(file) >= 2, 30, "two new moments")
+        busy = here.shmguard("record", "-o", file, "--pid", pid)
+        assert busy.returncode == 65 and b"in use" in busy.stderr
+        recorder.terminate()
+        assert recorder.wait(30) == 0
+
+
+def test_run_records_all_attempts_and_the_guard(here, file):
+    script = f"if [ $SHMGUARD_ATTEMPT = 1 ]; then sleep 1.2; exit 3; fi; exec {PYTHONS['1.13']} {TRAIN} --steps 60 --batch 16"
+    done = here.shmguard("run", "--record", file, "--retry", "1", "--degrade", "B=8,4", "--resume", "again", "--", "sh", "-c", script)
+    assert done.returncode == 0, done.stderr
+    assert ask(file, "SELECT text FROM event WHERE kind = 'attempt'") == [("1: B=8",), ("2: B=8",)]
+    assert ask(file, "SELECT count(*) >= 2 FROM process WHERE comm = 'sleep' OR role = 'trainer'") == [(1,)]
+    assert ask(file, "SELECT max(guard_created) > 0, max(guard_budget) > 0 FROM moment") == [(1, 1)]
+    assert alone(file)
+
+
+# Many rows a moment, so that a small disk is full soon.
+CROWD = """
+import subprocess, time
+crowd = [subprocess.Popen(["sleep", "60"]) for _ in range(60)]
+time.sleep({seconds})
+for one in crowd:
+    one.kill()
+print("trained to the end")
+"""
+
+
+@needs_root
+@pytest.mark.parametrize("options, seconds", [(("record", "--interval", "0.05", "-o"), 3), (("run", "--record"), 7)])
+def test_a_full_disk_stops_the_recording_and_not_the_training(options, seconds, tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    with prepared_namespace(f"mount -t tmpfs -o size=160k tmpfs {disk}") as machine:
+        done = machine.shmguard(*options, disk / "run.db", "--", PYTHONS["1.13"], "-c", CROWD.format(seconds=seconds))
+        assert done.returncode == 0, done.stderr
+        assert done.stdout == b"trained to the end\n"
+        assert done.stderr.count(b"the recording stops, the training goes on") == 1, done.stderr
+        assert b"No space left" in done.stderr
+        for path in (machine.shm.parent.parent / str(disk)[1:]).iterdir():
+            (tmp_path / path.name).write_bytes(path.read_bytes())
+    assert moments(tmp_path / "run.db") > 0
+
+
+def test_the_command_is_as_without_us(here, file):
+    assert here.shmguard("record", "-q", "-o", file, "--", "sh", "-c", "exit 7").returncode == 7
+    assert here.shmguard("record", "-q", "-o", file, "--", "sh", "-c", "kill -TERM $$").returncode == 128 + signal.SIGTERM
+    done = here.shmguard("record", "-o", file, "--", "env")
+    assert b"LD_PRELOAD" not in done.stdout or "LD_PRELOAD" in os.environ
+    assert here.shmguard("record", "-q", "-o", file, "--", "true").stderr == b""
+    assert moments(file) == 1
+    before = file.read_bytes()
+    done = here.shmguard("record", "-o", file, "--", "/nowhere/to/be/found")
+    assert done.returncode == 127
+    assert file.read_bytes() == before
+
+
+def test_bad_input(here, file, tmp_path):
+    other = tmp_path / "notes.txt"
+    other.write_text("three days of work")
+    for arguments, code, words in [
+        (["--", "true"], 64, b"-o"),
+        (["-o", file], 64, b"--pid"),
+        (["-o", file, "--pid", os.getpid(), "--", "true"], 64, b"not both"),
+        (["-o", file, "--interval", "0", "--", "true"], 64, b"--interval"),
+        (["-o", file, "--interval", "2h", "--", "true"], 64, b"--interval"),
+        (["-o", file, "--interval", "soon", "--", "true"], 64, b"--interval"),
+        (["-o", file, "--pid", 4194305], 65, b"no process"),
+        (["-o", file, "--pid", "x"], 64, b"--pid"),
+        (["-o", file, "true"], 64, b"--"),
+        (["-o", tmp_path, "--", "true"], 65, b"directory"),
+        (["-o", other, "--", "true"], 65, b"no recording"),
+        (["-o", "", "--", "true"], 65, b"no such folder"),
+        (["-o", tmp_path / "none" / "x.db", "--", "true"], 65, b"no such folder"),
+    ]:
+        done = here.shmguard("record", *arguments)
+        assert done.returncode == code, (arguments, done)
+        assert words in done.stderr and done.stderr.count(b"\n") == 1, (arguments, done)
+    assert other.read_text() == "three days of work"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["notes.txt"]
+    done = here.shmguard("run", "--record", other, "--", "true")
+    assert done.returncode == 65 and b"no recording" in done.stderr
+    assert other.read_text() == "three days of work"
+
+
+@needs_root
+def test_what_is_not_ours_is_refused(here, ordinary, tmp_path):
+    tmp_path.chmod(0o777)
+    for parent in tmp_path.parents[:2]:
+        parent.chmod(0o755)
+    user = ordinary(Machine())
+    with here.training(PYTHONS["1.13"], settle=False) as pid:
+        done = user.shmguard("record", "-o", tmp_path / "run.db", "--pid", pid)
+    assert done.returncode == 77, done
+    assert b"another user" in done.stderr
+    done = user.shmguard("record", "-o", "/etc/run.db", "--", "true")
+    assert done.returncode == 77, done

@@ -1,0 +1,563 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "recording.h"
+#include "schema.h"
+
+static char folder[] = "/tmp/shmguard-recording-XXXXXX";
+static char file[64];
+
+static int folder_make(void **state)
+{
+    (void)state;
+    if (!mkdtemp(folder))
+        return -1;
+    snprintf(file, sizeof file, "%s/file.db", folder);
+    return 0;
+}
+
+static void file_remove(void)
+{
+    static const char *const endings[] = {"", "-wal", "-shm", "-journal"};
+    for (size_t i = 0; i < ARRAY_SIZE(endings); i++) {
+        char path[80];
+        snprintf(path, sizeof path, "%s%s", file, endings[i]);
+        unlink(path);
+    }
+}
+
+static int folder_remove(void **state)
+{
+    (void)state;
+    file_remove();
+    return rmdir(folder);
+}
+
+static bool is_beside(const char *ending)
+{
+    char path[80];
+    snprintf(path, sizeof path, "%s%s", file, ending);
+    return access(path, F_OK) == 0;
+}
+
+static uint64_t file_bytes(void)
+{
+    struct stat st;
+    return stat(file, &st) == 0 ? (uint64_t)st.st_size : 0;
+}
+
+static ProcessMoment process(int pid, uint64_t start_ticks, uint64_t anon)
+{
+    ProcessMoment one = {
+        .pid = pid, .ppid = 10, .start_ticks = start_ticks, .started = 1.5e9, .command = "python3 train.py"};
+    strcpy(one.comm, "python3");
+    for (size_t i = 0; i < PROCESS_METRICS; i++)
+        one.values[i] = U64_UNKNOWN;
+    one.values[PROCESS_ANON] = anon;
+    return one;
+}
+
+static Moment moment_of(double seconds, const ProcessMoment *processes, size_t n)
+{
+    Moment moment = {.seconds = seconds, .processes = processes, .n_processes = n};
+    for (size_t i = 0; i < JOB_METRICS; i++)
+        moment.values[i] = U64_UNKNOWN;
+    moment.values[JOB_SHM_USED] = 7;
+    return moment;
+}
+
+static Recording *create(void)
+{
+    Recording *recording = NULL;
+    History head = {.began = 1.7e9, .interval = 0.5, .command = (char[]){"python3 \xff train.py"}, .pid = 10};
+    assert_int_equal(recording_create(file, &head, &recording), 0);
+    return recording;
+}
+
+static void add(Recording *recording, double seconds, const ProcessMoment *processes, size_t n)
+{
+    Moment moment = moment_of(seconds, processes, n);
+    assert_int_equal(recording_add(recording, &moment), 0);
+}
+
+static void test_what_was_written_is_read(void **state)
+{
+    (void)state;
+    file_remove();
+    Recording *recording = create();
+    struct stat st;
+    assert_int_equal(stat(file, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
+    ProcessMoment trainer = process(10, 1, 100);
+    trainer.role = ROLE_TRAINER;
+    trainer.job = 10;
+    trainer.values[PROCESS_CPU_MSEC] = 0;
+    ProcessMoment worker = process(11, 2, UINT64_C(1) << 40);
+    Event events[] = {
+        {.seconds = 1, .kind = EVENT_BORN, .pid = 11, .role = ROLE_WORKER},
+        {.seconds = 1, .kind = EVENT_MARK, .text = "epoch 1 \xff"},
+    };
+    add(recording, 0, &trainer, 1);
+    worker.role = ROLE_OTHER;
+    ProcessMoment both[] = {trainer, worker};
+    Moment moment = moment_of(1, both, 2);
+    moment.events = events;
+    moment.n_events = 2;
+    assert_int_equal(recording_add(recording, &moment), 0);
+    both[1].role = ROLE_WORKER; /* is known now */
+    both[1].start = START_SPAWN;
+    both[1].job = 10;
+    both[1].command = "python3 worker \xc3\xa4";
+    both[1].values[PROCESS_USS] = 77;
+    add(recording, 2, both, 2);
+
+    _cleanup_history_ History early = {0};
+    assert_int_equal(recording_read(file, &early), 0); /* while it is written */
+    assert_int_equal(early.series.n, 3);
+
+    add(recording, 3, &trainer, 1);
+    ProcessMoment again[] = {trainer, process(11, 9, 5)}; /* another with its number */
+    add(recording, 4, again, 2);
+    recording_close(recording);
+    assert_false(is_beside("-wal"));
+    assert_false(is_beside("-shm"));
+    assert_false(is_beside("-journal"));
+
+    _cleanup_history_ History history = {0};
+    assert_int_equal(recording_read(file, &history), 0);
+    assert_true(history.began == 1.7e9);
+    assert_true(history.interval == 0.5);
+    assert_int_equal(history.pid, 10);
+    assert_string_equal(history.command, "python3 \xef\xbf\xbd train.py");
+    assert_int_equal(history.series.n, 5);
+    assert_true(history.series.seconds[4] == 4);
+    assert_true(history.series.values[JOB_SHM_USED][4] == 7);
+    assert_true(history.series.values[JOB_GROUP_LIMIT][4] == U64_UNKNOWN);
+    assert_int_equal(history.n_tracks, 3);
+    const ProcessTrack *track = &history.tracks[0];
+    assert_int_equal(track->last.role, ROLE_TRAINER);
+    assert_int_equal(track->series.n, 5);
+    assert_true(track->series.values[PROCESS_CPU_MSEC][0] == 0);
+    assert_true(isinf(track->ended_seconds));
+    track = &history.tracks[1];
+    assert_int_equal(track->last.pid, 11);
+    assert_int_equal(track->last.role, ROLE_WORKER);
+    assert_int_equal(track->last.start, START_SPAWN);
+    assert_int_equal(track->last.job, 10);
+    assert_string_equal(track->last.command, "python3 worker \xc3\xa4");
+    assert_string_equal(track->last.comm, "python3");
+    assert_true(track->series.values[PROCESS_ANON][1] == UINT64_C(1) << 40);
+    assert_true(track->series.values[PROCESS_USS][0] == U64_UNKNOWN);
+    assert_true(track->series.values[PROCESS_USS][1] == 77);
+    assert_true(track->first_seconds == 1);
+    assert_true(track->ended_seconds == 3);
+    assert_true(history.tracks[2].last.start_ticks == 9);
+    assert_int_equal(history.n_events, 2);
+    assert_int_equal(history.events[0].kind, EVENT_BORN);
+    assert_int_equal(history.events[0].role, ROLE_WORKER);
+    assert_string_equal(history.events[1].text, "epoch 1 \xef\xbf\xbd");
+}
+
+static void test_one_that_a_look_missed_is_one_process(void **state)
+{
+    (void)state;
+    file_remove();
+    Recording *recording = create();
+    ProcessMoment one = process(11, 2, 5);
+    add(recording, 0, &one, 1);
+    add(recording, 1, NULL, 0);
+    add(recording, 2, &one, 1);
+    recording_close(recording);
+    _cleanup_history_ History history = {0};
+    assert_int_equal(recording_read(file, &history), 0);
+    assert_int_equal(history.n_tracks, 1);
+    assert_int_equal(history.tracks[0].series.n, 2);
+    assert_true(history.tracks[0].first_seconds == 0);
+    assert_true(isinf(history.tracks[0].ended_seconds));
+}
+
+static void test_what_is_no_recording_stays(void **state)
+{
+    (void)state;
+    file_remove();
+    Recording *recording = NULL;
+    History head = {.command = (char[]){""}, .interval = 1};
+    FILE *out = fopen(file, "w");
+    fputs("a checkpoint of three days", out);
+    fclose(out);
+    assert_int_equal(recording_create(file, &head, &recording), -EEXIST);
+    assert_int_equal(file_bytes(), 26);
+    _cleanup_history_ History history = {0};
+    assert_int_equal(recording_read(file, &history), -EBADMSG);
+
+    file_remove();
+    sqlite3 *db = NULL;
+    assert_int_equal(sqlite3_open(file, &db), SQLITE_OK); /* somebody's database */
+    assert_int_equal(sqlite3_exec(db, "CREATE TABLE t(x)", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+    assert_int_equal(recording_create(file, &head, &recording), -EEXIST);
+    assert_int_equal(recording_read(file, &history), -EBADMSG);
+
+    file_remove();
+    assert_int_equal(recording_create(folder, &head, &recording), -EISDIR);
+    assert_int_equal(recording_read(folder, &history), -EISDIR);
+    assert_int_equal(recording_create("/dev/null", &head, &recording), -EEXIST);
+    assert_int_equal(recording_read("/dev/null", &history), -EBADMSG);
+    assert_int_equal(recording_create("", &head, &recording), -ENOENT);
+    assert_int_equal(recording_create("/nowhere/to/be/found", &head, &recording), -ENOENT);
+    assert_int_equal(recording_read("/nowhere/to/be/found", &history), -ENOENT);
+}
+
+static size_t moments_of(const char *path)
+{
+    _cleanup_history_ History history = {0};
+    assert_int_equal(recording_read(path, &history), 0);
+    return history.series.n;
+}
+
+static void test_a_recording_is_kept_unless_it_is_written(void **state)
+{
+    (void)state;
+    file_remove();
+    ProcessMoment one = process(10, 1, 100);
+    Recording *recording = create();
+    add(recording, 0, &one, 1);
+    /* Locks are a process's: only another one can be told from us. */
+    pid_t pid = fork();
+    if (pid == 0) {
+        Recording *other = NULL;
+        History head = {.command = (char[]){""}, .interval = 1};
+        _exit(recording_create(file, &head, &other) == -EBUSY ? 0 : 1);
+    }
+    int status = 0;
+    waitpid(pid, &status, 0);
+    assert_int_equal(status, 0);
+    add(recording, 1, &one, 1);
+    recording_close(recording);
+    recording = create();
+    add(recording, 0, &one, 1);
+    recording_close(recording);
+    assert_int_equal(moments_of(file), 1);
+    char old[sizeof file + 4];
+    snprintf(old, sizeof old, "%s.old", file);
+    assert_int_equal(moments_of(old), 2);
+    recording_discard(create()); /* the command could not be started */
+    assert_int_equal(moments_of(file), 1);
+    unlink(old);
+}
+
+/* Writes as fast as it can, and tells of each moment after it was added. */
+static void writer_live(int told)
+{
+    ProcessMoment processes[8];
+    for (int i = 0; i < 8; i++)
+        processes[i] = process(10 + i, (uint64_t)i, 1000);
+    Recording *recording = create();
+    for (int i = 0;; i++) {
+        Moment moment = moment_of(i, processes, 8);
+        if (recording_add(recording, &moment) < 0 || write(told, &i, sizeof i) != sizeof i)
+            _exit(1);
+    }
+}
+
+static void test_killed_at_any_moment(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 12; round++) {
+        int pipes[2];
+        file_remove();
+        assert_int_equal(pipe(pipes), 0);
+        pid_t pid = fork();
+        if (pid == 0) {
+            close(pipes[0]);
+            writer_live(pipes[1]);
+        }
+        close(pipes[1]);
+        int last = -1;
+        while (last < round * 37 && read(pipes[0], &last, sizeof last) == sizeof last)
+            continue;
+        usleep((unsigned)round * 431);
+        kill(pid, SIGKILL);
+        while (read(pipes[0], &last, sizeof last) == sizeof last)
+            continue;
+        close(pipes[0]);
+        waitpid(pid, NULL, 0);
+
+        _cleanup_history_ History history = {0};
+        assert_int_equal(recording_read(file, &history), 0);
+        assert_true(history.series.n >= (size_t)last + 1); /* what was told is there */
+        assert_true(history.series.n <= (size_t)last + 2);
+        assert_int_equal(history.n_tracks, 8);
+        for (size_t i = 0; i < 8; i++)
+            assert_int_equal(history.tracks[i].series.n, history.series.n);
+    }
+}
+
+static void test_no_room_stops_it_once(void **state)
+{
+    (void)state;
+    file_remove();
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct rlimit limit = {256 * 1024, 256 * 1024};
+        signal(SIGXFSZ, SIG_IGN);
+        setrlimit(RLIMIT_FSIZE, &limit);
+        ProcessMoment processes[8];
+        for (int i = 0; i < 8; i++)
+            processes[i] = process(10 + i, (uint64_t)i, 1000);
+        Recording *recording = create();
+        int r = 0;
+        int n = 0;
+        for (; r >= 0 && n < 100000; n++) {
+            Moment moment = moment_of(n, processes, 8);
+            r = recording_add(recording, &moment);
+        }
+        Moment moment = moment_of(n, processes, 8);
+        bool stopped = r < 0 && recording_add(recording, &moment) == r;
+        recording_close(recording);
+        _exit(stopped && n > 10 ? 0 : 1);
+    }
+    int status = 0;
+    waitpid(pid, &status, 0);
+    assert_int_equal(status, 0);
+    _cleanup_history_ History history = {0};
+    assert_int_equal(recording_read(file, &history), 0);
+    assert_true(history.series.n > 10);
+}
+
+static void test_a_file_that_was_taken_away(void **state)
+{
+    (void)state;
+    file_remove();
+    ProcessMoment one = process(10, 1, 100);
+    Recording *recording = create();
+    add(recording, 0, &one, 1);
+    unlink(file);
+    Moment moment = moment_of(1, &one, 1);
+    assert_int_equal(recording_add(recording, &moment), -ESTALE);
+    assert_int_equal(recording_add(recording, &moment), -ESTALE);
+    recording_close(recording);
+    assert_int_equal(access(file, F_OK), -1);
+}
+
+/* A day at a look a second, with a peak and a worker that is there for ten seconds of each hour. */
+static void test_old_samples_are_thinned(void **state)
+{
+    (void)state;
+    enum { MOMENTS = 86400, PEAK = 12345, SHORT_EVERY = 3600 };
+    file_remove();
+    Recording *recording = create();
+    for (int i = 0; i < MOMENTS; i++) {
+        ProcessMoment three[] = {process(10, 1, 1000000 + (uint64_t)i), process(11, 2, 5000),
+                                 process(12, (uint64_t)(i / SHORT_EVERY), 1)};
+        three[0].values[PROCESS_ANON] += i == PEAK ? 500000000 : 0;
+        three[0].values[PROCESS_USS] = i % 7 == 0 ? (uint64_t)i : U64_UNKNOWN;
+        Event event = {.seconds = i, .kind = i % 1000 == 0 ? EVENT_MARK : EVENT_ENDED, .pid = 12};
+        Moment moment = moment_of(i, three, i % SHORT_EVERY >= 105 && i % SHORT_EVERY < 115 ? 3 : 2);
+        moment.values[JOB_KIND_BYTES + KIND_TORCH] = i % 5 == 0 ? (uint64_t)i : U64_UNKNOWN;
+        moment.events = &event;
+        moment.n_events = 1;
+        assert_int_equal(recording_add(recording, &moment), 0);
+    }
+    recording_close(recording);
+
+    _cleanup_history_ History history = {0};
+    assert_int_equal(recording_read(file, &history), 0);
+    /* 3,600, 32,400 / 10, 50,400 / 60, and what a group that is not full yet has more. */
+    assert_in_range(history.series.n, 3600 + 3240 + 840, 3600 + 3240 + 840 + 40);
+    const ProcessTrack *trainer = history_track(&history, 10);
+    uint64_t most = 0;
+    double before = -1;
+    for (size_t i = 0; i < trainer->series.n; i++) {
+        double seconds = trainer->series.seconds[i];
+        uint64_t anon = trainer->series.values[PROCESS_ANON][i];
+        uint64_t uss = trainer->series.values[PROCESS_USS][i];
+        most = MAX(most, anon);
+        assert_true(seconds > before);
+        before = seconds;
+        if (seconds < MOMENTS - 3600 - 20) {
+            assert_true(uss != U64_UNKNOWN); /* was carried over */
+            assert_true(fabs((double)uss - seconds) <= (seconds < 50000 ? 120 : 20));
+        }
+        if (seconds != PEAK)
+            assert_true((double)anon == 1000000 + seconds); /* a true moment */
+    }
+    assert_true(most == 1000000 + PEAK + 500000000);
+    for (size_t i = 0; i + 3700 < history.series.n; i++)
+        assert_true(history.series.values[JOB_KIND_BYTES + KIND_TORCH][i] != U64_UNKNOWN);
+    assert_true(history.n_events <= 20000 + 86);
+    assert_true(history.events[0].seconds == 0); /* marks stay */
+    assert_true(history.n_tracks <= 2 + 2);      /* those between two that stayed have gone */
+    assert_true(file_bytes() < 4 << 20);
+}
+
+static void read_expect(int wanted)
+{
+    _cleanup_history_ History history = {0};
+    assert_int_equal(recording_read(file, &history), wanted);
+}
+
+static void change(const char *sql)
+{
+    sqlite3 *db = NULL;
+    char *error = NULL;
+    assert_int_equal(sqlite3_open(file, &db), SQLITE_OK);
+    if (sqlite3_exec(db, sql, NULL, NULL, &error) != SQLITE_OK)
+        fail_msg("%s: %s", sql, error);
+    sqlite3_close(db);
+}
+
+static void small_write(void)
+{
+    file_remove();
+    Recording *recording = create();
+    ProcessMoment both[] = {process(10, 1, 100), process(11, 1, 100)};
+    Event event = {.seconds = 1, .kind = EVENT_MARK, .text = "one"};
+    for (int i = 0; i < 20; i++) {
+        Moment moment = moment_of(i, both, 2);
+        moment.events = &event;
+        moment.n_events = 1;
+        assert_int_equal(recording_add(recording, &moment), 0);
+    }
+    recording_close(recording);
+}
+
+/* What is in the file, to be put there again: a file that is made anew waits for the disk. */
+typedef struct Image {
+    unsigned char *bytes;
+    size_t size;
+} Image;
+
+static Image image_take(void)
+{
+    Image image = {.size = file_bytes()};
+    int fd = open(file, O_RDONLY | O_CLOEXEC);
+    image.bytes = malloc(image.size);
+    assert_int_equal(read(fd, image.bytes, image.size), image.size);
+    close(fd);
+    return image;
+}
+
+static void image_put(const Image *image)
+{
+    int fd = open(file, O_WRONLY | O_TRUNC | O_CLOEXEC);
+    assert_int_equal(write(fd, image->bytes, image->size), image->size);
+    close(fd);
+}
+
+static void test_lies(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *sql;
+        int expected;
+    } lies[] = {
+        {"PRAGMA user_version = 2", -EPROTO},
+        {"PRAGMA user_version = 0", -EBADMSG},
+        {"PRAGMA application_id = 1", -EBADMSG},
+        {"DROP TABLE event", -EBADMSG},
+        {"DROP TABLE sample; CREATE VIEW sample AS SELECT 1 AS moment", -EBADMSG},
+        {"ALTER TABLE moment ADD COLUMN more GENERATED ALWAYS AS (zeroblob(1000000000))", -EBADMSG},
+        {"DROP TABLE meta; CREATE TABLE meta(key, value)", -EBADMSG},
+        {"DELETE FROM meta WHERE key = 'began'", -EBADMSG},
+        {"UPDATE meta SET value = 'x' WHERE key = 'interval'", -EBADMSG},
+        {"UPDATE meta SET value = 0 WHERE key = 'interval'", -EBADMSG},
+        {"UPDATE meta SET value = 1e30 WHERE key = 'pid'", -EBADMSG},
+        {"UPDATE meta SET value = x'00' WHERE key = 'command'", -EBADMSG},
+        {"UPDATE sample SET anon = -1", -EBADMSG},
+        {"UPDATE sample SET anon = 'much'", -EBADMSG},
+        {"UPDATE sample SET anon = 1.5", -EBADMSG},
+        {"UPDATE moment SET seconds = 5", -EBADMSG},
+        {"UPDATE moment SET seconds = 9e999", -EBADMSG},
+        {"UPDATE moment SET seconds = NULL", -EBADMSG},
+        {"UPDATE process SET role = 'boss'", -EBADMSG},
+        {"UPDATE process SET pid = 10", -EBADMSG}, /* twice in one moment */
+        {"UPDATE process SET pid = 1e12", -EBADMSG},
+        {"UPDATE process SET command = printf('%.*c', 100000, 'x')", -EBADMSG},
+        {"UPDATE process SET command = 'a' || char(0) || 'b'", -EBADMSG},
+        {"DELETE FROM process", -EBADMSG},
+        {"DELETE FROM moment WHERE id = 3", -EBADMSG},
+        {"DELETE FROM moment WHERE id = 20", -EBADMSG},
+        {"UPDATE event SET kind = 'party'", -EBADMSG},
+        {"UPDATE event SET seconds = -id", -EBADMSG},
+        {"UPDATE event SET text = printf('%.*c', 1000, 'x')", 0}, /* cut */
+        {"DELETE FROM sample", 0},
+        {"DELETE FROM event", 0},
+        {"DELETE FROM sample; DELETE FROM moment; DELETE FROM process; DELETE FROM event", 0},
+        {"CREATE TABLE notes(text)", 0}, /* is nobody's business */
+    };
+    small_write();
+    Image image = image_take();
+    for (size_t i = 0; i < ARRAY_SIZE(lies); i++) {
+        image_put(&image);
+        change(lies[i].sql);
+        _cleanup_history_ History history = {0};
+        int r = recording_read(file, &history);
+        if (r != lies[i].expected)
+            fail_msg("%s: %d", lies[i].sql, r);
+    }
+    free(image.bytes);
+}
+
+static void test_broken_files(void **state)
+{
+    (void)state;
+    small_write();
+    Image image = image_take();
+    unsigned random = 1;
+    for (unsigned round = 0; round < 1000; round++) {
+        Image broken = {malloc(image.size), image.size};
+        memcpy(broken.bytes, image.bytes, image.size);
+        for (unsigned n = 1 + round % 4; n > 0; n--) {
+            random = random * 1103515245 + 12345;
+            unsigned place = (random >> 4) % (unsigned)image.size;
+            random = random * 1103515245 + 12345;
+            broken.bytes[place] = (unsigned char)(random >> 16);
+        }
+        image_put(&broken);
+        free(broken.bytes);
+        _cleanup_history_ History history = {0};
+        int r = recording_read(file, &history);
+        assert_true(r == 0 || r == -EBADMSG || r == -EPROTO || r == -EACCES);
+    }
+    for (size_t n = image.size; n > 0; n -= MIN(n, (size_t)1021)) {
+        image_put(&(Image){image.bytes, n});
+        _cleanup_history_ History history = {0};
+        int r = recording_read(file, &history);
+        assert_true(r == -EBADMSG || (r == 0 && history.series.n == 20)); /* the last page is an index */
+    }
+    image_put(&(Image){image.bytes, 0});
+    read_expect(-EBADMSG);
+    free(image.bytes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_was_written_is_read),
+        cmocka_unit_test(test_one_that_a_look_missed_is_one_process),
+        cmocka_unit_test(test_what_is_no_recording_stays),
+        cmocka_unit_test(test_a_recording_is_kept_unless_it_is_written),
+        cmocka_unit_test(test_killed_at_any_moment),
+        cmocka_unit_test(test_no_room_stops_it_once),
+        cmocka_unit_test(test_a_file_that_was_taken_away),
+        cmocka_unit_test(test_old_samples_are_thinned),
+        cmocka_unit_test(test_lies),
+        cmocka_unit_test(test_broken_files),
+    };
+    return cmocka_run_group_tests(tests, folder_make, folder_remove);
+}

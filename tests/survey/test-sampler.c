@@ -1,0 +1,325 @@
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "clock.h"
+#include "sampler.h"
+
+enum { HEAP_BYTES = 8 << 20, SEGMENT_BYTES = 2 << 20 };
+
+static char *volatile heap;
+static const double PATIENCE_SECONDS = 20;
+
+typedef struct Case {
+    Root root;
+    Sampler *sampler;
+    Moment moment;
+    Event events[64]; /* of all looks */
+    size_t n_events;
+} Case;
+
+static pid_t sleeper_start(void)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (;;)
+            pause();
+    }
+    return pid;
+}
+
+/* A job: SIGUSR1 makes it start a child; SIGUSR2 makes it end and leave its children. */
+static volatile sig_atomic_t wanted;
+
+static void want(int signal)
+{
+    wanted = signal;
+}
+
+static void job_live(int ready)
+{
+    sigset_t both;
+    sigset_t before;
+    sigemptyset(&both);
+    sigaddset(&both, SIGUSR1);
+    sigaddset(&both, SIGUSR2);
+    sigprocmask(SIG_BLOCK, &both, &before);
+    signal(SIGUSR1, want);
+    signal(SIGUSR2, want);
+    heap = malloc(HEAP_BYTES);
+    memset(heap, 1, HEAP_BYTES);
+    int fd = memfd_create("segment", MFD_CLOEXEC);
+    char *segment = MAP_FAILED;
+    if (ftruncate(fd, SEGMENT_BYTES) == 0)
+        segment = mmap(NULL, SEGMENT_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (segment == MAP_FAILED)
+        _exit(1);
+    memset(segment, 1, SEGMENT_BYTES);
+    close(ready);
+    for (;;) {
+        sigsuspend(&before);
+        if (wanted == SIGUSR2)
+            _exit(0);
+        if (wanted == SIGUSR1 && fork() == 0)
+            for (;;)
+                pause();
+        wanted = 0;
+    }
+}
+
+static pid_t job_start(void)
+{
+    int ready[2];
+    char byte;
+    assert_int_equal(pipe(ready), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        close(ready[0]);
+        job_live(ready[1]);
+    }
+    close(ready[1]);
+    assert_int_equal(read(ready[0], &byte, 1), 0);
+    close(ready[0]);
+    return pid;
+}
+
+static void case_open(Case *it, int pid)
+{
+    *it = (Case){0};
+    assert_int_equal(root_open(NULL, &it->root), 0);
+    SamplerWish wish = {.pid = pid, .interval = 0.05};
+    assert_int_equal(sampler_open(&it->root, &wish, &it->sampler), 0);
+}
+
+static void case_close(Case *it)
+{
+    sampler_free(it->sampler);
+    root_close(&it->root);
+}
+
+static void look(Case *it)
+{
+    usleep(20 * 1000);
+    assert_int_equal(sampler_look(it->sampler, &it->moment), 0);
+    for (size_t i = 0; i < it->moment.n_events; i++) {
+        assert_true(it->moment.events[i].seconds <= it->moment.seconds);
+        assert_true(it->n_events == 0 ||
+                    it->events[it->n_events - 1].seconds <= it->moment.events[i].seconds);
+        assert_true(it->n_events < 64);
+        it->events[it->n_events++] = it->moment.events[i];
+    }
+    for (size_t i = 1; i < it->moment.n_processes; i++)
+        assert_true(it->moment.processes[i - 1].pid < it->moment.processes[i].pid);
+}
+
+static const ProcessMoment *process_of(const Case *it, int pid)
+{
+    for (size_t i = 0; i < it->moment.n_processes; i++)
+        if (it->moment.processes[i].pid == pid)
+            return &it->moment.processes[i];
+    return NULL;
+}
+
+static void look_until(Case *it, size_t n_processes)
+{
+    double end = now_seconds() + PATIENCE_SECONDS;
+    do
+        look(it);
+    while (it->moment.n_processes != n_processes && now_seconds() < end);
+    assert_int_equal(it->moment.n_processes, n_processes);
+}
+
+static const Event *event_of(const Case *it, EventKind kind, int pid)
+{
+    for (size_t i = 0; i < it->n_events; i++)
+        if (it->events[i].kind == kind && it->events[i].pid == pid)
+            return &it->events[i];
+    return NULL;
+}
+
+static int other_than(const Case *it, int a, int b)
+{
+    for (size_t i = 0; i < it->moment.n_processes; i++)
+        if (it->moment.processes[i].pid != a && it->moment.processes[i].pid != b)
+            return it->moment.processes[i].pid;
+    return 0;
+}
+
+static void test_figures_of_a_process(void **state)
+{
+    (void)state;
+    pid_t pid = job_start();
+    Case it;
+    case_open(&it, pid);
+    double seconds = 0;
+    assert_null(sampler_segments(it.sampler, &seconds));
+    look(&it);
+    assert_int_equal(it.moment.n_processes, 1);
+    assert_true(it.moment.seconds == 0);
+    assert_int_equal(it.n_events, 0);
+    const ProcessMoment *process = &it.moment.processes[0];
+    assert_int_equal(process->pid, pid);
+    assert_int_equal(process->ppid, getpid());
+    assert_string_equal(process->comm, "test-sampler");
+    assert_non_null(strstr(process->command, "test-sampler"));
+    assert_true(process->started > 1e9);
+    /* There is time for all of it in the first look. */
+    for (size_t i = 0; i < PROCESS_METRICS; i++)
+        if (process->values[i] == U64_UNKNOWN)
+            fail_msg("%s is unknown", process_metric_name(i));
+    assert_true(process->values[PROCESS_ANON] >= HEAP_BYTES);
+    assert_true(process->values[PROCESS_USS] >= HEAP_BYTES);
+    assert_true(process->values[PROCESS_PSS] >= process->values[PROCESS_USS]);
+    assert_true(process->values[PROCESS_SHMEM] >= SEGMENT_BYTES);
+    assert_true(process->values[PROCESS_SHM] >= SEGMENT_BYTES);
+    assert_true(process->values[PROCESS_SEGMENTS] >= 1);
+    assert_true(process->values[PROCESS_MAPS] > 5);
+    assert_int_equal(process->values[PROCESS_THREADS], 1);
+
+    const Survey *survey = sampler_segments(it.sampler, &seconds);
+    assert_non_null(survey);
+    assert_true(seconds == 0);
+    assert_true(it.moment.values[JOB_KIND_BYTES + KIND_OTHER] >= SEGMENT_BYTES);
+    assert_true(it.moment.values[JOB_MEMORY_TOTAL] > it.moment.values[JOB_MEMORY_AVAILABLE]);
+    assert_true(it.moment.values[JOB_GUARD_BYTES] == U64_UNKNOWN);
+
+    kill(pid, SIGKILL);
+    double end = now_seconds() + PATIENCE_SECONDS;
+    while (!event_of(&it, EVENT_ENDED, pid) && now_seconds() < end)
+        look(&it); /* nobody waited for it: its status is there to be seen */
+    assert_string_equal(event_of(&it, EVENT_ENDED, pid)->text, "SIGKILL");
+    assert_int_equal(it.moment.n_processes, 0);
+    assert_int_equal(sampler_look(it.sampler, &it.moment), -ESRCH);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    case_close(&it);
+}
+
+static void test_processes_come_and_go(void **state)
+{
+    (void)state;
+    pid_t pid = job_start();
+    pid_t stranger = sleeper_start();
+    Case it;
+    case_open(&it, pid);
+    look_until(&it, 1);
+    kill(pid, SIGUSR1);
+    look_until(&it, 2);
+    int first = other_than(&it, pid, 0);
+    kill(pid, SIGUSR1);
+    look_until(&it, 3);
+    int second = other_than(&it, pid, first);
+    look(&it);
+    assert_null(process_of(&it, stranger));
+    assert_null(event_of(&it, EVENT_BORN, pid));
+    assert_non_null(event_of(&it, EVENT_BORN, first));
+    assert_non_null(event_of(&it, EVENT_BORN, second));
+
+    kill(first, SIGTERM);
+    look_until(&it, 2);
+    assert_non_null(event_of(&it, EVENT_ENDED, first));
+
+    /* The parent goes; its child is handed to another one, and stays the job's. */
+    kill(pid, SIGUSR2);
+    look_until(&it, 1);
+    assert_non_null(process_of(&it, second));
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    for (int i = 0; i < 3; i++)
+        look(&it);
+    assert_non_null(process_of(&it, second));
+    assert_true(it.moment.values[JOB_SHM_SIZE] != U64_UNKNOWN);
+    kill(second, SIGKILL);
+    look_until(&it, 0);
+    assert_non_null(event_of(&it, EVENT_ENDED, second));
+    assert_int_equal(sampler_look(it.sampler, &it.moment), -ESRCH);
+    case_close(&it);
+    kill(stranger, SIGKILL);
+    waitpid(stranger, NULL, 0);
+}
+
+static void test_many_that_are_gone_at_once(void **state)
+{
+    (void)state;
+    pid_t pid = job_start();
+    Case it;
+    case_open(&it, pid);
+    look_until(&it, 1);
+    for (size_t n = 2; n <= 20; n++) {
+        kill(pid, SIGUSR1);
+        look_until(&it, n);
+    }
+    for (size_t i = 0; i < it.moment.n_processes; i++)
+        kill(it.moment.processes[i].pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    look_until(&it, 0);
+    size_t n = 0;
+    for (size_t i = 0; i < it.n_events; i++)
+        n += it.events[i].kind == EVENT_ENDED;
+    assert_int_equal(n, 20);
+    case_close(&it);
+}
+
+static void test_a_machine_shows_who_holds_segments(void **state)
+{
+    (void)state;
+    pid_t pid = job_start();
+    pid_t stranger = sleeper_start(); /* has nothing of ours */
+    Case it;
+    case_open(&it, 0);
+    look(&it);
+    look(&it);
+    const ProcessMoment *process = process_of(&it, pid);
+    assert_non_null(process);
+    assert_true(process->values[PROCESS_ANON] >= HEAP_BYTES);
+    assert_null(process_of(&it, stranger));
+    assert_null(event_of(&it, EVENT_BORN, pid));
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    look(&it);
+    assert_non_null(event_of(&it, EVENT_ENDED, pid));
+    assert_null(process_of(&it, pid));
+    case_close(&it);
+    kill(stranger, SIGKILL);
+    waitpid(stranger, NULL, 0);
+}
+
+static void test_nobody_there(void **state)
+{
+    (void)state;
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(0);
+    siginfo_t info;
+    assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+    Root root;
+    Sampler *sampler = NULL;
+    SamplerWish wish = {.pid = pid, .interval = 1};
+    assert_int_equal(root_open(NULL, &root), 0);
+    assert_int_equal(sampler_open(&root, &wish, &sampler), -ESRCH);
+    waitpid(pid, NULL, 0);
+    assert_int_equal(sampler_open(&root, &wish, &sampler), -ESRCH);
+    root_close(&root);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_figures_of_a_process),
+        cmocka_unit_test(test_processes_come_and_go),
+        cmocka_unit_test(test_many_that_are_gone_at_once),
+        cmocka_unit_test(test_a_machine_shows_who_holds_segments),
+        cmocka_unit_test(test_nobody_there),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
