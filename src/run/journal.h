@@ -25,7 +25,7 @@ void journal_free(Journal *journal);
 /* The command was started: it is below us, and has its mounts and limits. Until then nothing is looked at. */
 void journal_begin(Journal *journal, int pid);
 
-/* Once a second. */
+/* Once a second, and when it is about to be ended. */
 void journal_tick(Journal *journal);
 
 /* Between two ticks, for whoever wants peaks that last less than a second: the memory of the processes that

@@ -518,6 +518,7 @@ void run_end(Run *run)
     if (run->cut > 0 || run->child.status_is)
         return;
     run->cut = now_seconds();
+    journal_tick(run->journal); /* as it was: it may have lived between two looks */
     child_signal(&run->child, SIGTERM, false);
     child_signal(&run->child, SIGCONT, true); /* one that is stopped takes no other signal */
 }
