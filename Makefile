@@ -61,6 +61,7 @@ bench: build
 	$(PYTHON) bench/plan.py $(BUILD)/shmguard
 	$(PYTHON) bench/record.py $(BUILD)/shmguard
 	$(PYTHON) bench/tune.py $(BUILD)/shmguard
+	$(PYTHON) bench/watch.py $(BUILD)/shmguard
 
 lint: build
 	@scripts/need lint

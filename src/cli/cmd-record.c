@@ -24,7 +24,7 @@ typedef struct RecordOptions {
 
 static const Option record_options[] = {
     {OPTION_TEXT, 'o', "output", offsetof(RecordOptions, output), "FILE",
-     .help = "where to: a new file, or a recording to replace"},
+     .help = "where to; a recording that is there becomes FILE.old"},
     {OPTION_PID, 'p', "pid", offsetof(RecordOptions, pid), "PID",
      .help = "a training that runs already, with all processes\nbelow it"},
     {OPTION_SECONDS, 'i', "interval", offsetof(RecordOptions, interval), "SECONDS",
@@ -154,10 +154,11 @@ static void stopped_tick(void *context, const RunTick *tick)
     (void)recorder_say_stopped(record->recorder);
 }
 
-static int command_watch(Record *record, Run *run)
+static int command_follow(Record *record, Run *run)
 {
     ChildStage stage = CHILD_NONE;
     RunResult result = {0};
+    run_unwatched(run);
     int r = run_start(run, record->command, (char *[]){NULL}, &stage);
     if (r < 0) {
         recorder_close(TAKE_PTR(record->recorder), true);
@@ -187,7 +188,7 @@ static int launch(Record *record)
     if (r < 0)
         code = complain(EX_SOFTWARE, "record: cannot watch over a command here: %s", strerror(-r));
     else
-        code = command_watch(record, run);
+        code = command_follow(record, run);
     run_free(run);
     return code;
 }

@@ -28,6 +28,7 @@ extern const Command command_record;
 extern const Command command_report;
 extern const Command command_run;
 extern const Command command_tune;
+extern const Command command_watch;
 
 /* Options that mean the same everywhere; T is the command's struct of values. */
 #define OPTION_JSON(T)                                                                                       \

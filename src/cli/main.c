@@ -7,7 +7,7 @@
 
 static const Command *const commands[] = {
     &command_doctor, &command_ps,   &command_clean,  &command_explain, &command_plan,
-    &command_run,    &command_tune, &command_record, &command_report,
+    &command_run,    &command_tune, &command_record, &command_report,  &command_watch,
 };
 
 static const Command *command_find(const char *name)

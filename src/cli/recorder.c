@@ -316,9 +316,10 @@ void recorder_close(Recorder *recorder, bool discard)
     recorder_end(recorder);
     if (recorder->hangs)
         return; /* its thread may still use all of it */
-    recording_close(recorder->recording);
     if (discard)
-        unlink(recorder->path);
+        recording_discard(recorder->recording);
+    else
+        recording_close(recorder->recording);
     root_close(&recorder->root);
     fd_close(recorder->over_fd);
     free(recorder->events);
@@ -337,6 +338,7 @@ void recorder_say(Recorder *recorder)
         return;
     }
     (void)recorder_say_stopped(recorder);
+    recording_close(TAKE_PTR(recorder->recording)); /* its size is known then */
     complain(0, "%llu moment%s of %llu process%s in %s (%s); next: shmguard report %s",
              (unsigned long long)status.moments, status.moments == 1 ? "" : "s",
              (unsigned long long)status.processes, status.processes == 1 ? "" : "es", buffer_text(&safe),

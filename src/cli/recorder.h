@@ -39,10 +39,11 @@ int recorder_fd(const Recorder *recorder);
 /* A last look, unless it is over. What hangs is not waited for longer than a few seconds. */
 void recorder_end(Recorder *recorder);
 
-/* Closes the file. With `discard` it is removed: the job could not be started. NULL is fine. */
+/* Closes the file. With `discard` it is as if it had not been opened: the job could not be started. NULL is
+ * fine. */
 void recorder_close(Recorder *recorder, bool discard);
 
-/* One line: how much is where, and what to do with it. Before recorder_close. */
+/* One line: how much is where, and what to do with it. After the last recorder_end, before recorder_close. */
 void recorder_say(Recorder *recorder);
 
 /* Says once that the recording has stopped, when it has. True: it did so now. */

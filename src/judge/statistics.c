@@ -8,6 +8,10 @@
 #define Z_LEAST 3.09
 #define T_LEAST 4.0
 
+/* What rises and then stays is no line; where that is enough, it must be smooth instead. */
+#define Z_SETTLED     2.0
+#define SETTLED_RATIO 8.0
+
 /* The largest part of all growth that may happen between two windows, before it is called a step. */
 #define STEP_SHARE 0.5
 
@@ -19,7 +23,7 @@
 
 /* Rises, that growth must be made of. Fewer are a few steps: the largest batch so far, a model that is
  * loaded. */
-enum { RISES_LEAST = 6 };
+enum { RISES_LEAST = 6, FEW_LEAST = 4 };
 
 enum { SAMPLES_A_WINDOW = 3, MEDIAN_OF_MOST = 31, TEETH_WINDOWS_MAX = 400, TEETH_MAX = 64 };
 
@@ -41,9 +45,9 @@ static double nth_of(double *v, size_t n, size_t k)
         size_t i = low;
         size_t j = high;
         for (;;) {
-            while (v[i] < pivot)
+            while (i < high && v[i] < pivot)
                 i++;
-            while (v[j] > pivot)
+            while (j > low && v[j] > pivot)
                 j--;
             if (i >= j)
                 break;
@@ -263,6 +267,16 @@ static Trend trend_measure(const double *x, const double *y, size_t n)
     return trend;
 }
 
+/* Noise as neighbours show it: how far each lies from the middle of those beside it. A curve that rises and
+ * then stays is far from any line, and yet smooth. */
+static double neighbour_noise(const double *y, size_t n)
+{
+    double bends[WINDOWS_MAX];
+    for (size_t i = 1; i + 1 < n; i++)
+        bends[i - 1] = fabs(y[i + 1] - 2 * y[i] + y[i - 1]);
+    return 1.4826 / sqrt(6) * median_of(bends, n - 2);
+}
+
 /* Levels at the ends and at the thirds, each the median of a few windows. */
 static void trend_levels(const double *y, size_t n, double levels[static 4])
 {
@@ -307,7 +321,10 @@ static Trend trend_judge(const double *x, const double *y, size_t n, int again)
             return behind;
     }
     if (!rises) {
-        trend.kind = falls ? TREND_FALLING : TREND_FLAT;
+        bool settled = !stepped && trend.z >= Z_SETTLED &&
+                       levels[3] - levels[2] < LATE_SHARE_LEAST * growth &&
+                       growth > SETTLED_RATIO * neighbour_noise(y, n);
+        trend.kind = falls ? TREND_FALLING : settled ? TREND_SETTLING : TREND_FLAT;
         return trend;
     }
     if (stepped) {
@@ -346,6 +363,34 @@ Trend trend_of(const Figures *figures, double from, double until)
     Windows windows;
     windows_make(figures, from, until, WINDOWS_MAX, &windows);
     return trend_of_windows(&windows);
+}
+
+Trend trend_of_few(const Figures *figures, double from, double until)
+{
+    Trend trend = {0};
+    double first_at = 0;
+    double low = 0; /* of the highest so far */
+    double value = 0;
+    for (size_t i = figure_from(figures, from); i < figures->n && figures->seconds[i] <= until; i++) {
+        if (!figure_at(figures, i, &value))
+            continue;
+        if (trend.samples++ == 0) {
+            first_at = figures->seconds[i];
+            trend.from = trend.until = value;
+        }
+        low = MAX(low, trend.until - value);
+        trend.rises += value > trend.until;
+        trend.until = MAX(trend.until, value);
+        trend.ended = figures->seconds[i];
+    }
+    double growth = trend.until - trend.from;
+    if (trend.samples < FEW_LEAST || !(trend.ended > first_at) || growth <= 0 || low > growth / 10)
+        return (Trend){0};
+    trend.kind = TREND_SETTLING;
+    trend.began = first_at;
+    trend.slope = growth / (trend.ended - first_at);
+    trend.windows = trend.samples;
+    return trend;
 }
 
 /* --- Teeth ---------------------------------------------------------------------------------------------- */
@@ -433,9 +478,9 @@ Teeth teeth_of(const Figures *figures, double from, double until)
 {
     size_t samples = samples_between(figures, from, until);
     Teeth teeth = {.samples = samples, .began = from, .ended = until};
-    if (samples < 3 * (size_t)WINDOWS_LEAST || until <= from)
+    if (samples < 3 * (size_t)WINDOWS_LEAST || !(until > from))
         return teeth;
-    Curve curve;
+    Curve curve = {0};
     curve.n = windows_cut(figures, from, until, MIN(samples, (size_t)TEETH_WINDOWS_MAX), curve.seconds,
                           curve.levels);
     if (curve.n < 3 * (size_t)WINDOWS_LEAST)
@@ -460,8 +505,12 @@ Teeth teeth_of(const Figures *figures, double from, double until)
         const Turn *turn = &turns[i];
         lows[i] = curve.levels[turn->bottom];
         highs[i] = curve.levels[turn->peak];
-        if (i > 0)
-            periods[i - 1] = curve.seconds[turn->peak] - curve.seconds[turns[i - 1].peak];
+        if (i > 0) {
+            double period = curve.seconds[turn->peak] - curve.seconds[turns[i - 1].peak];
+            periods[i - 1] = period;
+            teeth.shortest = i == 1 ? period : MIN(teeth.shortest, period);
+            teeth.longest = MAX(teeth.longest, period);
+        }
         if (troughs.n < WINDOWS_MAX) {
             troughs.seconds[troughs.n] = curve.seconds[turn->bottom];
             troughs.levels[troughs.n++] = lows[i];

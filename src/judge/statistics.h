@@ -61,6 +61,10 @@ typedef struct Trend {
 Trend trend_of_windows(const Windows *windows);
 Trend trend_of(const Figures *figures, double from, double until);
 
+/* For figures without noise of which only a few were taken: TREND_SETTLING when from 4 samples on they rise,
+ * and never fall by more than a little, else TREND_UNKNOWN. */
+Trend trend_of_few(const Figures *figures, double from, double until);
+
 /* `n` must not be 0; the order is changed. */
 double median_of(double *values, size_t n);
 
@@ -74,7 +78,9 @@ typedef struct Teeth {
     size_t cycles;    /* whole ones: trough, peak, and the fall behind it */
     size_t gradual;   /* of these */
     double height;    /* median from trough to peak */
-    double period;    /* median seconds from peak to peak */
+    double period;    /* median seconds from peak to peak, */
+    double shortest;  /* the least, */
+    double longest;   /* and the most of these */
     double slope;     /* median, of the rises */
     double low;       /* the median trough, */
     double high;      /* the median peak */

@@ -138,14 +138,16 @@ const char *growth_words(Trial *trial, const Trend *trend)
 
 /*
  * The further the slope lies above its error the surer, and few windows are less sure than many. Of the
- * series in tests/judge/test-verdicts.c, which prints it, at least such a part was judged rightly.
+ * series in tests/judge/test-verdicts.c, which prints it, at least such a part was judged rightly. A curve
+ * that rises and stays has no slope to speak of: its shape alone is less.
  */
 double confidence_of(const Trend *trend)
 {
     double t = MIN(fabs(trend->t), 60.0);
-    double sure = 1 - 0.4 * exp(-(t - 4) / 6);
+    double sure = trend->kind == TREND_RISING ? 1 - 0.4 * exp(-(t - 4) / 6) : 0.8;
     double windows = (double)MIN(trend->windows, (size_t)24) / 24;
-    return MIN(0.99, sure * (0.8 + 0.2 * windows));
+    double minutes = MIN((trend->ended - trend->began) / 60, 2.0);
+    return MIN(0.99, sure * (0.8 + 0.2 * windows) * (0.8 + 0.1 * minutes));
 }
 
 /* --- Findings ------------------------------------------------------------------------------------------ */
@@ -164,6 +166,15 @@ void kin_add(Trial *trial, Job *job, VerdictId id, const ProcessTrack *track, co
     kin->n = n;
     kin->rate_of_all = rate_of_all;
     kin->left_of_all = left_of_all;
+}
+
+void cache_add(Trial *trial, Job *job, const ProcessTrack *track, const Trend *file)
+{
+    kin_add(trial, job, VERDICT_PAGE_CACHE, track,
+            &(Kin){.trend = *file,
+                   .metric = "file",
+                   .rate = MAX(file->slope, 0.0),
+                   .confidence = confidence_of(file)});
 }
 
 void verdict_add(Trial *trial, const Verdict *verdict)

@@ -10,8 +10,8 @@
 #define MIB 0x1p20
 
 /* Less than this says nothing about anybody's memory, however regular it is. */
-enum { SAMPLES_LEAST = 24 };
-#define SECONDS_LEAST 5.0
+enum { SAMPLES_LEAST = 16 };
+#define SECONDS_LEAST 4.0
 
 /* The part of a process's time that is taken for its warm-up: imports, first batches, allocators that grow.
  */
@@ -96,7 +96,8 @@ double seconds_until(double room, double rate);
 
 /* --- Words ---------------------------------------------------------------------------------------------- */
 
-#define BYTES(x) SIZE_TEXT((uint64_t)MAX((x), 0.0))
+/* Sums of figures that a broken recording holds may be beyond any size. */
+#define BYTES(x) SIZE_TEXT((uint64_t)MIN(MAX((x), 0.0), 0x1p62))
 
 /* "" and the trial's error when there is no memory. */
 #define WORDS(trial, ...) words_made((trial), arena_printf((trial)->arena, __VA_ARGS__))
@@ -109,6 +110,7 @@ double confidence_of(const Trend *trend);
 /* --- Judges --------------------------------------------------------------------------------------------- */
 
 void kin_add(Trial *trial, Job *job, VerdictId id, const ProcessTrack *track, const Kin *found);
+void cache_add(Trial *trial, Job *job, const ProcessTrack *track, const Trend *file);
 void verdict_add(Trial *trial, const Verdict *verdict);
 
 /* One process by itself. */
@@ -126,7 +128,7 @@ bool epochs_fold(Trial *trial, const Job *job, const ProcessTrack *track, double
 
 /* Copies of what was shared at fork. */
 bool shared_at_fork(const ProcessTrack *track, double *ret_bytes);
-bool is_copying(const Trend *copies, double own_growth, double shared);
+bool is_copying(const Trend *copies, const Trend *own, const Trend *file, double shared);
 void copies_add(Trial *trial, Job *job, const ProcessTrack *track, const Trend *copies, double shared);
 
 /* The job as a whole. */

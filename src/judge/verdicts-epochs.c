@@ -4,10 +4,12 @@
 #include "units.h"
 #include "verdicts-case.h"
 
-#define COPY_OWN_SHARE 0.30 /* of the growth in copies, what a worker may grow itself */
+#define COPY_SHARE 0.7  /* of what a worker has for itself alone, the part that must be copies */
+#define COPY_MOST  1.15 /* times what was shared at fork: with what both have touched since */
 
-/* A life, or an epoch, is cut into phases. The first of them are its warm-up. */
-enum { PHASES = 12, OWN_PHASES_SKIPPED = 3, COPY_PHASES_SKIPPED = 1, FOLDED_MOST = 256 };
+/* A life, or an epoch, is cut into phases. The first quarter is its warm-up; spawned workers may need half of
+ * it. */
+enum { PHASES_LEAST = 12, PHASES_MOST = 24, FOLDED_MOST = 256 };
 
 bool is_of_epoch(const Job *job, const ProcessTrack *track)
 {
@@ -32,12 +34,15 @@ bool shared_at_fork(const ProcessTrack *track, double *ret_bytes)
     return false;
 }
 
-bool is_copying(const Trend *copies, double own_growth, double shared)
+/* What only this process has may also be new memory, or pages of a file that nobody else maps. */
+bool is_copying(const Trend *copies, const Trend *own, const Trend *file, double shared)
 {
     double growth = growth_of(copies);
-    return (copies->kind == TREND_RISING || copies->kind == TREND_SETTLING ||
-            copies->kind == TREND_STEPPED) &&
-           is_worth(growth, shared, COPY_LEAST) && own_growth < COPY_OWN_SHARE * growth;
+    double rest = growth - MAX(growth_of(own), 0.0) - MAX(growth_of(file), 0.0);
+    bool moved =
+        copies->kind == TREND_RISING || copies->kind == TREND_SETTLING || copies->kind == TREND_STEPPED;
+    return moved && is_worth(rest, shared, COPY_LEAST) && rest >= COPY_SHARE * growth &&
+           growth <= COPY_MOST * shared;
 }
 
 void copies_add(Trial *trial, Job *job, const ProcessTrack *track, const Trend *copies, double shared)
@@ -65,7 +70,7 @@ typedef struct LifeSpan {
 } LifeSpan;
 
 /* Medians over many spans by the part of each that had passed. */
-static int fold(Arena *arena, const LifeSpan *spans, size_t n, ProcessMetric metric, size_t skipped,
+static int fold(Arena *arena, const LifeSpan *spans, size_t n, ProcessMetric metric, size_t phases,
                 Windows *ret)
 {
     double *values = arena_alloc(arena, n * sizeof *values);
@@ -75,12 +80,12 @@ static int fold(Arena *arena, const LifeSpan *spans, size_t n, ProcessMetric met
     for (size_t i = 0; i < n; i++)
         values[i] = spans[i].until - spans[i].from;
     double length = median_of(values, n);
-    for (size_t phase = skipped; phase < PHASES; phase++) {
+    for (size_t phase = 0; phase < phases; phase++) {
         size_t known = 0;
         for (size_t i = 0; i < n; i++) {
             Figures figures = metric == PROCESS_ANON ? private_figures(spans[i].track)
                                                      : process_figures(spans[i].track, metric);
-            double width = (spans[i].until - spans[i].from) / PHASES;
+            double width = (spans[i].until - spans[i].from) / (double)phases;
             double from = spans[i].from + width * (double)phase;
             Windows window;
             windows_make(&figures, from, from + width, 1, &window);
@@ -90,9 +95,42 @@ static int fold(Arena *arena, const LifeSpan *spans, size_t n, ProcessMetric met
         }
         if (known == 0)
             continue;
-        ret->seconds[ret->n] = length * ((double)phase + 0.5) / PHASES;
+        ret->seconds[ret->n] = length * ((double)phase + 0.5) / (double)phases;
         ret->levels[ret->n++] = median_of(values, known);
     }
+    return 0;
+}
+
+static Trend trend_behind(const Windows *windows, size_t skipped)
+{
+    Windows rest = {.samples = windows->samples};
+    for (size_t i = skipped; i < windows->n; i++) {
+        rest.seconds[rest.n] = windows->seconds[i];
+        rest.levels[rest.n++] = windows->levels[i];
+    }
+    return trend_of_windows(&rest);
+}
+
+/* Private memory over the phases of lives or epochs. */
+static int fold_own(Arena *arena, const LifeSpan *spans, size_t n, Trend *ret)
+{
+    double *samples = arena_alloc(arena, n * sizeof *samples);
+    if (!samples)
+        return -ENOMEM;
+    for (size_t i = 0; i < n; i++) {
+        double life = track_until(spans[i].track) - spans[i].track->series.seconds[0];
+        samples[i] = (double)spans[i].track->series.n * (spans[i].until - spans[i].from) / MAX(life, 1e-3);
+    }
+    size_t phases = (size_t)MAX(median_of(samples, n) / 2, 0.0);
+    phases = MIN(MAX(phases, (size_t)PHASES_LEAST), (size_t)PHASES_MOST);
+    Windows windows;
+    int r = fold(arena, spans, n, PROCESS_ANON, phases, &windows);
+    if (r < 0)
+        return r;
+    *ret = trend_behind(&windows, phases / 4);
+    Trend late = trend_behind(&windows, phases / 2);
+    if (ret->kind != TREND_RISING && late.kind == TREND_RISING)
+        *ret = late;
     return 0;
 }
 
@@ -122,15 +160,18 @@ static void workers_judge(Trial *trial, Job *job, const LifeSpan *spans, size_t 
         lives[i] = spans[i].until - spans[i].from;
         n_shared += shared_at_fork(spans[i].track, &shared[n_shared]);
     }
-    Windows own_windows;
+    Trend own;
     Windows copy_windows;
-    trial->r = fold(trial->arena, spans, n, PROCESS_ANON, OWN_PHASES_SKIPPED, &own_windows);
+    Windows file_windows;
+    trial->r = fold_own(trial->arena, spans, n, &own);
     if (trial->r >= 0)
-        trial->r = fold(trial->arena, spans, n, PROCESS_USS, COPY_PHASES_SKIPPED, &copy_windows);
+        trial->r = fold(trial->arena, spans, n, PROCESS_USS, PHASES_LEAST, &copy_windows);
+    if (trial->r >= 0)
+        trial->r = fold(trial->arena, spans, n, PROCESS_FILE, PHASES_LEAST, &file_windows);
     if (trial->r < 0)
         return;
-    Trend own = trend_of_windows(&own_windows);
-    Trend copies = trend_of_windows(&copy_windows);
+    Trend copies = trend_behind(&copy_windows, 1);
+    Trend file = trend_behind(&file_windows, 1);
     const ProcessTrack *newest = spans[n - 1].track;
     double at_fork = n_shared > 0 ? median_of(shared, n_shared) : 0;
     if (grows(&own, SAW_LEAST)) {
@@ -146,8 +187,11 @@ static void workers_judge(Trial *trial, Job *job, const LifeSpan *spans, size_t 
                            "and comes free when it ends with the epoch (median of %zu workers)",
                            BYTES(own.from), BYTES(own.until), DURATION_TEXT(life), BYTES(own.slope), n)});
         workers_ahead(trial, job, life, &job->kin[VERDICT_SAWTOOTH][ROLE_WORKER]);
-    } else if (n_shared > 0 && is_copying(&copies, growth_of(&own), at_fork))
+    } else if (n_shared > 0 && is_copying(&copies, &own, &file, at_fork))
         copies_add(trial, job, newest, &copies, at_fork);
+    Trend late_file = trend_behind(&file_windows, PHASES_LEAST / 4);
+    if (grows(&late_file, FILE_LEAST))
+        cache_add(trial, job, newest, &late_file);
 }
 
 /* Those that live long enough to be of the train loader rather than of a short validation, evenly chosen. */
@@ -161,7 +205,7 @@ void epochs_judge(Trial *trial, Job *job)
         n = met = 0;
         for (size_t i = 0; i < history->n_tracks; i++) {
             const ProcessTrack *track = &history->tracks[i];
-            if (track->last.job != job->id || track->series.n < PHASES || !is_of_epoch(job, track) ||
+            if (track->last.job != job->id || track->series.n < PHASES_LEAST || !is_of_epoch(job, track) ||
                 track_until(track) - track->first_seconds < job->worker_life / 2)
                 continue;
             if (met++ % stride == 0 && n < FOLDED_MOST)
@@ -206,11 +250,9 @@ bool epochs_fold(Trial *trial, const Job *job, const ProcessTrack *track, double
             spans[n++] = (LifeSpan){track, times[i], times[i + 1]};
     if (n < 2)
         return false;
-    Windows windows;
-    trial->r = fold(trial->arena, spans, n, PROCESS_ANON, OWN_PHASES_SKIPPED, &windows);
+    trial->r = fold_own(trial->arena, spans, n, ret_trend);
     if (trial->r < 0)
         return false;
-    *ret_trend = trend_of_windows(&windows);
     *ret_epochs = n;
     return true;
 }

@@ -11,12 +11,15 @@
 #define SHADOW_SHARE  0.10
 #define SHADOW_PER_FD (16 * 1024.0)
 
-#define KEPT_RATIO    4.0 /* times as much as at first, and no longer growing: batches that are kept */
+#define KEPT_RATIO    3.0 /* times as much as at first, and no longer growing: batches that are kept */
 #define KEPT_LEAST    (32 * MIB)
+#define LOADING_SHARE 0.25
 #define TEETH_GRADUAL 0.7 /* of all cycles */
 #define TRAINED_LEAST 0.7 /* of its life: a worker that is born later does not begin the training */
 
-enum { TEETH_SAMPLES_LEAST = 200 };
+/* An allocator that gives memory back from time to time makes two that look like teeth. */
+enum { TEETH_COUNT = 3, TEETH_SAMPLES_LEAST = 200, TEETH_SCALES = 4 };
+#define TEETH_REGULAR 1.6 /* times as long as the shortest, at most: epochs are even, a collector is not */
 
 /*
  * The part of a process's life that is judged: without its warm-up. What a trainer does before its first
@@ -67,6 +70,8 @@ static Trends trends_of(const ProcessTrack *track, Span span)
     Figures fds = process_figures(track, PROCESS_FDS);
     trends.own = trend_of(&own, from, until);
     trends.copies = trend_of(&copies, track->series.seconds[0], until);
+    if (trends.copies.kind == TREND_UNKNOWN)
+        trends.copies = trend_of_few(&copies, track->series.seconds[0], until);
     trends.shared = trend_of(&touched, from, until);
     Trend other = trend_of(&held, from, until);
     bool better = other.kind == TREND_RISING || trends.shared.kind != TREND_RISING;
@@ -80,7 +85,8 @@ static Trends trends_of(const ProcessTrack *track, Span span)
 
 static bool teeth_are_found(const Teeth *teeth)
 {
-    return teeth->cycles >= 2 && (double)teeth->gradual >= MAX(2.0, TEETH_GRADUAL * (double)teeth->cycles) &&
+    return teeth->gradual >= TEETH_COUNT && (double)teeth->gradual >= TEETH_GRADUAL * (double)teeth->cycles &&
+           teeth->longest <= TEETH_REGULAR * teeth->shortest &&
            is_worth(teeth->height, teeth->high, TEETH_LEAST);
 }
 
@@ -88,7 +94,8 @@ static bool teeth_are_found(const Teeth *teeth)
 static bool teeth_find(const ProcessTrack *track, Span span, Teeth *ret)
 {
     Figures own = private_figures(track);
-    for (double part = 1; part > 1.0 / 512; part /= 8) {
+    double part = 1;
+    for (int k = 0; k < TEETH_SCALES; k++, part /= 8) {
         Teeth teeth = teeth_of(&own, span.until - part * (span.until - span.from), span.until);
         if (part < 1 && teeth.samples < TEETH_SAMPLES_LEAST)
             return false;
@@ -204,17 +211,16 @@ void process_judge(Trial *trial, Job *job, const ProcessTrack *track)
     }
 
     double shared = 0;
+    judge_shared(trial, job, track, &trends);
     if (!is_of_epoch(job, track)) {
         judge_own(trial, job, track, &trends, span);
         if (track->last.role == ROLE_WORKER && shared_at_fork(track, &shared) &&
-            is_copying(&trends.copies, growth_of(&trends.own), shared))
+            is_copying(&trends.copies, &trends.own, &trends.file, shared))
             copies_add(trial, job, track, &trends.copies, shared);
+        /* Files that come with private memory, and then no more, are libraries that are loaded. */
+        bool loads = trends.file.kind == TREND_SETTLING &&
+                     growth_of(&trends.own) > LOADING_SHARE * growth_of(&trends.file);
+        if (grew(&trends.file, FILE_LEAST) && !loads)
+            cache_add(trial, job, track, &trends.file);
     }
-    judge_shared(trial, job, track, &trends);
-    if (grew(&trends.file, FILE_LEAST))
-        kin_add(trial, job, VERDICT_PAGE_CACHE, track,
-                &(Kin){.trend = trends.file,
-                       .metric = "file",
-                       .rate = MAX(trends.file.slope, 0.0),
-                       .confidence = confidence_of(&trends.file)});
 }

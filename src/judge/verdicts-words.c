@@ -128,8 +128,8 @@ const char *verdict_meaning(VerdictId id)
         [VERDICT_STEADY] = "Memory does not grow beyond what noise explains.",
         [VERDICT_LEAK] = "Private memory grows without end: something is kept that is never used again.",
         [VERDICT_COPY_ON_WRITE] =
-            "Workers turn memory that they shared with the trainer into copies of their own. "
-            "It looks like a leak and stops at the size of what was shared.",
+            ("Workers turn memory that they shared with the trainer into copies of their own. "
+             "It looks like a leak and stops at the size of what was shared."),
         [VERDICT_SAWTOOTH] = "Memory grows within an epoch and comes free at its end.",
         [VERDICT_BACKLOG] = "Shared memory is made faster than it is let go of, or batches are kept.",
         [VERDICT_FD_LEAK] =

@@ -181,27 +181,32 @@ static int verdict_compare(const void *a, const void *b)
     return (x->confidence < y->confidence) - (x->confidence > y->confidence);
 }
 
+static int judge_all(Trial *trial)
+{
+    const History *history = trial->history;
+    trial->end = history->series.seconds[history->series.n - 1];
+    trial->guarded = job_at(trial, JOB_GUARD_BYTES, trial->end) != U64_UNKNOWN;
+    Jobs jobs = {0};
+    trial->r = jobs_list(history, trial->arena, &jobs);
+    for (size_t i = 0; trial->r >= 0 && i < jobs.n; i++)
+        job_judge(trial, &jobs.items[i]);
+    if (trial->r >= 0 && !is_found(trial, VERDICT_BACKLOG))
+        shared_judge(trial);
+    if (trial->r >= 0 && !is_found(trial, VERDICT_PAGE_CACHE))
+        cache_judge(trial);
+    bool found = trial->verdicts.n > 0;
+    for (size_t i = 0; trial->r >= 0 && !found && i < jobs.n; i++)
+        if (jobs.items[i].judged && (jobs.items[i].id != 0 || jobs.n == 1))
+            judge_steady(trial, &jobs.items[i]);
+    return trial->r;
+}
+
 int verdicts_judge(const History *history, Arena *arena, Verdicts *ret)
 {
     Trial trial = {.history = history, .arena = arena};
-    if (history->series.n > 0) {
-        trial.end = history->series.seconds[history->series.n - 1];
-        trial.guarded = job_at(&trial, JOB_GUARD_BYTES, trial.end) != U64_UNKNOWN;
-    }
-    Jobs jobs = {0};
-    trial.r = jobs_list(history, arena, &jobs);
-    for (size_t i = 0; trial.r >= 0 && i < jobs.n; i++)
-        job_judge(&trial, &jobs.items[i]);
-
-    if (trial.r >= 0 && !is_found(&trial, VERDICT_BACKLOG))
-        shared_judge(&trial);
-    if (trial.r >= 0 && !is_found(&trial, VERDICT_PAGE_CACHE))
-        cache_judge(&trial);
-    bool found = trial.verdicts.n > 0;
-    for (size_t i = 0; trial.r >= 0 && !found && i < jobs.n; i++)
-        if (jobs.items[i].judged && (jobs.items[i].id != 0 || jobs.n == 1))
-            judge_steady(&trial, &jobs.items[i]);
-    if (trial.r >= 0 && trial.verdicts.n == 0)
+    if (history->series.n > 0 && judge_all(&trial) < 0)
+        return trial.r;
+    if (trial.verdicts.n == 0)
         judge_too_short(&trial);
     if (trial.r < 0)
         return trial.r;

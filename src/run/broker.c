@@ -16,6 +16,7 @@
 #include "macro.h"
 #include "names.h"
 #include "protocol.h"
+#include "published.h"
 #include "rooms.h"
 #include "source.h"
 
@@ -53,6 +54,7 @@ struct Broker {
     char socket[64];
     Counters *counters;
     int counters_fd;
+    int published; /* negative: nobody is told */
     Connection *connections;
     size_t n_connections; /* that are open */
     size_t n_waiting;
@@ -496,6 +498,37 @@ int broker_timeout(const Broker *broker)
     return broker->janitor.busy || broker->n_waiting > 0 ? 0 : rooms_timeout(&broker->rooms);
 }
 
+/* As last counted. */
+static GuardFigures figures_now(const Broker *broker)
+{
+    Counters *counters = broker->counters;
+#define READ(name) atomic_load_explicit(&counters->name, memory_order_relaxed)
+    return (GuardFigures){
+        .segments_created = READ(segments_created),
+        .segments_reused = READ(segments_reused),
+        .bytes_backed = READ(bytes_backed),
+        .small_backed = READ(small_backed),
+        .pinned_bytes = READ(pinned_bytes),
+        .fallbacks = READ(fallbacks),
+        .names_made = broker->names_made,
+        .names_served = broker->names_served,
+        .bytes_now = broker->janitor.bytes + broker->named_bytes,
+        .bytes_peak = broker->janitor.bytes_peak,
+        .budget_bytes = broker->rooms.budget.limit_bytes,
+        .waiting = broker->rooms.budget.n,
+        .waits = broker->rooms.budget.waits,
+        .waited_seconds = broker->rooms.budget.waited_seconds,
+        .refused = broker->rooms.budget.refused,
+        .refused_bytes = broker->rooms.budget.refused_last.bytes,
+        .refused_pid = broker->rooms.budget.refused_last.pid,
+        .refused_for_want = broker->rooms.budget.refused_for_want,
+        .wrote_msec = READ(wrote_msec),
+        .unfinished = READ(unfinished) != 0,
+        .line = READ(line) != 0,
+    };
+#undef READ
+}
+
 void broker_tick(Broker *broker, bool short_of_memory)
 {
     if (broker->paused)
@@ -504,6 +537,8 @@ void broker_tick(Broker *broker, bool short_of_memory)
     janitor_look(&broker->janitor, short_of_memory);
     rooms_tick(&broker->rooms);
     crowd_look(broker);
+    GuardFigures figures = figures_now(broker);
+    published_write(broker->published, &figures);
 }
 
 bool broker_holds_memory(const Broker *broker)
@@ -572,6 +607,7 @@ int broker_open(int epoll, const char *names_path, const BrokerOwner *owner, Bro
         .shm = open(names_path, O_PATH | O_DIRECTORY | O_CLOEXEC),
         .spare = open("/dev/null", O_RDONLY | O_CLOEXEC),
         .counters_fd = -EBADF,
+        .published = published_make(),
         .files_most = files_most(),
         .owner = *owner,
         .rooms = {.budget = {.limit_bytes = owner->budget_bytes,
@@ -616,6 +652,7 @@ void broker_free(Broker *broker)
     if (broker->counters)
         munmap(broker->counters, sizeof(Counters));
     fd_close(broker->counters_fd);
+    fd_close(broker->published);
     source_close(&broker->listener, broker->epoll);
     fd_close(broker->spare);
     fd_close(broker->shm);
@@ -636,32 +673,7 @@ void broker_line(Broker *broker, uint64_t terminal, bool drawn)
 GuardFigures broker_figures(Broker *broker)
 {
     count(broker);
-    Counters *counters = broker->counters;
-#define READ(name) atomic_load_explicit(&counters->name, memory_order_relaxed)
-    return (GuardFigures){
-        .segments_created = READ(segments_created),
-        .segments_reused = READ(segments_reused),
-        .bytes_backed = READ(bytes_backed),
-        .small_backed = READ(small_backed),
-        .pinned_bytes = READ(pinned_bytes),
-        .fallbacks = READ(fallbacks),
-        .names_made = broker->names_made,
-        .names_served = broker->names_served,
-        .bytes_now = broker->janitor.bytes + broker->named_bytes,
-        .bytes_peak = broker->janitor.bytes_peak,
-        .budget_bytes = broker->rooms.budget.limit_bytes,
-        .waiting = broker->rooms.budget.n,
-        .waits = broker->rooms.budget.waits,
-        .waited_seconds = broker->rooms.budget.waited_seconds,
-        .refused = broker->rooms.budget.refused,
-        .refused_bytes = broker->rooms.budget.refused_last.bytes,
-        .refused_pid = broker->rooms.budget.refused_last.pid,
-        .refused_for_want = broker->rooms.budget.refused_for_want,
-        .wrote_msec = READ(wrote_msec),
-        .unfinished = READ(unfinished) != 0,
-        .line = READ(line) != 0,
-    };
-#undef READ
+    return figures_now(broker);
 }
 
 uint64_t broker_bytes_served(const Broker *broker)

@@ -16,7 +16,6 @@
 #include "testimony.h"
 
 enum {
-    YOUNG_LOOKS = 2,      /* a process is looked at for its role when it is new, and again after its exec */
     MAPS_EVERY = 2,       /* ticks: to count 1,700 mappings costs as much as a look at all the rest */
     TORCH_PER_TICK = 4,   /* searches for PyTorch through all of a process's libraries */
     COUNTS_PER_TICK = 4,  /* processes whose descriptors are counted one by one, on kernels before 6.2 */
@@ -43,8 +42,7 @@ struct Journal {
     unsigned faults_left;
     bool roles_stale;
     Buffer scratch;
-    Process *processes; /* what roles are assigned to */
-    size_t processes_capacity;
+    Stage stage;
 };
 
 static double seconds_so_far(const Journal *journal)
@@ -54,85 +52,32 @@ static double seconds_so_far(const Journal *journal)
 
 /* --- Roles -------------------------------------------------------------------------------------------- */
 
-static void command_learn(Journal *journal, Seen *seen)
-{
-    if (command_read(journal->root, seen->pid, seen->comm, &journal->scratch) < 0)
-        return;
-    char *command = strndup(journal->scratch.data, journal->scratch.size);
-    if (!command)
-        return;
-    free(seen->command);
-    seen->command = command;
-    journal->roles_stale = true;
-}
-
-static void torch_note(Journal *journal, Seen *seen, uint64_t at)
-{
-    seen->torch = true;
-    seen->torch_at = journal->root->live ? at : 0;
-    journal->roles_stale = true;
-}
-
 /* One question, for one that was forked. */
 static void torch_inherit(Journal *journal, Seen *seen)
 {
-    const Seen *parent = seen_live(&journal->seen, seen->ppid);
-    uint64_t at = parent ? parent->torch_at : 0;
-    if (!seen->torch && at != 0 && torch_is_at(journal->root, seen->pid, at, &journal->scratch) > 0)
-        torch_note(journal, seen, at);
+    const Seen *parent = seen_live(&journal->seen, seen->actor.ppid);
+    journal->roles_stale |=
+        actor_inherit_torch(&seen->actor, parent ? &parent->actor : NULL, journal->root, &journal->scratch);
+}
+
+static void command_learn(Journal *journal, Seen *seen)
+{
+    journal->roles_stale |= actor_learn(&seen->actor, journal->root, &journal->scratch);
 }
 
 static void torch_search(Journal *journal, Seen *seen)
 {
-    uint64_t at = 0;
-    if (!seen->torch && torch_find(journal->root, seen->pid, &journal->scratch, &at) > 0)
-        torch_note(journal, seen, at);
-}
-
-/* A worker whose trainer has died looks like a trainer: it stays what it was. */
-static void role_take(Seen *seen, Role role)
-{
-    /* One that was a worker is no trainer later, whoever its parent is now, and whatever is known of that. */
-    if (role == ROLE_OTHER || seen->role == ROLE_WORKER)
-        return;
-    seen->role = role;
+    journal->roles_stale |= actor_search_torch(&seen->actor, journal->root, &journal->scratch);
 }
 
 static void roles_assign(Journal *journal)
 {
     const SeenTable *seen = &journal->seen;
-    if (journal->processes_capacity < seen->n_live) {
-        Process *larger = reallocarray(journal->processes, seen->live_capacity, sizeof *larger);
-        if (!larger)
-            return;
-        journal->processes = larger;
-        journal->processes_capacity = seen->live_capacity;
-    }
-    for (size_t i = 0; i < seen->n_live; i++) {
-        const Seen *one = &seen->live[i];
-        journal->processes[i] = (Process){
-            .pid = one->pid,
-            .ppid = one->ppid,
-            .command = text_of(one->command),
-            .signals_caught = one->signals_caught,
-            .torch = one->torch,
-        };
-        memcpy(journal->processes[i].comm, one->comm, sizeof one->comm);
-    }
-    Survey survey = {.processes = journal->processes, .n_processes = seen->n_live};
-    processes_assign_roles(&survey);
-    for (size_t i = 0; i < seen->n_live; i++)
-        role_take(&seen->live[i], journal->processes[i].role);
-    journal->roles_stale = false;
+    if (actors_assign(seen->live, seen->n_live, sizeof *seen->live, &journal->stage) >= 0)
+        journal->roles_stale = false;
 }
 
 /* --- Samples ------------------------------------------------------------------------------------------ */
-
-/* A process whose first thread has ended looks like a zombie and lives on. */
-static bool is_over(char state, uint32_t threads)
-{
-    return (state == 'Z' || state == 'X') && threads <= 1;
-}
 
 static void fds_note(Journal *journal, Seen *seen, uint64_t fds)
 {
@@ -143,7 +88,7 @@ static void fds_note(Journal *journal, Seen *seen, uint64_t fds)
 static void maps_look(Journal *journal, Seen *seen)
 {
     uint64_t maps = 0;
-    if (maps_count(journal->root, seen->pid, &maps) < 0)
+    if (maps_count(journal->root, seen->actor.pid, &maps) < 0)
         return;
     seen->last.maps = maps;
     u64_raise(&journal->maps_most, maps);
@@ -154,25 +99,24 @@ static Seen *process_end(Journal *journal, Seen *seen)
     return seen_end(&journal->seen, seen, seconds_so_far(journal));
 }
 
-static void name_note(Journal *journal, Seen *seen, const char *comm, int ppid)
+static void peaks_note(Seen *seen, const ProcStatus *status)
 {
-    if (seen->ppid == ppid && strcmp(seen->comm, comm) == 0)
-        return;
-    journal->roles_stale = true;
-    seen->ppid = ppid;
-    snprintf(seen->comm, sizeof seen->comm, "%s", comm);
+    u64_raise(&seen->rss_peak_bytes, status->rss_peak_bytes);
+    u64_raise(&seen->shm_peak_bytes, status->rss_shmem_bytes);
+    if (status->rss_shmem_bytes != U64_UNKNOWN && status->rss_bytes != U64_UNKNOWN)
+        u64_raise(&seen->own_peak_bytes, status->rss_bytes - MIN(status->rss_shmem_bytes, status->rss_bytes));
 }
 
 /* False: there is nothing to take a sample of any more. */
 static bool sample_take(Journal *journal, Seen *seen)
 {
     ProcStatus status;
-    int r = proc_status_read(journal->root, seen->pid, &status);
+    int r = proc_status_read(journal->root, seen->actor.pid, &status);
     /* On its way out it has no memory any more, some time before it is over: the last sample is the one
      * before. */
-    if (r < 0 || is_over(status.state, status.threads) || status.rss_bytes == 0)
+    if (r < 0 || status.rss_bytes == 0)
         return false;
-    name_note(journal, seen, status.comm, status.ppid);
+    journal->roles_stale |= actor_note_name(&seen->actor, status.comm, status.ppid);
     if (!seen->has_sample)
         seen->last = (Sample){.fds = U64_UNKNOWN, .maps = U64_UNKNOWN};
     seen->has_sample = true;
@@ -180,11 +124,10 @@ static bool sample_take(Journal *journal, Seen *seen)
     seen->last.rss_bytes = status.rss_bytes;
     seen->last.rss_shmem_bytes = status.rss_shmem_bytes;
     seen->last.threads = status.threads;
-    if (seen->signals_caught != status.signals_caught)
-        journal->roles_stale = true;
-    seen->signals_caught = status.signals_caught;
+    peaks_note(seen, &status);
+    journal->roles_stale |= actor_note_signals(&seen->actor, status.signals_caught);
     uint64_t fds = 0;
-    r = fds_count_quick(journal->root, seen->pid, &fds);
+    r = fds_count_quick(journal->root, seen->actor.pid, &fds);
     seen->fds_to_count = r == -EOPNOTSUPP;
     if (r == 0)
         fds_note(journal, seen, fds);
@@ -200,13 +143,13 @@ static Seen *process_meet(Journal *journal, int pid)
     bool gone = r == -ENOENT || r == -ESRCH;
     if (r < 0 && !gone)
         return seen;
-    if (seen && (gone || stat.start_ticks != seen->start_ticks)) {
+    if (seen && (gone || stat.start_ticks != seen->actor.start_ticks)) {
         (void)process_end(journal, seen);
         seen = NULL;
     }
     if (gone)
         return NULL;
-    if (is_over(stat.state, stat.threads)) {
+    if (proc_stat_is_over(&stat)) {
         if (!seen)
             return NULL; /* whoever waits for it tells of it */
         seen->has_status = stat.ended != 0;
@@ -219,7 +162,7 @@ static Seen *process_meet(Journal *journal, int pid)
     if (!seen)
         return NULL;
     seen->is_command = pid == journal->command;
-    name_note(journal, seen, stat.comm, stat.ppid);
+    journal->roles_stale |= actor_note_name(&seen->actor, stat.comm, stat.ppid);
     return seen;
 }
 
@@ -227,7 +170,7 @@ static void processes_look(Journal *journal)
 {
     /* One that the list lacks may have been handed to another parent just then. */
     for (size_t i = journal->seen.n_live; i-- > 0;) {
-        int pid = journal->seen.live[i].pid;
+        int pid = journal->seen.live[i].actor.pid;
         if (!job_processes_lists(&journal->job, pid))
             (void)process_meet(journal, pid);
     }
@@ -254,11 +197,11 @@ static Seen *turn_next(const Journal *journal, int *turn)
         return NULL;
     Seen *next = &seen->live[0];
     for (size_t i = 0; i < seen->n_live; i++)
-        if (seen->live[i].pid > *turn) {
+        if (seen->live[i].actor.pid > *turn) {
             next = &seen->live[i];
             break;
         }
-    *turn = next->pid;
+    *turn = next->actor.pid;
     return next;
 }
 
@@ -266,9 +209,8 @@ static void young_look(Journal *journal)
 {
     for (size_t i = 0; i < journal->seen.n_live; i++) {
         Seen *seen = &journal->seen.live[i];
-        if (seen->looks >= YOUNG_LOOKS)
+        if (seen->actor.looks >= YOUNG_LOOKS)
             continue;
-        seen->looks++;
         command_learn(journal, seen);
         torch_inherit(journal, seen);
     }
@@ -284,7 +226,7 @@ static void turns_look(Journal *journal)
     unsigned searches = TORCH_PER_TICK;
     for (size_t i = 0; i < n && searches > 0; i++) {
         seen = turn_next(journal, &journal->torch_turn);
-        if (seen->torch || seen->role == ROLE_MANAGER)
+        if (seen->actor.torch || seen->actor.role == ROLE_MANAGER)
             continue;
         searches--;
         torch_search(journal, seen);
@@ -297,7 +239,7 @@ static void turns_look(Journal *journal)
         if (!seen->fds_to_count)
             continue;
         counts--;
-        if (fds_count(journal->root, seen->pid, &fds) == 0)
+        if (fds_count(journal->root, seen->actor.pid, &fds) == 0)
             fds_note(journal, seen, fds);
     }
 }
@@ -346,6 +288,22 @@ void journal_tick(Journal *journal)
     peaks_raise(journal);
 }
 
+void journal_peek(Journal *journal)
+{
+    ProcStatus status;
+    if (journal->command == 0)
+        return;
+    for (size_t i = 0; i < journal->seen.n_live; i++) {
+        Seen *seen = &journal->seen.live[i];
+        /* Whether it is the same process still is seen at the next tick: numbers do not come round again
+         * within a second. */
+        if (proc_status_read(journal->root, seen->actor.pid, &status) >= 0 && status.rss_bytes > 0)
+            peaks_note(seen, &status);
+    }
+    if (seen_live(&journal->seen, journal->command))
+        surroundings_look_shm(&journal->surroundings, journal->command);
+}
+
 void journal_begin(Journal *journal, int pid)
 {
     journal->command = pid;
@@ -362,7 +320,7 @@ static Seen *unseen_end(Journal *journal, int pid, int ppid)
     Seen *seen = seen_add(&journal->seen, pid, 0);
     if (!seen)
         return NULL;
-    seen->ppid = ppid;
+    seen->actor.ppid = ppid;
     seen->is_command = pid == journal->command;
     return process_end(journal, seen);
 }
@@ -377,7 +335,7 @@ static Seen *speaker_find(Journal *journal, int pid)
     if (seen)
         return seen;
     ProcStat stat;
-    bool exists = proc_stat_read(journal->root, pid, &stat) == 0 && !is_over(stat.state, stat.threads);
+    bool exists = proc_stat_read(journal->root, pid, &stat) == 0 && !proc_stat_is_over(&stat);
     if (exists) /* none of the job's */
         return NULL;
     seen = seen_ended(&journal->seen, pid);
@@ -388,7 +346,7 @@ static void fault_testify(Journal *journal, Seen *seen, const Testimony *testimo
 {
     bool look = journal->faults_left > 0;
     journal->faults_left -= look;
-    fault_read(journal->root, seen->pid, testimony, look, &journal->scratch, &seen->fault);
+    fault_read(journal->root, seen->actor.pid, testimony, look, &journal->scratch, &seen->fault);
     seen->has_fault = true;
     surroundings_note_shm(&journal->surroundings, seen->fault.shm_size_bytes, seen->fault.shm_free_bytes);
     seen->faulted = seconds_so_far(journal);
@@ -397,14 +355,15 @@ static void fault_testify(Journal *journal, Seen *seen, const Testimony *testimo
     const char *path = TAKE_PTR(seen->fault.path);
     if (path)
         (void)seen_quote(&journal->seen, seen, &seen->path, path, strlen(path));
-    if (!look || seen != seen_live(&journal->seen, seen->pid))
+    if (!look || seen != seen_live(&journal->seen, seen->actor.pid))
         return;
 
     (void)sample_take(journal, seen);
     maps_look(journal, seen);
     uint64_t fds = 0;
-    if (seen->fds_to_count && fds_count(journal->root, seen->pid, &fds) == 0)
+    if (seen->fds_to_count && fds_count(journal->root, seen->actor.pid, &fds) == 0)
         fds_note(journal, seen, fds);
+    seen->actor.looks = 0; /* whatever it is now */
     command_learn(journal, seen);
     torch_inherit(journal, seen);
     torch_search(journal, seen);
@@ -414,9 +373,10 @@ static void fault_testify(Journal *journal, Seen *seen, const Testimony *testimo
 /* Its handlers say so, perhaps before we had a look at it; only the command itself is nobody's worker. */
 static void worker_note(const Journal *journal, Seen *seen)
 {
-    if (seen->pid == journal->command || seen->role == ROLE_WORKER || seen->role == ROLE_MANAGER)
+    if (seen->actor.pid == journal->command || seen->actor.role == ROLE_WORKER ||
+        seen->actor.role == ROLE_MANAGER)
         return;
-    seen->role = ROLE_WORKER;
+    seen->actor.role = ROLE_WORKER;
 }
 
 static void status_note(Seen *seen, int status, bool by_us)
@@ -458,8 +418,8 @@ static bool child_testify(Journal *journal, int parent, const Testimony *testimo
     if (pid == parent || pid == journal->job.self || !is_in_our_namespace(journal, parent))
         return false;
     Seen *seen = seen_live(&journal->seen, pid);
-    bool exists = proc_stat_read(journal->root, pid, &stat) == 0 && !is_over(stat.state, stat.threads);
-    if (exists && (!seen || stat.start_ticks == seen->start_ticks))
+    bool exists = proc_stat_read(journal->root, pid, &stat) == 0 && !proc_stat_is_over(&stat);
+    if (exists && (!seen || stat.start_ticks == seen->actor.start_ticks))
         return false; /* it lives */
     end_note(journal, pid, parent, testimony->status, false);
     return true;
@@ -516,6 +476,50 @@ Peaks journal_peaks(const Journal *journal)
     return peaks;
 }
 
+static bool peak_write(const Seen *seen, Arena *arena, ProcessPeak **list, size_t *n, size_t *capacity)
+{
+    if (seen->rss_peak_bytes == U64_UNKNOWN && seen->own_peak_bytes == U64_UNKNOWN)
+        return true; /* it had gone before anybody looked */
+    ProcessPeak *peak = ARENA_PUSH(arena, *list, *n, *capacity);
+    if (!peak)
+        return false;
+    *peak = (ProcessPeak){
+        .pid = seen->actor.pid,
+        .role = seen->actor.role,
+        .rss_bytes = seen->rss_peak_bytes,
+        .shm_bytes = seen->shm_peak_bytes,
+        .own_bytes = seen->own_peak_bytes,
+    };
+    memcpy(peak->comm, seen->actor.comm, sizeof peak->comm);
+    return true;
+}
+
+int journal_processes(const Journal *journal, Arena *arena, ProcessPeak **ret, size_t *ret_n)
+{
+    ProcessPeak *list = NULL;
+    size_t n = 0;
+    size_t capacity = 0;
+    bool whole = true;
+    for (size_t i = 0; whole && i < journal->seen.n_ended; i++)
+        whole = peak_write(&journal->seen.ended[i], arena, &list, &n, &capacity);
+    for (size_t i = 0; whole && i < journal->seen.n_live; i++)
+        whole = peak_write(&journal->seen.live[i], arena, &list, &n, &capacity);
+    if (!whole)
+        return -ENOMEM;
+    *ret = list;
+    *ret_n = n;
+    return 0;
+}
+
+void journal_roles(const Journal *journal, uint64_t *ret_trainers, uint64_t *ret_workers)
+{
+    *ret_trainers = *ret_workers = 0;
+    for (size_t i = 0; i < journal->seen.n_live; i++) {
+        *ret_trainers += journal->seen.live[i].actor.role == ROLE_TRAINER;
+        *ret_workers += journal->seen.live[i].actor.role == ROLE_WORKER;
+    }
+}
+
 static bool text_keep(Arena *arena, const char *text, const char **ret)
 {
     *ret = text ? arena_copy(arena, text, strlen(text)) : NULL;
@@ -530,9 +534,9 @@ static bool ended_write(const Seen *seen, Arena *arena, Evidence *evidence)
     bool by_signal = seen->has_status && WIFSIGNALED(seen->status);
     bool fatal = seen->has_fault && seen->ended - seen->faulted < FATAL_SECONDS;
     *ended = (Ended){
-        .pid = seen->pid,
-        .ppid = seen->ppid,
-        .role = seen->role,
+        .pid = seen->actor.pid,
+        .ppid = seen->actor.ppid,
+        .role = seen->actor.role,
         .seconds = fatal ? seen->faulted : seen->ended,
         .has_status = seen->has_status,
         .signal = by_signal ? WTERMSIG(seen->status) : 0,
@@ -544,7 +548,7 @@ static bool ended_write(const Seen *seen, Arena *arena, Evidence *evidence)
         .has_sample = seen->has_sample,
         .last = seen->last,
     };
-    memcpy(ended->comm, seen->comm, sizeof ended->comm);
+    memcpy(ended->comm, seen->actor.comm, sizeof ended->comm);
     if (seen->said && !(ended->said.data = arena_copy(arena, seen->said, seen->said_size)))
         return false;
     return text_keep(arena, seen->path, &ended->fault.path) &&
@@ -569,7 +573,7 @@ int journal_finish(Journal *journal, Arena *arena, Evidence *ret)
     evidence.maps_most = journal->maps_most;
 
     for (size_t i = journal->seen.n_live; i-- > 0;) /* who has gone meanwhile, and nobody told */
-        (void)process_meet(journal, journal->seen.live[i].pid);
+        (void)process_meet(journal, journal->seen.live[i].actor.pid);
     bool whole = true;
     for (size_t i = 0; whole && i < journal->seen.n_ended; i++)
         whole = ended_write(&journal->seen.ended[i], arena, &evidence);
@@ -620,6 +624,6 @@ void journal_free(Journal *journal)
     surroundings_close(&journal->surroundings);
     seen_free(&journal->seen);
     buffer_free(&journal->scratch);
-    free(journal->processes);
+    free(journal->stage.processes);
     free(journal);
 }

@@ -44,6 +44,7 @@ struct Run {
     Broker *broker; /* NULL: without the guard */
     bool only_witness;
     bool no_pin;
+    bool unwatched;
     Journal *journal;
     void (*tick)(void *context, const RunTick *tick);
     void *tick_context;
@@ -162,7 +163,8 @@ static void timer_ready(Source *source)
         return;
     if (run->broker)
         broker_tick(run->broker, broker_holds_memory(run->broker) && shortage_now(&run->shortage));
-    journal_tick(run->journal);
+    if (!run->unwatched)
+        journal_tick(run->journal);
     strays_tick(&run->strays, &run->shortage.root);
     if (run->cut > 0 && now_seconds() - run->cut > END_SECONDS)
         child_signal(&run->child, SIGKILL, true);
@@ -431,6 +433,11 @@ void run_private_shm(Run *run, const PrivateShm *shm)
     run->inherited.shm = shm;
 }
 
+void run_unwatched(Run *run)
+{
+    run->unwatched = true;
+}
+
 int run_start(Run *run, char *const *command, char *const *settings, ChildStage *ret_stage)
 {
     char **environment = NULL;
@@ -501,7 +508,7 @@ static int output_open(Run *run)
 int run_watch(Run *run, const RunWatch *watch)
 {
     int r = timer_start(&run->pulse, run->epoll, watch->msec);
-    if (r >= 0)
+    if (r >= 0 && watch->output)
         r = output_open(run);
     if (r >= 0)
         run->watch = watch;
@@ -513,6 +520,7 @@ void run_end(Run *run)
     if (run->cut > 0 || run->child.status_is)
         return;
     run->cut = now_seconds();
+    journal_tick(run->journal); /* as it was: it may have lived between two looks */
     child_signal(&run->child, SIGTERM, false);
     child_signal(&run->child, SIGCONT, true); /* one that is stopped takes no other signal */
 }
@@ -543,4 +551,25 @@ int run_evidence(Run *run, const RunResult *result, Arena *arena, Evidence *ret)
 Peaks run_peaks(const Run *run)
 {
     return run->journal ? journal_peaks(run->journal) : PEAKS_UNKNOWN;
+}
+
+void run_peek(Run *run)
+{
+    if (run->journal)
+        journal_peek(run->journal);
+}
+
+int run_processes(const Run *run, Arena *arena, ProcessPeak **ret, size_t *ret_n)
+{
+    if (run->journal)
+        return journal_processes(run->journal, arena, ret, ret_n);
+    *ret_n = 0;
+    return 0;
+}
+
+void run_roles(const Run *run, uint64_t *ret_trainers, uint64_t *ret_workers)
+{
+    *ret_trainers = *ret_workers = 0;
+    if (run->journal)
+        journal_roles(run->journal, ret_trainers, ret_workers);
 }

@@ -52,7 +52,7 @@ static void words_free(Seen *seen)
 
 static void one_free(Seen *seen)
 {
-    free(TAKE_PTR(seen->command));
+    actor_free(&seen->actor);
     words_free(seen);
 }
 
@@ -74,7 +74,7 @@ static size_t live_place(const SeenTable *table, int pid)
     size_t high = table->n_live;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (table->live[middle].pid < pid)
+        if (table->live[middle].actor.pid < pid)
             low = middle + 1;
         else
             high = middle;
@@ -85,7 +85,7 @@ static size_t live_place(const SeenTable *table, int pid)
 Seen *seen_live(const SeenTable *table, int pid)
 {
     size_t i = live_place(table, pid);
-    return i < table->n_live && table->live[i].pid == pid ? &table->live[i] : NULL;
+    return i < table->n_live && table->live[i].actor.pid == pid ? &table->live[i] : NULL;
 }
 
 static bool room_make(Seen **items, size_t n, size_t *capacity)
@@ -108,14 +108,19 @@ Seen *seen_add(SeenTable *table, int pid, uint64_t start_ticks)
     size_t i = live_place(table, pid);
     memmove(table->live + i + 1, table->live + i, (table->n_live - i) * sizeof *table->live);
     table->n_live++;
-    table->live[i] = (Seen){.pid = pid, .start_ticks = start_ticks};
+    table->live[i] = (Seen){
+        .actor = {.pid = pid, .start_ticks = start_ticks},
+        .rss_peak_bytes = U64_UNKNOWN,
+        .shm_peak_bytes = U64_UNKNOWN,
+        .own_peak_bytes = U64_UNKNOWN,
+    };
     return &table->live[i];
 }
 
 Seen *seen_ended(const SeenTable *table, int pid)
 {
     for (size_t i = table->n_ended; i-- > 0;)
-        if (table->ended[i].pid == pid)
+        if (table->ended[i].actor.pid == pid)
             return &table->ended[i];
     return NULL;
 }
@@ -143,7 +148,7 @@ Seen *seen_end(SeenTable *table, Seen *live, double seconds)
     size_t i = (size_t)(live - table->live);
     table->n_live--;
     memmove(table->live + i, table->live + i + 1, (table->n_live - i) * sizeof *table->live);
-    free(TAKE_PTR(seen.command));
+    actor_free(&seen.actor);
     seen.ended = seconds;
 
     if (table->n_ended >= SEEN_ENDED_MAX) {

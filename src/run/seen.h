@@ -8,22 +8,14 @@
  */
 #pragma once
 
+#include "actor.h"
 #include "evidence.h"
 
 enum { SEEN_ENDED_MAX = 512, SEEN_WORDY_MAX = 256 };
 
 typedef struct Seen {
-    int pid;
-    int ppid;
-    uint64_t start_ticks;
+    Actor actor;    /* its command is known only while it lives */
     uint64_t inode; /* as JobProcess has it; 0 unknown */
-    char comm[COMM_MAX];
-    char *command; /* while it lives; NULL unknown */
-    uint64_t signals_caught;
-    bool torch;
-    uint64_t torch_at;
-    unsigned looks; /* how often it was looked at for its role */
-    Role role;
 
     double ended; /* when that was noticed */
     bool has_status;
@@ -40,6 +32,9 @@ typedef struct Seen {
     size_t said_size;
 
     bool has_sample;
+    uint64_t rss_peak_bytes; /* these three as ProcessPeak has them */
+    uint64_t shm_peak_bytes;
+    uint64_t own_peak_bytes;
     bool fds_to_count; /* the kernel does not say how many */
     Sample last;
 } Seen;

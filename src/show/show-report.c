@@ -282,9 +282,6 @@ static void rows_add(ProcessRows *rows, const TrackView *shown)
  */
 static void append_spark(Buffer *out, const ProcessRows *rows, const ProcessTrack *track)
 {
-    static const char *const levels[][2] = {{"_", "▁"}, {".", "▂"}, {":", "▃"}, {"-", "▄"},
-                                            {"=", "▅"}, {"+", "▆"}, {"*", "▇"}, {"#", "█"}};
-    size_t n_levels = ARRAY_SIZE(levels);
     const Series *job = &rows->view->history->series;
     uint64_t most[SPARK_MOST];
     uint64_t low = U64_UNKNOWN;
@@ -308,8 +305,7 @@ static void append_spark(Buffer *out, const ProcessRows *rows, const ProcessTrac
             (void)buffer_append_text(out, " ");
             continue;
         }
-        size_t level = (size_t)((double)(most[i] - low) / range * (double)n_levels);
-        (void)buffer_append_text(out, levels[MIN(level, n_levels - 1)][rows->utf8]);
+        (void)buffer_append_text(out, terminal_spark(rows->utf8, (double)(most[i] - low) / range));
     }
 }
 

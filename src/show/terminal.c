@@ -71,6 +71,14 @@ const char *terminal_mark(const Terminal *terminal, Mark mark)
     return marks[mark][terminal->utf8];
 }
 
+const char *terminal_spark(bool utf8, double height)
+{
+    static const char *const levels[][2] = {{"_", "▁"}, {".", "▂"}, {":", "▃"}, {"-", "▄"},
+                                            {"=", "▅"}, {"+", "▆"}, {"*", "▇"}, {"#", "█"}};
+    int most = ARRAY_SIZE(levels) - 1;
+    return levels[(int)MIN(MAX(height, 0.0) * (most + 1), (double)most)][utf8];
+}
+
 int text_escape_prose(Text text, Buffer *out)
 {
     size_t before = out->size;
@@ -128,8 +136,7 @@ void terminal_label(const Terminal *terminal, const char *label)
     fprintf(terminal->out, "%*s", LABEL_COLUMNS - (int)text_columns(text_of(label)), "");
 }
 
-/* The bytes and columns of the character at the start of valid UTF-8. */
-static size_t character_size(Text text, size_t *ret_columns)
+size_t text_character(Text text, size_t *ret_columns)
 {
     size_t n = 1;
     while (n < text.size && ((unsigned char)text.data[n] & 0xC0) == 0x80)
@@ -151,7 +158,7 @@ int text_shorten(Text text, size_t columns, const char *ellipsis, Buffer *out)
     size_t head_columns = 0;
     size_t width = 0;
     while (head < text.size) {
-        size_t n = character_size((Text){text.data + head, text.size - head}, &width);
+        size_t n = text_character((Text){text.data + head, text.size - head}, &width);
         if (head_columns + width > head_room)
             break;
         head += n;
@@ -161,7 +168,7 @@ int text_shorten(Text text, size_t columns, const char *ellipsis, Buffer *out)
     size_t tail = head;
     size_t left = all - head_columns;
     while (tail < text.size) {
-        size_t n = character_size((Text){text.data + tail, text.size - tail}, &width);
+        size_t n = text_character((Text){text.data + tail, text.size - tail}, &width);
         if (left <= room - head_columns && width > 0)
             break;
         left -= width;

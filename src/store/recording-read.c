@@ -259,12 +259,12 @@ static bool is_same(const Row *a, const Row *b)
 /* A process that a look had missed has several rows: what they say of its end is the last one's. */
 static int rows_sort(Reader *reader)
 {
-    reader->by_pid = calloc(MAX(reader->n_rows, (size_t)1), sizeof *reader->by_pid);
+    reader->by_pid = calloc(MAX(reader->n_rows, (size_t)1), sizeof(Row *));
     if (!reader->by_pid)
         return -ENOMEM;
     for (size_t i = 0; i < reader->n_rows; i++)
         reader->by_pid[i] = &reader->rows[i];
-    qsort(reader->by_pid, reader->n_rows, sizeof *reader->by_pid, by_pid_order);
+    qsort(reader->by_pid, reader->n_rows, sizeof(Row *), by_pid_order);
     for (size_t i = 0; i < reader->n_rows; i++) {
         Row *row = reader->by_pid[i];
         Row *before = i > 0 && is_same(reader->by_pid[i - 1], row) ? reader->by_pid[i - 1] : NULL;

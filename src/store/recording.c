@@ -12,6 +12,8 @@
  * and attempts stay. */
 enum { EVENTS_MAX = 20000 };
 
+#define OLD ".old"
+
 /* A process whose row is there. */
 typedef struct Row {
     ProcessMoment last; /* its command is not kept, only what it hashes to */
@@ -29,6 +31,7 @@ struct Recording {
     sqlite3_int64 process;
     sqlite3_int64 event;
     sqlite3_int64 events_kept; /* those up to here have been thinned */
+    bool replaces;             /* one that is FILE.old now */
     int failed;                /* what stopped it; 0 */
     Row *rows;                 /* of those that live, in rising order of pid */
     size_t n_rows;
@@ -68,13 +71,15 @@ static bool is_in_use(int fd)
     return fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
 
-static int beside_unlink(const char *path)
+/* What belongs to a database, the file that says so last. */
+static const char *const parts[] = {"-wal", "-shm", "-journal", ""};
+
+static int parts_unlink(const char *path)
 {
-    static const char *const endings[] = {"-wal", "-shm", "-journal", ""};
     _cleanup_buffer_ Buffer name = {0};
-    for (size_t i = 0; i < ARRAY_SIZE(endings); i++) {
+    for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
         buffer_clear(&name);
-        int r = buffer_printf(&name, "%s%s", path, endings[i]);
+        int r = buffer_printf(&name, "%s%s", path, parts[i]);
         if (r < 0)
             return r;
         if (unlink(buffer_text(&name)) < 0 && errno != ENOENT)
@@ -83,30 +88,51 @@ static int beside_unlink(const char *path)
     return 0;
 }
 
-/* Removes a recording that is there. Anything else stays. */
-static int old_remove(const char *path)
+/* A -wal goes along: it holds the end of a recording whose writer was killed. */
+static int parts_move(const char *path, const char *from, const char *to)
+{
+    _cleanup_buffer_ Buffer old = {0};
+    _cleanup_buffer_ Buffer new = {0};
+    for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+        buffer_clear(&old);
+        buffer_clear(&new);
+        int r = buffer_printf(&old, "%s%s%s", path, from, parts[i]);
+        if (r >= 0)
+            r = buffer_printf(&new, "%s%s%s", path, to, parts[i]);
+        if (r < 0)
+            return r;
+        if (rename(buffer_text(&old), buffer_text(&new)) < 0 && errno != ENOENT)
+            return -errno;
+    }
+    return 0;
+}
+
+/* A recording that is there is kept as FILE.old. Anything else stays. 1: there was one. */
+static int old_keep(const char *path)
 {
     struct stat st;
-    if (stat(path, &st) < 0)
+    if (lstat(path, &st) < 0)
         return errno == ENOENT ? 0 : -errno;
     if (S_ISDIR(st.st_mode))
         return -EISDIR;
     if (!S_ISREG(st.st_mode))
         return -EEXIST;
-    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
     if (fd < 0)
         return -errno;
     int r = is_recording(fd);
     if (r <= 0)
         return r < 0 ? r : -EEXIST;
-    return is_in_use(fd) ? -EBUSY : beside_unlink(path);
+    r = is_in_use(fd) ? -EBUSY : parts_move(path, "", OLD);
+    return r < 0 ? r : 1;
 }
 
 static int file_make(Recording *recording)
 {
-    int r = old_remove(recording->path);
+    int r = old_keep(recording->path);
     if (r < 0)
         return r;
+    recording->replaces = r > 0;
     _cleanup_close_ int fd =
         open(recording->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR);
     struct stat st;
@@ -125,7 +151,9 @@ static int database_open(Recording *recording)
     if (r < 0)
         return r;
     (void)sqlite3_busy_timeout(recording->db, 1000);
-    return sqlite_run(recording->db, "PRAGMA page_size = 4096; PRAGMA cache_size = -1024");
+    /* There is nothing to lose yet. */
+    return sqlite_run(recording->db,
+                      "PRAGMA page_size = 4096; PRAGMA cache_size = -1024; PRAGMA synchronous = OFF");
 }
 
 /*
@@ -273,8 +301,9 @@ int recording_create(const char *path, const History *head, Recording **ret)
     if (r < 0) {
         recording->failed = r;
         if (made)
-            (void)beside_unlink(recording->path);
-        recording_close(recording);
+            recording_discard(recording);
+        else
+            recording_close(recording);
         return r;
     }
     *ret = recording;
@@ -518,4 +547,14 @@ void recording_close(Recording *recording)
     free(recording->rows);
     free(recording->path);
     free(recording);
+}
+
+void recording_discard(Recording *recording)
+{
+    _cleanup_free_ char *path = TAKE_PTR(recording->path);
+    bool replaces = recording->replaces;
+    recording_close(recording);
+    (void)parts_unlink(path);
+    if (replaces)
+        (void)parts_move(path, OLD, "");
 }

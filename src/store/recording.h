@@ -15,8 +15,8 @@
 typedef struct Recording Recording;
 
 /*
- * Makes the file; one that is there and is a recording is replaced, anything else there is -EEXIST and stays,
- * as does one that somebody has open (-EBUSY). Of the history its head is taken (command, pid, began,
+ * Makes the file; a recording that is there becomes FILE.old, anything else there is -EEXIST and stays, as
+ * does one that somebody has open (-EBUSY). Of the history its head is taken (command, pid, began,
  * interval). Errors are negative errno; -EOPNOTSUPP: the file system cannot share memory between processes.
  */
 int recording_create(const char *path, const History *head, Recording **ret);
@@ -30,6 +30,9 @@ int recording_add(Recording *recording, const Moment *moment);
 /* NULL is fine. Leaves one file, without -wal and -shm beside it, unless somebody reads it or there is no
  * room: then they stay, and belong to it. */
 void recording_close(Recording *recording);
+
+/* As if it had never been created: what became FILE.old is FILE again. */
+void recording_discard(Recording *recording);
 
 /*
  * Reads all of it, also while it is being written, and after a writer that was killed. -EBADMSG: it is no

@@ -45,6 +45,6 @@ typedef struct Stage {
     size_t capacity;
 } Stage;
 
-/* Fills role, start and job of all actors, which are in rising order of pid; the i-th is in
+/* Fills role, start and job of all actors, which are in rising order of pid; the i-th is the first thing in
  * items + i * item_size. -ENOMEM. */
 int actors_assign(void *items, size_t n, size_t item_size, Stage *stage);

@@ -124,12 +124,13 @@ static Whose whose_is(JobProcesses *job, size_t n_before, Known *known, unsigned
     if (known->whose != WHOSE_UNKNOWN || depth == 0)
         return known->whose;
     Known *parent = known_find(job->known, job->n_known, known->ppid);
-    if (known->pid == job->top || job->everyone)
+    bool stranger =
+        known->pid == job->self || known->ppid == 0 || pid_in(job->others, job->n_others, known->pid);
+    bool top = known->pid == job->top && known->start_ticks == job->top_start;
+    if (top || job->everyone || (!stranger && known->ppid == job->self))
         known->whose = WHOSE_JOB;
-    else if (known->pid == job->self || known->ppid == 0 || pid_in(job->others, job->n_others, known->pid))
+    else if (stranger)
         known->whose = WHOSE_OTHERS;
-    else if (known->ppid == job->self)
-        known->whose = WHOSE_JOB;
     else if (parent)
         known->whose = whose_is(job, n_before, parent, depth - 1);
     else if ((parent = known_find(job->before, n_before, known->ppid))) /* it has just gone */
@@ -218,10 +219,12 @@ int job_processes_attach(const Root *root, int pid, JobProcesses *ret)
     int r = pid == 0 ? 0 : proc_stat_read(root, pid, &stat);
     if (r == -ENOENT || (r >= 0 && pid > 0 && proc_stat_is_over(&stat)))
         r = -ESRCH;
-    if (r >= 0 && pid > 0 && root->live && stat.ppid == getpid()) {
-        job.self = getpid();
-        r = others_note(&job);
+    if (r >= 0 && pid > 0) {
+        job.top_start = stat.start_ticks;
+        job.self = root->live && stat.ppid == getpid() ? getpid() : 0;
     }
+    if (r >= 0 && job.self > 0)
+        r = others_note(&job);
     if (r < 0) {
         job_processes_close(&job);
         return r;

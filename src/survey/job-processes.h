@@ -29,10 +29,11 @@ typedef struct JobProcess {
 
 typedef struct JobProcesses {
     const Root *root;
-    int self;          /* whose children belong to it; 0: nobody's */
-    int top;           /* itself belongs to it, and who is below; 0: there is none */
-    bool everyone;     /* belongs to it */
-    JobProcess *items; /* in rising order of pid, zombies too */
+    int self;           /* whose children belong to it; 0: nobody's */
+    int top;            /* itself belongs to it, and who is below; 0: there is none */
+    uint64_t top_start; /* its start_ticks: the number may be another process's one day */
+    bool everyone;      /* belongs to it */
+    JobProcess *items;  /* in rising order of pid, zombies too */
     size_t n;
     size_t all; /* n, and what was too much to list */
     size_t capacity;

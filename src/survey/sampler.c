@@ -1,3 +1,4 @@
+#include <limits.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -268,22 +269,16 @@ static int processes_look(Sampler *sampler)
     size_t i = 0;
     size_t j = 0;
     while (i < sampler->job.n || j < sampler->n_before) {
-        const JobProcess *process = i < sampler->job.n ? &sampler->job.items[i] : NULL;
-        Watched *before = j < sampler->n_before ? &sampler->before[j] : NULL;
+        int listed = i < sampler->job.n ? sampler->job.items[i].pid : INT_MAX;
+        int before = j < sampler->n_before ? sampler->before[j].actor.pid : INT_MAX;
         int kept = 0;
-        if (!before || (process && process->pid < before->actor.pid)) {
-            kept = process_meet(sampler, process);
-            i++;
-        } else if (!process || before->actor.pid < process->pid) {
-            kept = missing_keep(sampler, before);
-            j++;
-        } else {
-            kept = same_keep(sampler, before, process);
-            i++;
-            j++;
-        }
-        if (kept < 0)
-            r = kept;
+        if (listed < before)
+            kept = process_meet(sampler, &sampler->job.items[i++]);
+        else if (before < listed)
+            kept = missing_keep(sampler, &sampler->before[j++]);
+        else
+            kept = same_keep(sampler, &sampler->before[j++], &sampler->job.items[i++]);
+        r = MIN(r, kept);
     }
     sampler->n_before = 0;
     return r;

@@ -5,14 +5,16 @@ steadily, and --size in MiB where it grows towards something. Growth follows the
 changes the noise and not the rate.
 """
 
+import time
+
+STARTED = time.monotonic()
+
 import argparse
 import gc
 import mmap
 import os
 import random
-import sys
 import tempfile
-import time
 
 import torch
 from torch.utils.data import DataLoader, Dataset, get_worker_info
@@ -174,35 +176,44 @@ def options():
 
 
 class Clock:
-    """Indices until the epoch's time is over."""
+    """Indices until the epoch's time is over, which begins with its first batch: workers may take long to come."""
 
     def __init__(self, seconds):
         self.seconds = seconds
+        self.until = None
 
     def __iter__(self):
-        until = time.monotonic() + self.seconds
+        self.until = None
         index = 0
-        while time.monotonic() < until:
+        while self.until is None or time.monotonic() < self.until:
             yield index
             index += 1
+
+    def start(self):
+        if self.until is None:
+            self.until = time.monotonic() + self.seconds
 
 
 def main():
     args = options()
+    # A machine that is so busy that starting takes longer than the training gets more of it to look at.
+    args.seconds = max(args.seconds, 2 * (time.monotonic() - STARTED))
     torch.set_num_threads(1)
     torch.multiprocessing.set_sharing_strategy(args.strategy)
+    clock = Clock(args.seconds / args.epochs)
     loader = DataLoader(Samples(args), batch_size=args.batch, num_workers=args.workers, drop_last=True,
-                        sampler=Clock(args.seconds / args.epochs),
+                        sampler=clock,
                         collate_fn=collate_some if args.kind == "noisy" else None,
                         persistent_workers=args.persistent and args.workers > 0,
                         multiprocessing_context=args.start_method if args.workers else None)
     trainer = Trainer(args)
     for _ in range(args.epochs):
         for batch in loader:
+            clock.start()
             trainer.step(batch)
         trainer.epoch_ended()
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
+    os._exit(0)  # taking all of PyTorch down is no part of the training, and takes long on a busy machine

@@ -182,9 +182,10 @@ def test_the_command_is_as_without_us(here, file):
     assert b"LD_PRELOAD" not in done.stdout or "LD_PRELOAD" in os.environ
     assert here.shmguard("record", "-q", "-o", file, "--", "true").stderr == b""
     assert moments(file) == 1
+    before = file.read_bytes()
     done = here.shmguard("record", "-o", file, "--", "/nowhere/to/be/found")
     assert done.returncode == 127
-    assert not file.exists()
+    assert file.read_bytes() == before
 
 
 def test_bad_input(here, file, tmp_path):

@@ -41,7 +41,7 @@ LONG = SHORT + [
     "--kind sawtooth --rate 30 --epochs 6 --workers 1",
     "--kind sawtooth --rate 10 --epochs 4 --start-method spawn",
     "--kind trainer-sawtooth --rate 10 --epochs 5 --persistent",
-    "--kind trainer-sawtooth --rate 30 --epochs 3 --workers 0",
+    "--kind trainer-sawtooth --rate 30 --epochs 5 --workers 0",
     "--kind trainer-sawtooth --rate 10 --epochs 4",
     "--kind backlog --rate 3 --side 32",
     "--kind backlog --rate 25 --side 128 --strategy file_system",
@@ -54,7 +54,8 @@ LONG = SHORT + [
     "--kind steady --epochs 5",
     "--kind steady --epochs 5 --persistent",
     "--kind steady --epochs 3 --start-method spawn",
-    "--kind steady --side 160 --batch 16 --strategy file_system",
+    # PyTorch 2.13 fills pools of its allocator for so long, on a busy machine.
+    "--kind steady --side 160 --batch 16 --strategy file_system --seconds 80",
     "--kind noisy --size 200 --epochs 3",
     "--kind noisy --size 20 --workers 1",
     "--kind spikes --size 100",
@@ -74,7 +75,7 @@ def judge(machine, python, workload, seconds, directory):
     """Records one training, and says what report says of it."""
     file = directory / "run.db"
     done = machine.shmguard("record", "-q", "-o", file, "--interval", "0.1s", "--", python, "-W", "ignore", GROW,
-                            *workload.split(), "--seconds", str(seconds), "--scratch", directory, timeout=seconds + 240)
+                            "--seconds", str(seconds), "--scratch", directory, *workload.split(), timeout=600)
     assert done.returncode == 0, done
     return machine.json("report", file)
 

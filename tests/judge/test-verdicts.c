@@ -22,7 +22,7 @@
 #define MIB 0x1p20
 #define GIB 0x1p30
 
-enum { TRAINER, WORKER, OTHER_WORKER, PEOPLE };
+enum { TRAINER, WORKER, OTHER_WORKER, PEOPLE, CROWD_MOST = 64 };
 enum { MOMENTS_MOST = 600, TRAINER_PID = 1000, WORKER_PID = 2000 };
 
 /* The same numbers every time. */
@@ -74,6 +74,9 @@ typedef struct Scene {
     size_t born;   /* when the first workers come */
     size_t epochs; /* 0: workers stay */
     double swap_from;
+    double job[JOB_METRICS][MOMENTS_MOST]; /* 0: unknown */
+    size_t marks_every;                    /* moments; 0: none */
+    size_t crowd_every;                    /* moments after which one more process is there and stays */
     Line lines[PEOPLE];
 } Scene;
 
@@ -374,7 +377,7 @@ static void draw_worker_teeth(Scene *scene)
 
 static void draw_trainer_teeth(Scene *scene)
 {
-    double epochs = dice_between(&scene->dice, 2.5, 12);
+    double epochs = dice_between(&scene->dice, 4, 12);
     double noise = some_noise(scene) / 4;
     double growth = some_growth(scene, noise);
     growth = MAX(growth, MAX(0.2 * scene->level, 20 * MIB));
@@ -468,15 +471,29 @@ static void process_draw(const Scene *scene, size_t who, size_t i, ProcessMoment
         ret->values[PROCESS_USS] = bytes_of(own - line->shared_at_fork + line->copied[i]);
 }
 
+static void crowd_draw(ProcessMoment *ret, int number)
+{
+    *ret = (ProcessMoment){.pid = 2 * WORKER_PID + number,
+                           .ppid = TRAINER_PID,
+                           .start_ticks = 1,
+                           .role = ROLE_WORKER,
+                           .job = TRAINER_PID,
+                           .command = "python train.py"};
+    for (size_t k = 0; k < PROCESS_METRICS; k++)
+        ret->values[k] = U64_UNKNOWN;
+    ret->values[PROCESS_ANON] = bytes_of(200 * MIB);
+    ret->values[PROCESS_PSS] = bytes_of(40 * MIB);
+}
+
 static void scene_play(const Scene *scene, History *ret)
 {
     assert_int_equal(history_init(ret, "python train.py", TRAINER_PID, 1e9, scene->interval), 0);
     for (size_t i = 0; i < scene->n; i++) {
-        ProcessMoment people[PEOPLE];
-        Event events[2 * PEOPLE];
+        ProcessMoment people[PEOPLE + CROWD_MOST];
+        Event events[2 * PEOPLE + 1];
         Moment moment = {.seconds = (double)i * scene->interval, .processes = people, .events = events};
         for (size_t k = 0; k < JOB_METRICS; k++)
-            moment.values[k] = U64_UNKNOWN;
+            moment.values[k] = scene->job[k][i] > 0 ? (uint64_t)scene->job[k][i] : U64_UNKNOWN;
         moment.values[JOB_MEMORY_AVAILABLE] = 64 * (uint64_t)GIB;
         moment.values[JOB_SHM_SIZE] = 32 * (uint64_t)GIB;
         moment.values[JOB_SHM_USED] = (uint64_t)GIB;
@@ -492,6 +509,10 @@ static void scene_play(const Scene *scene, History *ret)
             if (before.pid != now->pid)
                 events[moment.n_events++] = (Event){moment.seconds, EVENT_ENDED, before.pid, ROLE_WORKER, ""};
         }
+        for (size_t k = 0; scene->crowd_every && k < MIN(i / scene->crowd_every, (size_t)CROWD_MOST); k++)
+            crowd_draw(&people[moment.n_processes++], (int)k);
+        if (scene->marks_every && i % scene->marks_every == 0)
+            events[moment.n_events++] = (Event){moment.seconds, EVENT_MARK, 0, ROLE_OTHER, "epoch"};
         assert_int_equal(history_add(ret, &moment), 0);
     }
 }
@@ -735,6 +756,109 @@ static void test_copies(void **state)
     judged_close(judged);
 }
 
+/* Figures that only the job has. */
+static void test_job(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        size_t metric;
+        double from;
+        double until;
+        VerdictId id;
+    } cases[] = {
+        {"guard", JOB_GUARD_BYTES, 100 * MIB, 900 * MIB, VERDICT_BACKLOG},
+        {"torch", JOB_KIND_BYTES + KIND_TORCH, 100 * MIB, 900 * MIB, VERDICT_BACKLOG},
+        {"guard, steady", JOB_GUARD_BYTES, 900 * MIB, 901 * MIB, VERDICT_STEADY},
+        {"group, of files", JOB_GROUP_FILE, 1 * GIB, 6 * GIB, VERDICT_PAGE_CACHE},
+    };
+    for (size_t k = 0; k < ARRAY_SIZE(cases); k++) {
+        Judged *judged = judged_open(20 + k);
+        Scene *scene = &judged->scene;
+        for (size_t i = 0; i < scene->n; i++) {
+            double value = cases[k].from + (cases[k].until - cases[k].from) * phase_of(scene, i);
+            scene->job[cases[k].metric][i] = value;
+            if (cases[k].metric == JOB_GROUP_FILE) {
+                scene->job[JOB_GROUP_USED][i] = value + GIB;
+                scene->job[JOB_GROUP_LIMIT][i] = 8 * GIB;
+            }
+            if (cases[k].metric == JOB_GUARD_BYTES)
+                scene->job[JOB_GUARD_BUDGET][i] = 1700 * MIB;
+        }
+        const Verdict *verdict = judged_first(judged);
+        if (verdict->id != cases[k].id)
+            fail_msg("%s: %s", cases[k].name, verdict->evidence);
+        if (k == 0)
+            assert_near(verdict->exhausts_in, 300, 0.02); /* the budget's other half */
+        judged_close(judged);
+    }
+}
+
+/* Nobody grows, but they become more and more. */
+static void test_crowd(void **state)
+{
+    (void)state;
+    Judged *judged = judged_open(30);
+    judged->scene.crowd_every = 12;
+    const Verdict *verdict = judged_first(judged);
+    assert_int_equal(verdict->id, VERDICT_LEAK);
+    assert_int_equal(verdict->pid, 0);
+    assert_non_null(strstr(verdict->evidence, "none of them grows"));
+    assert_true(verdict->fixes.n > 0);
+    judged_close(judged);
+}
+
+/* Growth of 6%: too little for teeth that must be found, enough where epochs are known. */
+static void test_marks(void **state)
+{
+    (void)state;
+    for (int marked = 0; marked < 2; marked++) {
+        Judged *judged = judged_open(31);
+        Scene *scene = &judged->scene;
+        scene->marks_every = marked ? 50 : 0;
+        for (size_t i = 0; i < scene->n; i++)
+            scene->lines[TRAINER].own[i] += 30 * MIB * (double)(i % 50) / 50;
+        const Verdict *verdict = judged_first(judged);
+        assert_int_equal(verdict->id, marked ? VERDICT_SAWTOOTH : VERDICT_STEADY);
+        judged_close(judged);
+    }
+}
+
+/* Batches that are kept, and no more than so many. */
+static void test_kept(void **state)
+{
+    (void)state;
+    Judged *judged = judged_open(32);
+    Scene *scene = &judged->scene;
+    for (size_t i = 0; i < scene->n; i++)
+        scene->lines[TRAINER].shmem[i] = 10 * MIB + 300 * MIB * MIN(phase_of(scene, i) / 0.5, 1.0);
+    const Verdict *verdict = judged_first(judged);
+    assert_int_equal(verdict->id, VERDICT_BACKLOG);
+    assert_true(isinf(verdict->exhausts_in));
+    judged_close(judged);
+}
+
+/* A sum that is beyond any size must not break anything. */
+static void test_absurd(void **state)
+{
+    (void)state;
+    Judged *judged = judged_open(33);
+    Scene *scene = &judged->scene;
+    for (size_t i = 0; i < scene->n; i++) {
+        scene->lines[TRAINER].own[i] = 1e19 * (0.5 + phase_of(scene, i));
+        scene->lines[WORKER].fds[i] = 1e15 * (double)(i + 1);
+    }
+    scene->interval = 1e-9;
+    judged_first(judged);
+    judged_close(judged);
+
+    judged = judged_open(34);
+    judged->scene.interval = 1e300;
+    add_growth(&judged->scene, WORKER, 600 * MIB);
+    judged_first(judged);
+    judged_close(judged);
+}
+
 static void test_too_short(void **state)
 {
     (void)state;
@@ -743,7 +867,7 @@ static void test_too_short(void **state)
         double interval;
         VerdictId id;
     } cases[] = {
-        {1, 1, VERDICT_TOO_SHORT},    {10, 1, VERDICT_TOO_SHORT}, {20, 60, VERDICT_TOO_SHORT},
+        {1, 1, VERDICT_TOO_SHORT},    {10, 1, VERDICT_TOO_SHORT}, {14, 60, VERDICT_TOO_SHORT},
         {30, 0.1, VERDICT_TOO_SHORT}, {40, 1, VERDICT_STEADY},    {100, 0.1, VERDICT_STEADY},
     };
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -902,6 +1026,11 @@ int main(void)
         cmocka_unit_test(test_order),
         cmocka_unit_test(test_backlog_with_descriptors),
         cmocka_unit_test(test_copies),
+        cmocka_unit_test(test_job),
+        cmocka_unit_test(test_crowd),
+        cmocka_unit_test(test_marks),
+        cmocka_unit_test(test_kept),
+        cmocka_unit_test(test_absurd),
         cmocka_unit_test(test_too_short),
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_median),

@@ -222,7 +222,14 @@ static void test_what_is_no_recording_stays(void **state)
     assert_int_equal(recording_read("/nowhere/to/be/found", &history), -ENOENT);
 }
 
-static void test_a_recording_is_replaced_unless_it_is_written(void **state)
+static size_t moments_of(const char *path)
+{
+    _cleanup_history_ History history = {0};
+    assert_int_equal(recording_read(path, &history), 0);
+    return history.series.n;
+}
+
+static void test_a_recording_is_kept_unless_it_is_written(void **state)
 {
     (void)state;
     file_remove();
@@ -244,9 +251,13 @@ static void test_a_recording_is_replaced_unless_it_is_written(void **state)
     recording = create();
     add(recording, 0, &one, 1);
     recording_close(recording);
-    _cleanup_history_ History history = {0};
-    assert_int_equal(recording_read(file, &history), 0);
-    assert_int_equal(history.series.n, 1);
+    assert_int_equal(moments_of(file), 1);
+    char old[sizeof file + 4];
+    snprintf(old, sizeof old, "%s.old", file);
+    assert_int_equal(moments_of(old), 2);
+    recording_discard(create()); /* the command could not be started */
+    assert_int_equal(moments_of(file), 1);
+    unlink(old);
 }
 
 /* Writes as fast as it can, and tells of each moment after it was added. */
@@ -394,7 +405,6 @@ static void test_old_samples_are_thinned(void **state)
     assert_true(file_bytes() < 4 << 20);
 }
 
-/* What is in it may be wrong, nothing may break. */
 static void read_expect(int wanted)
 {
     _cleanup_history_ History history = {0};
@@ -424,6 +434,29 @@ static void small_write(void)
         assert_int_equal(recording_add(recording, &moment), 0);
     }
     recording_close(recording);
+}
+
+/* What is in the file, to be put there again: a file that is made anew waits for the disk. */
+typedef struct Image {
+    unsigned char *bytes;
+    size_t size;
+} Image;
+
+static Image image_take(void)
+{
+    Image image = {.size = file_bytes()};
+    int fd = open(file, O_RDONLY | O_CLOEXEC);
+    image.bytes = malloc(image.size);
+    assert_int_equal(read(fd, image.bytes, image.size), image.size);
+    close(fd);
+    return image;
+}
+
+static void image_put(const Image *image)
+{
+    int fd = open(file, O_WRONLY | O_TRUNC | O_CLOEXEC);
+    assert_int_equal(write(fd, image->bytes, image->size), image->size);
+    close(fd);
 }
 
 static void test_lies(void **state)
@@ -467,48 +500,49 @@ static void test_lies(void **state)
         {"DELETE FROM sample; DELETE FROM moment; DELETE FROM process; DELETE FROM event", 0},
         {"CREATE TABLE notes(text)", 0}, /* is nobody's business */
     };
+    small_write();
+    Image image = image_take();
     for (size_t i = 0; i < ARRAY_SIZE(lies); i++) {
-        small_write();
+        image_put(&image);
         change(lies[i].sql);
         _cleanup_history_ History history = {0};
         int r = recording_read(file, &history);
         if (r != lies[i].expected)
             fail_msg("%s: %d", lies[i].sql, r);
     }
+    free(image.bytes);
 }
 
 static void test_broken_files(void **state)
 {
     (void)state;
     small_write();
-    uint64_t size = file_bytes();
-    int fd = open(file, O_RDWR | O_CLOEXEC);
-    unsigned char *whole = malloc(size);
-    assert_int_equal(pread(fd, whole, size, 0), size);
+    Image image = image_take();
     unsigned random = 1;
-    for (unsigned round = 0; round < 1500; round++) {
+    for (unsigned round = 0; round < 1000; round++) {
+        Image broken = {malloc(image.size), image.size};
+        memcpy(broken.bytes, image.bytes, image.size);
         for (unsigned n = 1 + round % 4; n > 0; n--) {
             random = random * 1103515245 + 12345;
-            unsigned place = (random >> 4) % (unsigned)size;
+            unsigned place = (random >> 4) % (unsigned)image.size;
             random = random * 1103515245 + 12345;
-            unsigned char byte = (unsigned char)(random >> 16);
-            assert_int_equal(pwrite(fd, &byte, 1, place), 1);
+            broken.bytes[place] = (unsigned char)(random >> 16);
         }
+        image_put(&broken);
+        free(broken.bytes);
         _cleanup_history_ History history = {0};
         int r = recording_read(file, &history);
         assert_true(r == 0 || r == -EBADMSG || r == -EPROTO || r == -EACCES);
-        assert_int_equal(pwrite(fd, whole, size, 0), size);
     }
-    for (uint64_t n = size; n > 0; n -= MIN(n, 1021)) {
-        assert_int_equal(ftruncate(fd, (off_t)n), 0);
+    for (size_t n = image.size; n > 0; n -= MIN(n, (size_t)1021)) {
+        image_put(&(Image){image.bytes, n});
         _cleanup_history_ History history = {0};
         int r = recording_read(file, &history);
         assert_true(r == -EBADMSG || (r == 0 && history.series.n == 20)); /* the last page is an index */
     }
-    assert_int_equal(ftruncate(fd, 0), 0);
+    image_put(&(Image){image.bytes, 0});
     read_expect(-EBADMSG);
-    free(whole);
-    close(fd);
+    free(image.bytes);
 }
 
 int main(void)
@@ -517,7 +551,7 @@ int main(void)
         cmocka_unit_test(test_what_was_written_is_read),
         cmocka_unit_test(test_one_that_a_look_missed_is_one_process),
         cmocka_unit_test(test_what_is_no_recording_stays),
-        cmocka_unit_test(test_a_recording_is_replaced_unless_it_is_written),
+        cmocka_unit_test(test_a_recording_is_kept_unless_it_is_written),
         cmocka_unit_test(test_killed_at_any_moment),
         cmocka_unit_test(test_no_room_stops_it_once),
         cmocka_unit_test(test_a_file_that_was_taken_away),

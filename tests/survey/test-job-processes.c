@@ -127,6 +127,10 @@ static void test_a_job_that_runs_already(void **state)
     process_remove(&temp, 60);
     process_write(&temp, 64, 1);
     look_and_expect(&job, "62 64 ");
+    /* Its number is given to somebody else. */
+    temp_root_write(&temp, "proc/60/stat", "60 (y) S 1 1 1 0 -1 4 0 0 0 0 0 0 0 0 20 0 1 0 99999 0 0\n");
+    look_and_expect(&job, "62 64 ");
+    process_remove(&temp, 60);
     process_remove(&temp, 62);
     process_remove(&temp, 64);
     look_and_expect(&job, "");

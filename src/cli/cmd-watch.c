@@ -1,0 +1,435 @@
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "command.h"
+#include "guards.h"
+#include "proc-statm.h"
+#include "recording.h"
+#include "sampler.h"
+#include "watch-screen.h"
+
+typedef struct WatchOptions {
+    bool once;
+    double interval;
+    int pid;
+    const char *replay;
+    int color;
+} WatchOptions;
+
+static const Option watch_options[] = {
+    {OPTION_FLAG, 0, "once", offsetof(WatchOptions, once), .help = "print one picture as text, and end"},
+    {OPTION_SECONDS, 'i', "interval", offsetof(WatchOptions, interval), "TIME",
+     .help = "between two looks, at least 0.1s (1s)"},
+    {OPTION_PID, 'p', "pid", offsetof(WatchOptions, pid), "PID",
+     .help = "only this process and all below it"},
+    {OPTION_TEXT, 0, "replay", offsetof(WatchOptions, replay), "FILE",
+     .help = "a recording instead of this machine, forwards and back"},
+    OPTION_COLOR(WatchOptions),
+    {OPTION_END},
+};
+
+enum {
+    KEEP_SECONDS = 600, /* of the past, for trends and to go back to */
+    KEEP_LOOKS = 240,   /* at least */
+    FRAME_MSEC = 100,   /* between two pictures of a recording that plays */
+    PLAY_SECONDS = 120, /* that a recording takes at the speed that it begins with */
+    ONCE_LOOKS = 400,
+    ONCE_VAIN = 20,
+};
+
+#define INTERVAL_LEAST 0.1
+#define INTERVAL_MOST  3600.0
+
+/* --- What is watched ---------------------------------------------------------------------------------- */
+
+typedef struct Watch {
+    WatchOptions options;
+    Terminal terminal;
+    Root root;
+    Sampler *sampler; /* NULL: a recording */
+    Guards guards;
+    History history;
+    WatchScene scene;
+    WatchView view;
+    Picture picture;
+    double looked; /* CLOCK_MONOTONIC, the last time */
+    double own_seconds;
+    unsigned looks;
+} Watch;
+
+static void watch_free(Watch *watch)
+{
+    sampler_free(watch->sampler);
+    root_close(&watch->root);
+    history_free(&watch->history);
+    picture_free(&watch->picture);
+}
+
+static double own_cpu_seconds(void)
+{
+    return clock_seconds(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+/* What watching costs, over about the last ten looks. */
+static void own_cost(Watch *watch, double now)
+{
+    enum { LOOKS = 10 };
+    double spent = own_cpu_seconds();
+    ProcStatm statm;
+    if (watch->looks++ > 1 && now > watch->looked) { /* the first look is dearer than all that follow */
+        double share = (spent - watch->own_seconds) / (now - watch->looked);
+        watch->scene.own_cpu =
+            watch->scene.own_cpu < 0 ? share : watch->scene.own_cpu + (share - watch->scene.own_cpu) / LOOKS;
+    }
+    watch->own_seconds = spent;
+    watch->looked = now;
+    if (proc_statm_read(&watch->root, getpid(), &statm) >= 0)
+        watch->scene.own_bytes = statm.resident_bytes;
+}
+
+/* -ENOMEM, or what the sampler has. */
+static int watch_look(Watch *watch)
+{
+    Moment moment;
+    own_cost(watch, now_seconds());
+    int r = sampler_look(watch->sampler, &moment);
+    if (r == -ESRCH) {
+        watch->scene.over = true;
+        watch->view.paused = true;
+        return 0;
+    }
+    if (r < 0)
+        return r;
+    watch->scene.guards = guards_fill(&watch->guards, &watch->root, &moment, &watch->scene.guard_pid);
+    r = history_add(&watch->history, &moment);
+    if (r < 0)
+        return r;
+    double keep = MAX((double)KEEP_SECONDS, KEEP_LOOKS * watch->history.interval);
+    history_forget(&watch->history, moment.seconds - keep);
+    watch->scene.survey = sampler_segments(watch->sampler, &watch->scene.survey_seconds);
+    watch->view.at = moment.seconds;
+    return 0;
+}
+
+static int live_open(Watch *watch)
+{
+    const WatchOptions *options = &watch->options;
+    int r = root_open(NULL, &watch->root);
+    if (r < 0)
+        return complain(EX_UNAVAILABLE, "there is no /proc to read; mount one: mount -t proc proc /proc");
+    r = sampler_open(&watch->root, &(SamplerWish){options->pid, options->interval}, &watch->sampler);
+    if (r == -ESRCH)
+        return complain(EX_DATAERR, "there is no process %d; shmguard ps lists the training processes",
+                        options->pid);
+    if (r >= 0)
+        r = history_init(&watch->history, "", options->pid, clock_seconds(CLOCK_REALTIME), options->interval);
+    guards_find_above(&watch->guards, &watch->root, options->pid);
+    if (r >= 0)
+        r = watch_look(watch);
+    if (r < 0)
+        return complain(r == -ENOMEM ? EX_SOFTWARE : EX_UNAVAILABLE, "watch: the machine cannot be read: %s",
+                        strerror(-r));
+    watch->scene.job = options->pid > 0;
+    return EX_OK;
+}
+
+static int replay_complain(const char *path, int r)
+{
+    _cleanup_buffer_ Buffer safe = {0};
+    (void)text_escape(text_of(path), &safe);
+    const char *shown = buffer_text(&safe);
+    switch (r) {
+    case -EBADMSG:
+        return complain(EX_DATAERR, "watch: %s is no recording, or a damaged one; shmguard record makes one",
+                        shown);
+    case -EPROTO:
+        return complain(EX_DATAERR, "watch: %s was made by a later version of shmguard", shown);
+    case -ENOMEM:
+        return complain(EX_SOFTWARE, "out of memory");
+    case -EACCES:
+    case -EPERM:
+        return complain(EX_NOPERM, "watch: %s may not be read", shown);
+    default:
+        return complain(EX_DATAERR, "watch: %s cannot be read: %s", shown, strerror(-r));
+    }
+}
+
+static int replay_open(Watch *watch)
+{
+    const char *path = watch->options.replay;
+    int r = recording_read(path, &watch->history);
+    if (r < 0)
+        return replay_complain(path, r);
+    const Series *series = &watch->history.series;
+    if (series->n == 0) {
+        _cleanup_buffer_ Buffer safe = {0};
+        (void)text_escape(text_of(path), &safe);
+        return complain(EX_DATAERR, "watch: %s has no samples: it was ended before the first",
+                        buffer_text(&safe));
+    }
+    const char *slash = strrchr(path, '/');
+    watch->scene.replay = slash && slash[1] != '\0' ? slash + 1 : path;
+    watch->scene.job = true;
+    double whole = series->seconds[series->n - 1] - series->seconds[0];
+    while (whole / (1 << watch->view.speed) > PLAY_SECONDS && watch->view.speed < WATCH_SPEED_MOST)
+        watch->view.speed++;
+    watch->view.at = series->seconds[watch->options.once ? series->n - 1 : 0];
+    watch->view.playing = true;
+    return EX_OK;
+}
+
+/* --- Once --------------------------------------------------------------------------------------------- */
+
+static size_t count_known(const History *history)
+{
+    size_t known = 0;
+    for (size_t i = 0; i < history->n_tracks; i++) {
+        const Series *series = &history->tracks[i].series;
+        for (size_t j = series->n; j-- > 0;)
+            if (series->values[PROCESS_USS][j] != U64_UNKNOWN) {
+                known++;
+                break;
+            }
+    }
+    return known;
+}
+
+/* Looks again until everybody had his turn, or those that are left do not get it: a script has one picture.
+ */
+static int once_print(Watch *watch)
+{
+    int r = 0;
+    unsigned in_vain = 0;
+    size_t known = count_known(&watch->history);
+    for (unsigned i = 0; watch->sampler && i < ONCE_LOOKS && r >= 0 && in_vain < ONCE_VAIN &&
+                         known < watch->history.n_tracks && !watch->scene.over;
+         i++) {
+        r = watch_look(watch);
+        size_t now = count_known(&watch->history);
+        in_vain = now > known ? 0 : in_vain + 1;
+        known = now;
+    }
+    watch->scene.own_bytes = U64_UNKNOWN;
+    if (r >= 0)
+        r = watch_draw_whole(&watch->scene, &watch->view, &watch->picture, watch->terminal.columns,
+                             watch->terminal.utf8);
+    if (r < 0)
+        return complain(EX_SOFTWARE, "out of memory");
+    picture_write(&watch->picture, &watch->terminal);
+    return EX_OK;
+}
+
+/* --- On the screen ------------------------------------------------------------------------------------ */
+
+static const int signals_taken[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGWINCH};
+
+static int signals_open(sigset_t *ret_set)
+{
+    sigemptyset(ret_set);
+    for (size_t i = 0; i < ARRAY_SIZE(signals_taken); i++)
+        sigaddset(ret_set, signals_taken[i]);
+    sigprocmask(SIG_BLOCK, ret_set, NULL);
+    int fd = signalfd(-1, ret_set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return fd < 0 ? -errno : fd;
+}
+
+/* The default deed of a signal that is blocked and waits. ncurses may have put a handler of its own there. */
+static void signal_deliver(int signo)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, signo);
+    (void)signal(signo, SIG_DFL);
+    sigprocmask(SIG_UNBLOCK, &set, NULL);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
+/* Ctrl-Z stops all that run in the foreground with us, as a terminal does. */
+static void watch_stop(bool all)
+{
+    screen_leave();
+    (void)(all ? kill(0, SIGTSTP) : raise(SIGTSTP));
+    signal_deliver(SIGTSTP);
+    screen_return();
+}
+
+static void watch_die(int signo)
+{
+    screen_close();
+    (void)raise(signo);
+    signal_deliver(signo);
+}
+
+static void watch_paint(Watch *watch)
+{
+    unsigned columns = 0;
+    unsigned rows = 0;
+    screen_size(&columns, &rows);
+    if (watch_draw(&watch->scene, &watch->view, &watch->picture, columns, rows, watch->terminal.utf8) >= 0)
+        screen_paint(&watch->terminal, &watch->picture);
+}
+
+/* True: it is over, with *ret_signal to die of, or 0. */
+static bool input_handle(Watch *watch, int *ret_signal)
+{
+    ScreenInput input;
+    *ret_signal = 0;
+    while (screen_read(&input)) {
+        WatchAct act = ACT_NONE;
+        if (input.kind == INPUT_KEY)
+            act = watch_press(&watch->view, &watch->scene, input.key);
+        else if (input.kind == INPUT_CLICK)
+            watch_click(&watch->view, input.row, input.column);
+        else if (input.kind == INPUT_WHEEL)
+            watch_wheel(&watch->view, input.wheel);
+        if (act == ACT_QUIT)
+            return true;
+        if (act == ACT_INTERRUPT) {
+            *ret_signal = SIGINT;
+            return true;
+        }
+        if (act == ACT_SUSPEND)
+            watch_stop(true);
+        if (act == ACT_REPAINT)
+            screen_return();
+        /* Each key acts on what the one before it has left. */
+        watch_paint(watch);
+    }
+    return false;
+}
+
+static bool signals_handle(int fd, int *ret_signal)
+{
+    struct signalfd_siginfo info;
+    while (read(fd, &info, sizeof info) == sizeof info) {
+        if (info.ssi_signo == SIGWINCH)
+            screen_return();
+        else if (info.ssi_signo == SIGTSTP)
+            watch_stop(false);
+        else {
+            *ret_signal = (int)info.ssi_signo;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Milliseconds until something is to be done without being asked; -1: never. */
+static int watch_patience(const Watch *watch, double now, double next)
+{
+    if (watch->scene.replay)
+        return watch->view.playing ? FRAME_MSEC : -1;
+    if (watch->view.paused)
+        return -1;
+    return (int)ceil(MAX(next - now, 0.0) * 1000);
+}
+
+static int watch_loop(Watch *watch, int signals, int *ret_signal)
+{
+    double next = now_seconds() + watch->options.interval;
+    double played = now_seconds();
+    for (;;) {
+        struct pollfd fds[] = {{STDIN_FILENO, POLLIN, 0}, {signals, POLLIN, 0}};
+        double now = now_seconds();
+        if (poll(fds, ARRAY_SIZE(fds), watch_patience(watch, now, next)) < 0 && errno != EINTR)
+            return -errno;
+        if (fds[1].revents && signals_handle(signals, ret_signal))
+            return 0;
+        if (fds[0].revents & POLLIN && input_handle(watch, ret_signal))
+            return 0;
+        if (fds[0].revents & (POLLHUP | POLLERR | POLLNVAL)) /* the terminal has gone */
+            return 0;
+        now = now_seconds();
+        if (watch->scene.replay)
+            (void)watch_play(&watch->view, &watch->history, now - played);
+        else if (!watch->view.paused && now >= next) {
+            int r = watch_look(watch);
+            if (r < 0)
+                return r;
+            next = MAX(next + watch->options.interval, now);
+        }
+        played = now;
+        watch_paint(watch);
+    }
+}
+
+static int watch_show(Watch *watch)
+{
+    sigset_t set;
+    _cleanup_close_ int signals = signals_open(&set);
+    if (signals < 0)
+        return complain(EX_OSERR, "watch: %s", strerror(-signals));
+    const char *name = getenv("TERM");
+    _cleanup_buffer_ Buffer safe = {0};
+    (void)text_escape(text_of(name), &safe);
+    switch (screen_open(&watch->terminal)) {
+    case SCREEN_UNKNOWN:
+        return complain(
+            EX_UNAVAILABLE,
+            name ? "watch: the terminal \"%s\" (TERM) is not known here; try TERM=xterm, or --once"
+                 : "watch: TERM%s is not set, so the terminal is not known; try TERM=xterm, or --once",
+            buffer_text(&safe));
+    case SCREEN_DUMB:
+        return complain(EX_UNAVAILABLE,
+                        "watch: the terminal \"%s\" (TERM) cannot place text; --once prints one picture",
+                        buffer_text(&safe));
+    case SCREEN_FAILED:
+        return complain(EX_UNAVAILABLE, "watch: the terminal cannot be used; --once prints one picture");
+    case SCREEN_GOOD:
+        break;
+    }
+    int signo = 0;
+    watch_paint(watch);
+    int r = watch_loop(watch, signals, &signo);
+    if (signo != 0)
+        watch_die(signo);
+    else
+        screen_close();
+    return r < 0 ? complain(EX_SOFTWARE, "watch: %s", strerror(-r)) : EX_OK;
+}
+
+static int watch_run(const Command *command, int argc, char **argv)
+{
+    WatchOptions options = {.interval = 1};
+    Operands operands;
+    int code = EX_OK;
+    if (!command_parse(command, argc, argv, &options, &operands, &code))
+        return code;
+    if (options.interval < INTERVAL_LEAST || options.interval > INTERVAL_MOST)
+        return complain(EX_USAGE, "watch: --interval takes 0.1 s to 1 h; 1s is usual");
+    if (options.replay && options.pid)
+        return complain(EX_USAGE, "watch: --replay shows all of a recording, so it does not go with --pid");
+    if (!options.once && (!isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO)))
+        return complain(EX_USAGE, "watch: standard %s is no terminal; --once prints one picture",
+                        isatty(STDOUT_FILENO) ? "input" : "output");
+
+    _cleanup_(watch_free) Watch watch = {
+        .options = options,
+        .terminal = terminal_of(stdout, (ColorMode)options.color),
+        .root = ROOT_NONE,
+        .scene = {.own_cpu = -1, .own_bytes = U64_UNKNOWN},
+    };
+    watch.scene.history = &watch.history;
+    code = options.replay ? replay_open(&watch) : live_open(&watch);
+    if (code != EX_OK)
+        return code;
+    return options.once ? once_print(&watch) : watch_show(&watch);
+}
+
+const Command command_watch = {
+    .name = "watch",
+    .summary = "shared memory and training processes, live in the terminal",
+    .about = "Shows how full /dev/shm, the RAM, the control group and the budget of a guarded\n"
+             "run are, and below that the training processes with their workers: private memory\n"
+             "(USS), with a share of what is common (PSS), all that is resident (RSS), shared\n"
+             "memory (SHR), descriptors, and which way it goes. F1 or h lists the keys, which\n"
+             "are those of htop; q ends it. --replay shows a recording instead.",
+    .options = watch_options,
+    .run = watch_run,
+};
