@@ -1,4 +1,5 @@
 #include <math.h>
+#include <string.h>
 
 #include "units.h"
 #include "verdicts-case.h"
@@ -59,25 +60,49 @@ uint64_t job_at(const Trial *trial, size_t metric, double seconds)
     return value_at(&figures, seconds);
 }
 
-bool is_worth(double growth, double level, Least least)
+double growth_of(const Trend *trend)
+{
+    return trend->kind == TREND_UNKNOWN ? 0 : trend->until - trend->from;
+}
+
+double seconds_of(const Trend *trend)
+{
+    return trend->ended - trend->began;
+}
+
+Least least_after(Least least, double seconds)
+{
+    double times = MAX(least.seconds / MAX(seconds, 1e-3), 1.0);
+    return (Least){least.amount * times, MAX(least.share, MIN(least.share * times, SHARE_MOST)), seconds};
+}
+
+static bool is_worth(double growth, double level, Least least)
 {
     return growth >= least.amount && growth >= least.share * level;
 }
 
+Worth worth_of(double growth, double level, Least least, double seconds)
+{
+    if (!is_worth(growth, level, least))
+        return WORTH_NOTHING;
+    return is_worth(growth, level, least_after(least, seconds)) ? WORTH_NAMING : WORTH_WAITING;
+}
+
+Worth worth_growing(const Trend *trend, Least least)
+{
+    return trend->kind == TREND_RISING ? worth_of(growth_of(trend), trend->until, least, seconds_of(trend))
+                                       : WORTH_NOTHING;
+}
+
 bool grows(const Trend *trend, Least least)
 {
-    return trend->kind == TREND_RISING && is_worth(trend->until - trend->from, trend->until, least);
+    return worth_growing(trend, least) == WORTH_NAMING;
 }
 
 bool grew(const Trend *trend, Least least)
 {
     return (trend->kind == TREND_RISING || trend->kind == TREND_SETTLING) &&
-           is_worth(trend->until - trend->from, trend->until, least);
-}
-
-double growth_of(const Trend *trend)
-{
-    return trend->kind == TREND_UNKNOWN ? 0 : trend->until - trend->from;
+           worth_of(growth_of(trend), trend->until, least, seconds_of(trend)) == WORTH_NAMING;
 }
 
 /* --- How long it can go on ------------------------------------------------------------------------------ */
@@ -175,6 +200,38 @@ void cache_add(Trial *trial, Job *job, const ProcessTrack *track, const Trend *f
                    .metric = "file",
                    .rate = MAX(file->slope, 0.0),
                    .confidence = confidence_of(file)});
+}
+
+void unripe_add(Trial *trial, Job *job, const ProcessTrack *track, const Waiting *waiting)
+{
+    double times = waiting->growth / least_after(waiting->least, waiting->seconds).amount;
+    if (job->unripe.track && job->unripe.times >= times)
+        return;
+    bool counted = strcmp(waiting->metric, "descriptors") == 0;
+    const char *growth =
+        counted ? WORDS(trial, "%.0f", waiting->growth) : WORDS(trial, "%s", BYTES(waiting->growth));
+    job->unripe =
+        (Unripe){.track = track,
+                 .metric = waiting->metric,
+                 .rate = waiting->growth / MAX(waiting->seconds, 1e-3),
+                 .times = times,
+                 .evidence = WORDS(trial,
+                                   "%s of %s grew by %s in %s: too little in too short a time to tell what "
+                                   "goes on growing from what fills once, as pools and caches do. Record for "
+                                   "%s or longer.",
+                                   waiting->what, subject_words(trial, track), growth,
+                                   DURATION_TEXT(waiting->seconds), DURATION_TEXT(waiting->least.seconds))};
+}
+
+void unripe_trend(Trial *trial, Job *job, const ProcessTrack *track, const char *what, const char *metric,
+                  const Trend *trend, Least least)
+{
+    unripe_add(trial, job, track,
+               &(Waiting){.what = what,
+                          .metric = metric,
+                          .growth = growth_of(trend),
+                          .seconds = seconds_of(trend),
+                          .least = least});
 }
 
 void verdict_add(Trial *trial, const Verdict *verdict)
