@@ -202,36 +202,28 @@ void cache_add(Trial *trial, Job *job, const ProcessTrack *track, const Trend *f
                    .confidence = confidence_of(file)});
 }
 
-void unripe_add(Trial *trial, Job *job, const ProcessTrack *track, const Waiting *waiting)
+/* Twice as long as must be watched: a part of it will be warm-up again. */
+void unripe_add(Trial *trial, Job *job, const ProcessTrack *track, const char *what, const char *metric,
+                const Trend *trend, Least least)
 {
-    double times = waiting->growth / least_after(waiting->least, waiting->seconds).amount;
+    double growth = growth_of(trend);
+    double seconds = seconds_of(trend);
+    double times = growth / least_after(least, seconds).amount;
     if (job->unripe.track && job->unripe.times >= times)
         return;
-    bool counted = strcmp(waiting->metric, "descriptors") == 0;
-    const char *growth =
-        counted ? WORDS(trial, "%.0f", waiting->growth) : WORDS(trial, "%s", BYTES(waiting->growth));
+    bool counted = strcmp(metric, "descriptors") == 0;
+    const char *amount = counted ? WORDS(trial, "%.0f", growth) : WORDS(trial, "%s", BYTES(growth));
     job->unripe =
         (Unripe){.track = track,
-                 .metric = waiting->metric,
-                 .rate = waiting->growth / MAX(waiting->seconds, 1e-3),
+                 .metric = metric,
+                 .rate = trend->slope,
                  .times = times,
                  .evidence = WORDS(trial,
                                    "%s of %s grew by %s in %s: too little in too short a time to tell what "
                                    "goes on growing from what fills once, as pools and caches do. Record for "
                                    "%s or longer.",
-                                   waiting->what, subject_words(trial, track), growth,
-                                   DURATION_TEXT(waiting->seconds), DURATION_TEXT(waiting->least.seconds))};
-}
-
-void unripe_trend(Trial *trial, Job *job, const ProcessTrack *track, const char *what, const char *metric,
-                  const Trend *trend, Least least)
-{
-    unripe_add(trial, job, track,
-               &(Waiting){.what = what,
-                          .metric = metric,
-                          .growth = growth_of(trend),
-                          .seconds = seconds_of(trend),
-                          .least = least});
+                                   what, subject_words(trial, track), amount, DURATION_TEXT(seconds),
+                                   DURATION_TEXT(2 * least.seconds))};
 }
 
 void verdict_add(Trial *trial, const Verdict *verdict)

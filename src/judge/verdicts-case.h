@@ -31,7 +31,7 @@ typedef struct Least {
 
 #define LEAK_LEAST   ((Least){4 * MIB, 0.02, 300})
 #define SAW_LEAST    ((Least){8 * MIB, 0.03, 60})
-#define TEETH_LEAST  ((Least){16 * MIB, 0.10, 60})
+#define TEETH_LEAST  ((Least){16 * MIB, 0.10, 300}) /* allocators make even ones too, of a few seconds */
 #define SHARED_LEAST ((Least){4 * MIB, 0.10, 60})
 #define KEPT_LEAST   ((Least){32 * MIB, 0.67, 60})
 #define FILE_LEAST   ((Least){16 * MIB, 0.15, 60})
@@ -148,17 +148,8 @@ void verdict_add(Trial *trial, const Verdict *verdict);
 #define FILE_WHAT    "Resident pages of files"
 
 /* Growth that is WORTH_WAITING; `what` begins a sentence. */
-typedef struct Waiting {
-    const char *what;
-    const char *metric;
-    double growth;
-    double seconds;
-    Least least;
-} Waiting;
-
-void unripe_add(Trial *trial, Job *job, const ProcessTrack *track, const Waiting *waiting);
-void unripe_trend(Trial *trial, Job *job, const ProcessTrack *track, const char *what, const char *metric,
-                  const Trend *trend, Least least);
+void unripe_add(Trial *trial, Job *job, const ProcessTrack *track, const char *what, const char *metric,
+                const Trend *trend, Least least);
 
 /* One process by itself. */
 void process_judge(Trial *trial, Job *job, const ProcessTrack *track);

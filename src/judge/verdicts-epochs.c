@@ -210,15 +210,15 @@ static void workers_judge(Trial *trial, Job *job, const LifeSpan *spans, size_t 
     } else if (copying == WORTH_NAMING)
         copies_add(trial, job, newest, &copies, at_fork);
     else if (saw == WORTH_WAITING)
-        unripe_trend(trial, job, newest, PRIVATE_WHAT, "private", &own, SAW_LEAST);
+        unripe_add(trial, job, newest, PRIVATE_WHAT, "private", &own, SAW_LEAST);
     else if (copying == WORTH_WAITING)
-        unripe_trend(trial, job, newest, COPIES_WHAT, "private", &copies, COPY_LEAST);
+        unripe_add(trial, job, newest, COPIES_WHAT, "private", &copies, COPY_LEAST);
     Trend late_file = trend_behind(&file_windows, PHASES_LEAST / 4);
     Worth files = worth_growing(&late_file, FILE_LEAST);
     if (files == WORTH_NAMING)
         cache_add(trial, job, newest, &late_file);
     else if (files == WORTH_WAITING)
-        unripe_trend(trial, job, newest, FILE_WHAT, "file", &late_file, FILE_LEAST);
+        unripe_add(trial, job, newest, FILE_WHAT, "file", &late_file, FILE_LEAST);
 }
 
 /* Those that live long enough to be of the train loader rather than of a short validation, evenly chosen. */

@@ -81,15 +81,11 @@ static Trends trends_of(const ProcessTrack *track, Span span)
     return trends;
 }
 
-static Worth teeth_worth(const Teeth *teeth)
-{
-    return worth_of(teeth->height, teeth->high, TEETH_LEAST, teeth->ended - teeth->began);
-}
-
 static bool teeth_are_found(const Teeth *teeth)
 {
     return teeth->gradual >= TEETH_COUNT && (double)teeth->gradual >= TEETH_GRADUAL * (double)teeth->cycles &&
-           teeth->longest <= TEETH_REGULAR * teeth->shortest && teeth_worth(teeth) != WORTH_NOTHING;
+           teeth->longest <= TEETH_REGULAR * teeth->shortest &&
+           worth_of(teeth->height, teeth->high, TEETH_LEAST, teeth->ended - teeth->began) == WORTH_NAMING;
 }
 
 /* An epoch may be a small part of a long recording: if the whole shows no teeth, its last parts may. */
@@ -120,7 +116,7 @@ static void judge_leak(Trial *trial, Job *job, const ProcessTrack *track, const 
     if (worth == WORTH_NOTHING || own->t < LEAK_T || shadow)
         return;
     if (worth == WORTH_WAITING) {
-        unripe_trend(trial, job, track, PRIVATE_WHAT, "private", own, LEAK_LEAST);
+        unripe_add(trial, job, track, PRIVATE_WHAT, "private", own, LEAK_LEAST);
         return;
     }
     kin_add(trial, job, VERDICT_LEAK, track,
@@ -134,15 +130,7 @@ static void judge_own(Trial *trial, Job *job, const ProcessTrack *track, const T
     Trend folded;
     size_t epochs = 0;
     double seconds = 0;
-    Worth worth = teeth_find(track, span, &teeth) ? teeth_worth(&teeth) : WORTH_NOTHING;
-    if (worth == WORTH_WAITING)
-        unripe_add(trial, job, track,
-                   &(Waiting){.what = PRIVATE_WHAT,
-                              .metric = "private",
-                              .growth = teeth.height,
-                              .seconds = teeth.ended - teeth.began,
-                              .least = TEETH_LEAST});
-    if (worth == WORTH_NAMING) {
+    if (teeth_find(track, span, &teeth)) {
         if (grows(&teeth.troughs, LEAK_LEAST))
             judge_leak(trial, job, track, trends, &teeth.troughs);
         else if (grows(own, LEAK_LEAST) && teeth.lows_rose > teeth.height / 2)
@@ -198,9 +186,9 @@ static void judge_shared(Trial *trial, Job *job, const ProcessTrack *track, cons
                            .rate = trends->fds.slope,
                            .confidence = confidence_of(&trends->fds)});
         else if (open == WORTH_WAITING)
-            unripe_trend(trial, job, track, "Open descriptors", "descriptors", &trends->fds, FDS_LEAST);
+            unripe_add(trial, job, track, "Open descriptors", "descriptors", &trends->fds, FDS_LEAST);
         if (shared == WORTH_WAITING)
-            unripe_trend(trial, job, track, "Shared memory", "shared", &trends->shared, SHARED_LEAST);
+            unripe_add(trial, job, track, "Shared memory", "shared", &trends->shared, SHARED_LEAST);
         return;
     }
     const char *fds = fds_grow ? WORDS(trial, ". Its open descriptors grew with it, from %.0f to %.0f",
@@ -244,13 +232,13 @@ void process_judge(Trial *trial, Job *job, const ProcessTrack *track)
         if (copying == WORTH_NAMING)
             copies_add(trial, job, track, &trends.copies, shared);
         else if (copying == WORTH_WAITING)
-            unripe_trend(trial, job, track, COPIES_WHAT, "private", &trends.copies, COPY_LEAST);
+            unripe_add(trial, job, track, COPIES_WHAT, "private", &trends.copies, COPY_LEAST);
         /* Files that come with private memory, and then no more, are libraries that are loaded. */
         bool loads = trends.file.kind == TREND_SETTLING &&
                      growth_of(&trends.own) > LOADING_SHARE * growth_of(&trends.file);
         if (grew(&trends.file, FILE_LEAST) && !loads)
             cache_add(trial, job, track, &trends.file);
         else if (worth_growing(&trends.file, FILE_LEAST) == WORTH_WAITING)
-            unripe_trend(trial, job, track, FILE_WHAT, "file", &trends.file, FILE_LEAST);
+            unripe_add(trial, job, track, FILE_WHAT, "file", &trends.file, FILE_LEAST);
     }
 }

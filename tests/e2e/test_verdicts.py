@@ -30,7 +30,7 @@ SHORT = [
 
 # Sizes, rates, and ways to load. What grows slowly is watched for longer.
 LONG = SHORT + [
-    "--kind leak --rate 10",
+    "--kind leak --rate 10 --seconds 40",
     "--kind leak --rate 2 --seconds 60",
     "--kind leak --rate 40 --workers 0",
     "--kind leak --rate 15 --epochs 4",
@@ -44,10 +44,10 @@ LONG = SHORT + [
     "--kind sawtooth --rate 8 --epochs 3",
     "--kind sawtooth --rate 30 --epochs 6 --workers 1",
     "--kind sawtooth --rate 15 --epochs 4 --start-method spawn",
-    "--kind trainer-sawtooth --rate 40 --epochs 5 --persistent",
-    "--kind trainer-sawtooth --rate 60 --epochs 5 --workers 0",
+    "--kind trainer-sawtooth --rate 40 --epochs 5 --persistent --seconds 60",
+    "--kind trainer-sawtooth --rate 60 --epochs 5 --workers 0 --seconds 60",
     "--kind trainer-sawtooth --rate 12 --epochs 4 --seconds 60",
-    "--kind backlog --rate 3 --side 32",
+    "--kind backlog --rate 3 --side 32 --seconds 60",
     "--kind backlog --rate 25 --side 128 --strategy file_system",
     "--kind backlog --rate 8 --start-method spawn",
     "--kind fd --rate 3 --seconds 60",
