@@ -144,7 +144,7 @@ void cache_add(Trial *trial, Job *job, const ProcessTrack *track, const Trend *f
 void verdict_add(Trial *trial, const Verdict *verdict);
 
 #define PRIVATE_WHAT "Private memory"
-#define COPIES_WHAT  "Memory that nobody else has,"
+#define COPIES_WHAT  "Private copies"
 #define FILE_WHAT    "Resident pages of files"
 
 /* Growth that is WORTH_WAITING; `what` begins a sentence. */
