@@ -213,6 +213,10 @@ int recorder_complain(const char *name, const char *path, int error)
         return complain(EX_DATAERR,
                         "%s: %s is there and is no recording; it stays as it is, give another name", name,
                         file);
+    case -ENOTEMPTY:
+        return complain(EX_DATAERR,
+                        "%s: %s.old is there and is no recording; it stays as it is, give another name", name,
+                        file);
     case -EBUSY:
         return complain(EX_DATAERR, "%s: %s is in use, most likely by another recorder; give another name",
                         name, file);
@@ -339,6 +343,8 @@ void recorder_say(Recorder *recorder)
     }
     (void)recorder_say_stopped(recorder);
     recording_close(TAKE_PTR(recorder->recording)); /* its size is known then */
+    if (status.error == -ESTALE)
+        return; /* there is nothing to read any more */
     complain(0, "%llu moment%s of %llu process%s in %s (%s); next: shmguard report %s",
              (unsigned long long)status.moments, status.moments == 1 ? "" : "s",
              (unsigned long long)status.processes, status.processes == 1 ? "" : "es", buffer_text(&safe),

@@ -88,7 +88,8 @@ static int parts_unlink(const char *path)
     return 0;
 }
 
-/* A -wal goes along: it holds the end of a recording whose writer was killed. */
+/* A -wal goes along: it holds the end of a recording whose writer was killed. Nothing may be there yet under
+ * the new name: SQLite takes any -wal for the file's own, and would write what it says into it. */
 static int parts_move(const char *path, const char *from, const char *to)
 {
     _cleanup_buffer_ Buffer old = {0};
@@ -107,8 +108,8 @@ static int parts_move(const char *path, const char *from, const char *to)
     return 0;
 }
 
-/* A recording that is there is kept as FILE.old. Anything else stays. 1: there was one. */
-static int old_keep(const char *path)
+/* 0: there is none; -EISDIR, -EEXIST: it is something else. */
+static int recording_find(const char *path, int *ret_fd)
 {
     struct stat st;
     if (lstat(path, &st) < 0)
@@ -123,7 +124,34 @@ static int old_keep(const char *path)
     int r = is_recording(fd);
     if (r <= 0)
         return r < 0 ? r : -EEXIST;
-    r = is_in_use(fd) ? -EBUSY : parts_move(path, "", OLD);
+    *ret_fd = TAKE(fd, -1);
+    return 1;
+}
+
+static int old_unlink(const char *path)
+{
+    _cleanup_buffer_ Buffer old = {0};
+    _cleanup_close_ int fd = -1;
+    int r = buffer_printf(&old, "%s" OLD, path);
+    if (r >= 0)
+        r = recording_find(buffer_text(&old), &fd);
+    if (r == -EISDIR || r == -EEXIST)
+        return -ENOTEMPTY;
+    return r < 0 ? r : parts_unlink(buffer_text(&old));
+}
+
+/* A recording that is there is kept as FILE.old. Anything else stays. 1: there was one. */
+static int old_keep(const char *path)
+{
+    _cleanup_close_ int fd = -1;
+    int r = recording_find(path, &fd);
+    if (r <= 0)
+        return r;
+    if (is_in_use(fd))
+        return -EBUSY;
+    r = old_unlink(path);
+    if (r >= 0)
+        r = parts_move(path, "", OLD);
     return r < 0 ? r : 1;
 }
 

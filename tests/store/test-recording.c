@@ -260,6 +260,45 @@ static void test_a_recording_is_kept_unless_it_is_written(void **state)
     unlink(old);
 }
 
+static void text_write(const char *path)
+{
+    FILE *out = fopen(path, "we");
+    assert_non_null(out);
+    fputs("somebody's", out);
+    fclose(out);
+}
+
+/* SQLite would write what a -wal of another file says into this one. */
+static void test_what_was_kept_before_is_not_mixed_with_it(void **state)
+{
+    (void)state;
+    char old[sizeof file + 4];
+    char wal[sizeof old + 4];
+    struct stat st;
+    ProcessMoment one = process(10, 1, 100);
+    snprintf(old, sizeof old, "%s.old", file);
+    snprintf(wal, sizeof wal, "%s-wal", old);
+    file_remove();
+    for (int i = 0; i < 2; i++) {
+        Recording *recording = create();
+        add(recording, 0, &one, 1);
+        recording_close(recording);
+    }
+    text_write(wal);
+    recording_close(create());
+    assert_int_equal(stat(wal, &st), -1);
+    assert_int_equal(moments_of(old), 1);
+
+    text_write(old); /* nobody's to remove */
+    Recording *recording = NULL;
+    History head = {.command = (char[]){""}, .interval = 1};
+    assert_int_equal(recording_create(file, &head, &recording), -ENOTEMPTY);
+    assert_int_equal(moments_of(file), 0);
+    assert_int_equal(stat(old, &st), 0);
+    assert_int_equal(st.st_size, 10);
+    unlink(old);
+}
+
 /* Writes as fast as it can, and tells of each moment after it was added. */
 static void writer_live(int told)
 {
@@ -552,6 +591,7 @@ int main(void)
         cmocka_unit_test(test_one_that_a_look_missed_is_one_process),
         cmocka_unit_test(test_what_is_no_recording_stays),
         cmocka_unit_test(test_a_recording_is_kept_unless_it_is_written),
+        cmocka_unit_test(test_what_was_kept_before_is_not_mixed_with_it),
         cmocka_unit_test(test_killed_at_any_moment),
         cmocka_unit_test(test_no_room_stops_it_once),
         cmocka_unit_test(test_a_file_that_was_taken_away),
