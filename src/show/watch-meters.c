@@ -75,7 +75,7 @@ static void shm_parts(const WatchScene *scene, double at, Meter *meter)
         left -= bytes;
     }
     unheld = MIN(unheld, left);
-    part_add(meter, '-', "held by nobody", unheld);
+    part_add(meter, '-', "no holder seen", unheld);
     part_add(meter, '?', scene->survey && !scene->job ? "unattributed" : "others", left - unheld);
 }
 

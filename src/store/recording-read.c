@@ -13,10 +13,7 @@
  * tables must be letter for letter those that we make, and what is in them is believed only as far as it
  * makes sense.
  */
-enum {
-    TEXT_MOST = 1 << 16,      /* bytes of one text */
-    PROCESSES_MOST = 1 << 20, /* rows */
-};
+enum { PROCESSES_MOST = 1 << 20 }; /* rows */
 
 typedef struct Row {
     sqlite3_int64 id;

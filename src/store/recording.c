@@ -262,13 +262,22 @@ static int statements_prepare(Recording *recording)
     return r < 0 ? r : thin_open(recording->db, &recording->thin);
 }
 
-/* Any SQLite tool must be able to show it. */
+/* At most so many bytes, and no part of a letter. */
+static size_t text_cut(const Buffer *text, size_t most)
+{
+    size_t n = MIN(text->size, most);
+    while (n > 0 && n < text->size && ((unsigned char)text->data[n] & 0xc0) == 0x80)
+        n--;
+    return n;
+}
+
+/* Any SQLite tool must be able to show it, and our own reader must take it. */
 static void bind_text(Recording *recording, sqlite3_stmt *statement, int place, const char *text)
 {
     buffer_clear(&recording->text);
     (void)text_repair(text_of(text), &recording->text);
-    (void)sqlite3_bind_text(statement, place, buffer_text(&recording->text), (int)recording->text.size,
-                            SQLITE_TRANSIENT);
+    (void)sqlite3_bind_text(statement, place, buffer_text(&recording->text),
+                            (int)text_cut(&recording->text, TEXT_MOST), SQLITE_TRANSIENT);
 }
 
 static int head_write(Recording *recording, const History *head)

@@ -17,7 +17,8 @@ typedef struct Recording Recording;
 /*
  * Makes the file; a recording that is there becomes FILE.old, anything else there is -EEXIST and stays, as
  * does one that somebody has open (-EBUSY), or when FILE.old is no recording (-ENOTEMPTY). Of the history its
- * head is taken (command, pid, began, interval). Errors are negative errno; -EOPNOTSUPP: the file system cannot share memory between processes.
+ * head is taken (command, pid, began, interval). Errors are negative errno; -EOPNOTSUPP: the file system
+ * cannot share memory between processes.
  */
 int recording_create(const char *path, const History *head, Recording **ret);
 

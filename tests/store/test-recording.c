@@ -299,6 +299,25 @@ static void test_what_was_kept_before_is_not_mixed_with_it(void **state)
     unlink(old);
 }
 
+static void test_a_command_without_end_is_cut(void **state)
+{
+    (void)state;
+    file_remove();
+    char *command = malloc(400001);
+    assert_non_null(command);
+    command[400000] = '\0';
+    for (int i = 0; i < 400000; i += 2)
+        memcpy(command + i, i < 100 ? "\xff\xff" : "\xc3\xa9", 2);
+    History head = {.command = command, .interval = 1};
+    Recording *recording = NULL;
+    assert_int_equal(recording_create(file, &head, &recording), 0);
+    recording_close(recording);
+    _cleanup_history_ History history = {0};
+    assert_int_equal(recording_read(file, &history), 0);
+    assert_in_range(strlen(history.command), 65534, 65536);
+    free(command);
+}
+
 /* Writes as fast as it can, and tells of each moment after it was added. */
 static void writer_live(int told)
 {
@@ -591,6 +610,7 @@ int main(void)
         cmocka_unit_test(test_one_that_a_look_missed_is_one_process),
         cmocka_unit_test(test_what_is_no_recording_stays),
         cmocka_unit_test(test_a_recording_is_kept_unless_it_is_written),
+        cmocka_unit_test(test_a_command_without_end_is_cut),
         cmocka_unit_test(test_what_was_kept_before_is_not_mixed_with_it),
         cmocka_unit_test(test_killed_at_any_moment),
         cmocka_unit_test(test_no_room_stops_it_once),
