@@ -15,6 +15,9 @@
  */
 enum { PROCESSES_MOST = 1 << 20 }; /* rows */
 
+/* 30,000 years: whoever reckons with times need not think of overflow. */
+#define SECONDS_MOST 1e12
+
 typedef struct Row {
     sqlite3_int64 id;
     ProcessMoment process; /* its command lives in the reader's arena */
@@ -125,7 +128,7 @@ static bool column_seconds(sqlite3_stmt *statement, int place, double *ret)
     int type = sqlite3_column_type(statement, place);
     double value =
         type == SQLITE_FLOAT || type == SQLITE_INTEGER ? sqlite3_column_double(statement, place) : NAN;
-    if (!isfinite(value))
+    if (!(fabs(value) <= SECONDS_MOST))
         return false;
     *ret = value;
     return true;

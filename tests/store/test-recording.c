@@ -541,6 +541,7 @@ static void test_lies(void **state)
         {"UPDATE sample SET anon = 1.5", -EBADMSG},
         {"UPDATE moment SET seconds = 5", -EBADMSG},
         {"UPDATE moment SET seconds = 9e999", -EBADMSG},
+        {"UPDATE moment SET seconds = -1e13 WHERE id = 1", -EBADMSG},
         {"UPDATE moment SET seconds = NULL", -EBADMSG},
         {"UPDATE process SET role = 'boss'", -EBADMSG},
         {"UPDATE process SET pid = 10", -EBADMSG}, /* twice in one moment */
