@@ -121,6 +121,12 @@ static int schema_check(Reader *reader)
     return r;
 }
 
+/* The file is there: what SQLite does not find are the files beside it, and it may not make them. */
+static int wal_check(int r)
+{
+    return r == -ENOENT ? -EROFS : r;
+}
+
 /* --- Values ------------------------------------------------------------------------------------------- */
 
 static bool column_seconds(sqlite3_stmt *statement, int place, double *ret)
@@ -455,7 +461,7 @@ int recording_read(const char *path, History *ret)
     _cleanup_(reader_free) Reader reader = {0};
     int r = database_open(&reader, path);
     if (r >= 0)
-        r = schema_check(&reader);
+        r = wal_check(schema_check(&reader));
     if (r >= 0)
         r = meta_read(&reader);
     if (r >= 0)

@@ -185,7 +185,8 @@ static int database_open(Recording *recording)
 }
 
 /*
- * After the tables were made, so that the file itself says what it is from its first moment on.
+ * After the tables were made and the head was written, so that the file itself says what it is from its first
+ * moment on.
  *
  * NORMAL: a commit is a write into the -wal and no more, which a SIGKILL cannot undo; the disk is waited for
  * when the -wal is copied into the file, every few minutes. After a loss of power the file is whole, and may
@@ -330,11 +331,11 @@ int recording_create(const char *path, const History *head, Recording **ret)
     if (r >= 0)
         r = tables_make(recording);
     if (r >= 0)
-        r = wal_begin(recording);
-    if (r >= 0)
         r = statements_prepare(recording);
     if (r >= 0)
         r = head_write(recording, head);
+    if (r >= 0)
+        r = wal_begin(recording);
     if (r < 0) {
         recording->failed = r;
         if (made)

@@ -37,6 +37,7 @@ void recording_discard(Recording *recording);
 
 /*
  * Reads all of it, also while it is being written, and after a writer that was killed. -EBADMSG: it is no
- * recording, or a broken one; -EPROTO: it was made by a later version.
+ * recording, or a broken one; -EPROTO: it was made by a later version; -EROFS: its writer was killed, and
+ * nothing can be written beside it, as SQLite needs it then.
  */
 int recording_read(const char *path, History *ret);
