@@ -104,7 +104,7 @@ static int moment_add(Recorder *recorder, Moment moment)
     if (r >= 0)
         r = recording_add(recorder->recording, &moment);
     if (r < 0)
-        return r;
+        return r == -EBUSY ? 0 : r;
     pthread_mutex_lock(&recorder->mutex);
     recorder->status.moments++;
     recorder->status.processes += processes_met(&moment, first);
@@ -343,8 +343,8 @@ void recorder_say(Recorder *recorder)
     }
     (void)recorder_say_stopped(recorder);
     recording_close(TAKE_PTR(recorder->recording)); /* its size is known then */
-    if (status.error == -ESTALE)
-        return; /* there is nothing to read any more */
+    if (status.error == -ESTALE || status.error == -EBADMSG)
+        return; /* there is nothing to read any more under this name */
     complain(0, "%llu moment%s of %llu process%s in %s (%s); next: shmguard report %s",
              (unsigned long long)status.moments, status.moments == 1 ? "" : "s",
              (unsigned long long)status.processes, status.processes == 1 ? "" : "es", buffer_text(&safe),
@@ -361,6 +361,8 @@ bool recorder_say_stopped(Recorder *recorder)
     _cleanup_buffer_ Buffer safe = {0};
     (void)text_escape(text_of(recorder->path), &safe);
     complain(0, "the recording stops, the training goes on: %s: %s", buffer_text(&safe),
-             error == -ESTALE ? "somebody took the file away" : strerror(-error));
+             error == -ESTALE    ? "somebody took the file away"
+             : error == -EBADMSG ? "somebody else has written into the file"
+                                 : strerror(-error));
     return true;
 }

@@ -309,7 +309,9 @@ int recording_set_pid(Recording *recording, int pid)
     if (recording->failed < 0)
         return recording->failed;
     snprintf(sql, sizeof sql, "UPDATE meta SET value = %d WHERE key = 'pid'", pid);
-    return recording->failed = sqlite_run(recording->db, sql);
+    int r = sqlite_run(recording->db, sql);
+    recording->failed = r == -EBUSY ? 0 : r;
+    return recording->failed;
 }
 
 int recording_create(const char *path, const History *head, Recording **ret)
@@ -550,8 +552,12 @@ int recording_add(Recording *recording, const Moment *moment)
     if (recording->failed < 0)
         return recording->failed;
     int r = file_is_there(recording) ? 0 : -ESTALE;
-    if (r >= 0)
-        r = sqlite_run(recording->db, "BEGIN");
+    if (r >= 0) {
+        /* Somebody has it open in an editor: before anything has changed, this is no reason to end. */
+        r = sqlite_run(recording->db, "BEGIN IMMEDIATE");
+        if (r == -EBUSY)
+            return r;
+    }
     if (r >= 0)
         r = moment_add(recording, moment);
     if (r >= 0)
@@ -578,7 +584,11 @@ void recording_close(Recording *recording)
     statement_finish(&recording->add_event);
     statement_finish(&recording->thin_events);
     statement_finish(&recording->add_meta);
-    if (recording->db && recording->failed != -ESTALE)
+    /* A file that was moved has another name now, and its -wal has not: what is in that goes into the file.
+     */
+    if (recording->db && recording->failed == -ESTALE)
+        (void)sqlite3_wal_checkpoint_v2(recording->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    else if (recording->db)
         (void)sqlite_run(recording->db, "PRAGMA journal_mode = DELETE");
     (void)sqlite3_close(recording->db);
     buffer_free(&recording->text);

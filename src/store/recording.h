@@ -25,7 +25,8 @@ int recording_create(const char *path, const History *head, Recording **ret);
 /* The job's first process, which was not there when the file was made; of several attempts the last one's. */
 int recording_set_pid(Recording *recording, int pid);
 
-/* After an error it does nothing but say it again. */
+/* After an error it does nothing but say it again; but for -EBUSY: somebody else writes into it, and this
+ * moment is lost. */
 int recording_add(Recording *recording, const Moment *moment);
 
 /* NULL is fine. Leaves one file, without -wal and -shm beside it, unless somebody reads it or there is no

@@ -299,6 +299,44 @@ static void test_what_was_kept_before_is_not_mixed_with_it(void **state)
     unlink(old);
 }
 
+static void test_somebody_else_writes_into_it(void **state)
+{
+    (void)state;
+    file_remove();
+    ProcessMoment one = process(10, 1, 100);
+    Recording *recording = create();
+    add(recording, 0, &one, 1);
+    sqlite3 *db = NULL;
+    assert_int_equal(sqlite3_open(file, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+    Moment moment = moment_of(1, &one, 1);
+    assert_int_equal(recording_add(recording, &moment), -EBUSY);
+    assert_int_equal(sqlite3_exec(db, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+    add(recording, 2, &one, 1);
+    recording_close(recording);
+    assert_int_equal(moments_of(file), 2);
+}
+
+static void test_moved_meanwhile(void **state)
+{
+    (void)state;
+    char moved[sizeof file + 6];
+    snprintf(moved, sizeof moved, "%s.moved", file);
+    file_remove();
+    ProcessMoment one = process(10, 1, 100);
+    Recording *recording = create();
+    add(recording, 0, &one, 1);
+    add(recording, 1, &one, 1);
+    assert_int_equal(rename(file, moved), 0);
+    Moment moment = moment_of(2, &one, 1);
+    assert_int_equal(recording_add(recording, &moment), -ESTALE);
+    recording_close(recording);
+    file_remove(); /* its -wal */
+    assert_int_equal(rename(moved, file), 0);
+    assert_int_equal(moments_of(file), 2);
+}
+
 static void test_a_command_without_end_is_cut(void **state)
 {
     (void)state;
@@ -611,6 +649,8 @@ int main(void)
         cmocka_unit_test(test_one_that_a_look_missed_is_one_process),
         cmocka_unit_test(test_what_is_no_recording_stays),
         cmocka_unit_test(test_a_recording_is_kept_unless_it_is_written),
+        cmocka_unit_test(test_somebody_else_writes_into_it),
+        cmocka_unit_test(test_moved_meanwhile),
         cmocka_unit_test(test_a_command_without_end_is_cut),
         cmocka_unit_test(test_what_was_kept_before_is_not_mixed_with_it),
         cmocka_unit_test(test_killed_at_any_moment),
