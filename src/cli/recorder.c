@@ -1,6 +1,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -43,6 +44,7 @@ struct Recorder {
     GuardFigures guard;
     bool guard_fresh;
     RecorderStatus status;
+    atomic_bool parked;
 };
 
 /* --- The thread --------------------------------------------------------------------------------------- */
@@ -142,10 +144,34 @@ static void over_tell(Recorder *recorder, int error)
     (void)eventfd_write(recorder->over_fd, 1);
 }
 
+/*
+ * SQLite maps the -shm, and a file system that copies on write may have no room for a page of it, or somebody
+ * cuts it short: SIGBUS. That ends the recording, not the supervisor of a training. Nothing can be undone in
+ * the middle of SQLite, so the thread stays where it is, with all that it holds, until the program ends. It
+ * faults in SQLite alone, where it does not hold the mutex.
+ */
+static _Thread_local Recorder *recorder_here; /* NULL: another thread's fault, which is none of ours */
+
+static void bus_park(int signo)
+{
+    Recorder *recorder = recorder_here;
+    if (!recorder) {
+        (void)signal(signo, SIG_DFL); /* it comes again at once */
+        return;
+    }
+    uint64_t one = 1;
+    atomic_store(&recorder->parked, true);
+    if (write(recorder->over_fd, &one, sizeof one) < 0)
+        errno = 0; /* it was told already */
+    for (;;)
+        pause();
+}
+
 /* After a look that took too long the next one is not due at once: it keeps to the beat. */
 static void *record(void *context)
 {
     Recorder *recorder = context;
+    recorder_here = recorder;
     double next = now_seconds();
     bool last = false;
     int r = 0;
@@ -158,12 +184,15 @@ static void *record(void *context)
     return NULL;
 }
 
-/* Signals are the main thread's. */
+/* Signals are the main thread's, but for that one. */
 static int thread_start(Recorder *recorder)
 {
     sigset_t all;
     sigset_t before;
+    struct sigaction bus = {.sa_handler = bus_park};
+    (void)sigaction(SIGBUS, &bus, NULL);
     sigfillset(&all);
+    sigdelset(&all, SIGBUS);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int error = pthread_create(&recorder->thread, NULL, record, recorder);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -285,6 +314,10 @@ RecorderStatus recorder_status(Recorder *recorder)
     pthread_mutex_lock(&recorder->mutex);
     RecorderStatus status = recorder->status;
     pthread_mutex_unlock(&recorder->mutex);
+    if (atomic_load(&recorder->parked)) {
+        status.over = true;
+        status.error = -EIO;
+    }
     return status;
 }
 
@@ -302,7 +335,7 @@ void recorder_end(Recorder *recorder)
         pthread_cond_signal(&recorder->wake);
         pthread_mutex_unlock(&recorder->mutex);
         clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_sec += HANG_SECONDS;
+        until.tv_sec += atomic_load(&recorder->parked) ? 0 : HANG_SECONDS;
         recorder->hangs = pthread_clockjoin_np(recorder->thread, NULL, CLOCK_MONOTONIC, &until) != 0;
         recorder->runs = false;
     }
@@ -337,11 +370,12 @@ void recorder_say(Recorder *recorder)
     RecorderStatus status = recorder_status(recorder);
     _cleanup_buffer_ Buffer safe = {0};
     (void)text_escape(text_of(recorder->path), &safe);
-    if (recorder->hangs) {
+    if (recorder->hangs && !atomic_load(&recorder->parked))
         complain(0, "the disk of %s does not answer; the recording may lack its end", buffer_text(&safe));
+    else
+        (void)recorder_say_stopped(recorder);
+    if (recorder->hangs)
         return;
-    }
-    (void)recorder_say_stopped(recorder);
     recording_close(TAKE_PTR(recorder->recording)); /* its size is known then */
     if (status.error == -ESTALE || status.error == -EBADMSG)
         return; /* there is nothing to read any more under this name */
