@@ -19,7 +19,7 @@
 
 /* An allocator that gives memory back from time to time makes two that look like teeth. */
 enum { TEETH_COUNT = 3, TEETH_SAMPLES_LEAST = 200, TEETH_SCALES = 4 };
-#define TEETH_REGULAR 3.0 /* times as long as the shortest, at most */
+#define TEETH_REGULAR 1.6 /* times as long as the shortest, at most: epochs are even, a collector is not */
 
 /*
  * The part of a process's life that is judged: without its warm-up. What a trainer does before its first
