@@ -26,6 +26,7 @@ struct Recorder {
     pthread_t thread;
     bool runs;
     bool hangs; /* the thread was given up: what it has is lost to us */
+    bool discards;
     bool said;
 
     /* The thread's while it runs. */
@@ -184,8 +185,19 @@ static void *record(void *context)
     return NULL;
 }
 
+static void *file_close(void *context)
+{
+    Recorder *recorder = context;
+    recorder_here = recorder;
+    if (recorder->discards)
+        recording_discard(TAKE_PTR(recorder->recording));
+    else
+        recording_close(TAKE_PTR(recorder->recording));
+    return NULL;
+}
+
 /* Signals are the main thread's, but for that one. */
-static int thread_start(Recorder *recorder)
+static int thread_start(Recorder *recorder, void *(*work)(void *))
 {
     sigset_t all;
     sigset_t before;
@@ -194,10 +206,24 @@ static int thread_start(Recorder *recorder)
     sigfillset(&all);
     sigdelset(&all, SIGBUS);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&recorder->thread, NULL, record, recorder);
+    int error = pthread_create(&recorder->thread, NULL, work, recorder);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     recorder->runs = error == 0;
     return -error;
+}
+
+/* In short waits: a thread that has parked does not end. */
+static void thread_join(Recorder *recorder)
+{
+    enum { WAITS_PER_SECOND = 10 };
+    for (int i = 0; i < HANG_SECONDS * WAITS_PER_SECOND; i++) {
+        double end = now_seconds() + 1.0 / WAITS_PER_SECOND;
+        struct timespec until = {.tv_sec = (time_t)end, .tv_nsec = (long)((end - floor(end)) * 1e9)};
+        recorder->hangs = pthread_clockjoin_np(recorder->thread, NULL, CLOCK_MONOTONIC, &until) != 0;
+        if (!recorder->hangs || atomic_load(&recorder->parked))
+            break;
+    }
+    recorder->runs = false;
 }
 
 /* --- Whoever opened it -------------------------------------------------------------------------------- */
@@ -295,7 +321,7 @@ int recorder_begin(Recorder *recorder, int pid, const char *attempt)
     if (r == -ESRCH)
         return nothing_record(recorder);
     if (r >= 0)
-        r = thread_start(recorder);
+        r = thread_start(recorder, record);
     if (r < 0)
         over_tell(recorder, r);
     return r;
@@ -328,16 +354,12 @@ int recorder_fd(const Recorder *recorder)
 
 void recorder_end(Recorder *recorder)
 {
-    struct timespec until;
     if (recorder->runs && !recorder->hangs) {
         pthread_mutex_lock(&recorder->mutex);
         recorder->stop = true;
         pthread_cond_signal(&recorder->wake);
         pthread_mutex_unlock(&recorder->mutex);
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_sec += atomic_load(&recorder->parked) ? 0 : HANG_SECONDS;
-        recorder->hangs = pthread_clockjoin_np(recorder->thread, NULL, CLOCK_MONOTONIC, &until) != 0;
-        recorder->runs = false;
+        thread_join(recorder);
     }
     if (!recorder->hangs) {
         sampler_free(TAKE_PTR(recorder->sampler));
@@ -346,17 +368,26 @@ void recorder_end(Recorder *recorder)
     }
 }
 
+/* All of it goes into the file, which may take a disk long. */
+static void recorder_finish(Recorder *recorder)
+{
+    if (recorder->hangs || !recorder->recording)
+        return;
+    if (thread_start(recorder, file_close) < 0)
+        (void)file_close(recorder);
+    else
+        thread_join(recorder);
+}
+
 void recorder_close(Recorder *recorder, bool discard)
 {
     if (!recorder)
         return;
     recorder_end(recorder);
+    recorder->discards = discard;
+    recorder_finish(recorder);
     if (recorder->hangs)
         return; /* its thread may still use all of it */
-    if (discard)
-        recording_discard(recorder->recording);
-    else
-        recording_close(recorder->recording);
     root_close(&recorder->root);
     fd_close(recorder->over_fd);
     free(recorder->events);
@@ -370,13 +401,12 @@ void recorder_say(Recorder *recorder)
     RecorderStatus status = recorder_status(recorder);
     _cleanup_buffer_ Buffer safe = {0};
     (void)text_escape(text_of(recorder->path), &safe);
+    (void)recorder_say_stopped(recorder);
+    recorder_finish(recorder); /* its size is known then */
     if (recorder->hangs && !atomic_load(&recorder->parked))
         complain(0, "the disk of %s does not answer; the recording may lack its end", buffer_text(&safe));
-    else
-        (void)recorder_say_stopped(recorder);
     if (recorder->hangs)
         return;
-    recording_close(TAKE_PTR(recorder->recording)); /* its size is known then */
     if (status.error == -ESTALE || status.error == -EBADMSG)
         return; /* there is nothing to read any more under this name */
     complain(0, "%llu moment%s of %llu process%s in %s (%s); next: shmguard report %s",
