@@ -32,6 +32,7 @@ struct Recorder {
     /* The thread's while it runs. */
     Recording *recording;
     Sampler *sampler;
+    int pid;
     double offset; /* the sampler's second 0 in the recording's time */
     Event attempt;
     bool attempt_due;
@@ -175,8 +176,8 @@ static void *record(void *context)
     recorder_here = recorder;
     double next = now_seconds();
     bool last = false;
-    int r = 0;
-    while ((r = moment_record(recorder)) >= 0 && !last) {
+    int r = recording_set_pid(recorder->recording, recorder->pid);
+    while (r >= 0 && (r = moment_record(recorder)) >= 0 && !last) {
         double now = now_seconds();
         next += recorder->interval * MAX(1.0, ceil((now - next) / recorder->interval));
         last = !time_wait(recorder, next);
@@ -299,7 +300,9 @@ static int nothing_record(Recorder *recorder)
     Moment moment = {.seconds = 0};
     for (size_t i = 0; i < JOB_METRICS; i++)
         moment.values[i] = U64_UNKNOWN;
-    int r = moment_add(recorder, moment);
+    int r = recording_set_pid(recorder->recording, recorder->pid);
+    if (r >= 0)
+        r = moment_add(recorder, moment);
     over_tell(recorder, MIN(r, 0));
     return r;
 }
@@ -315,9 +318,8 @@ int recorder_begin(Recorder *recorder, int pid, const char *attempt)
     recorder->attempt_due = attempt;
     recorder->attempt = (Event){.seconds = recorder->offset, .kind = EVENT_ATTEMPT};
     snprintf(recorder->attempt.text, sizeof recorder->attempt.text, "%s", attempt ? attempt : "");
-    int r = recording_set_pid(recorder->recording, pid);
-    if (r >= 0)
-        r = sampler_open(&recorder->root, &wish, &recorder->sampler);
+    recorder->pid = pid;
+    int r = sampler_open(&recorder->root, &wish, &recorder->sampler);
     if (r == -ESRCH)
         return nothing_record(recorder);
     if (r >= 0)
