@@ -6,9 +6,10 @@
 #include "measure.h"
 #include "need.h"
 #include "plan-parse.h"
+#include "proc-status.h"
 #include "show-plan.h"
 
-enum { KIND_NOT_SAID = -1, COLLECTIVES_NOT_SAID = -1 };
+enum { KIND_NOT_SAID = -1, COLLECTIVES_NOT_SAID = -1, FOR_NOT_SAID = -1, FOR_SECONDS_DEFAULT = 60 };
 
 #define HUGE_PAGE_BYTES (UINT64_C(2) << 20)
 
@@ -76,7 +77,7 @@ static const Option plan_options[] = {
     {OPTION_FLAG, 0, "measure", offsetof(PlanOptions, measure),
      .help = "run COMMAND for a while and measure; --workers\nand --batch then say what to scale to"},
     {OPTION_SECONDS, 0, "for", offsetof(PlanOptions, for_seconds), "SECONDS",
-     .help = "how long to measure (60s)"},
+     .help = "how long to measure, from the first shared\ntensor on (60s)"},
     {OPTION_TEXT, 0, "from-batch", offsetof(PlanOptions, from_batch), "N",
      .help = "the batch size that was measured, to scale\nto --batch"},
     {OPTION_PID, 'p', "pid", offsetof(PlanOptions, pid), "PID", .help = "measure a job that runs"},
@@ -251,6 +252,27 @@ static bool loaders_take(Planning *planning, int *ret_code)
     return true;
 }
 
+/* What changes nothing about the answer would be taken to have changed it. True: there is none. */
+static bool loader_options_refuse(const PlanOptions *options, const char *source, int *ret_code)
+{
+    const struct {
+        bool said;
+        const char *name;
+    } parts[] = {
+        {options->batch, "batch"}, {options->workers, "workers"}, {options->prefetch, "prefetch"},
+        {options->held, "held"},   {options->collate, "collate"}, {options->strategy, "strategy"},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+        if (parts[i].said) {
+            *ret_code = complain(EX_USAGE,
+                                 "plan: --%s has no part in what %s says; leave it out, or give "
+                                 "--sample, --batch and --workers",
+                                 parts[i].name, source);
+            return false;
+        }
+    return true;
+}
+
 /* The one source that the figures come from. */
 static bool basis_take(Planning *planning, int *ret_code)
 {
@@ -261,7 +283,11 @@ static bool basis_take(Planning *planning, int *ret_code)
         const char *name;
         PlanBasis basis;
     } sources[] = {
-        {loaders, "samples, --batch-bytes or --loader", BASIS_LOADERS},
+        {loaders,
+         options->samples.n > 0 ? "--sample"
+         : options->batch_bytes ? "--batch-bytes"
+                                : "--loader",
+         BASIS_LOADERS},
         {options->per_process, "--per-process", BASIS_PER_PROCESS},
         {options->kind != KIND_NOT_SAID, "--kind", BASIS_KIND},
         {options->measure, "--measure", BASIS_COMMAND},
@@ -270,8 +296,8 @@ static bool basis_take(Planning *planning, int *ret_code)
     size_t first = ARRAY_SIZE(sources);
     for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {
         if (sources[i].said && first < ARRAY_SIZE(sources)) {
-            *ret_code =
-                complain(EX_USAGE, "plan: either %s or %s, not both", sources[first].name, sources[i].name);
+            *ret_code = complain(EX_USAGE, "plan: either %s or %s, not both: each of them tells the need",
+                                 sources[first].name, sources[i].name);
             return false;
         }
         first = sources[i].said ? i : first;
@@ -280,7 +306,8 @@ static bool basis_take(Planning *planning, int *ret_code)
     planning->question.kind = options->kind == KIND_NOT_SAID ? PLAN_IMAGE : (PlanKind)options->kind;
     if (planning->question.basis == BASIS_LOADERS)
         return loaders_take(planning, ret_code);
-    return true;
+    bool given = planning->question.basis == BASIS_PER_PROCESS || planning->question.basis == BASIS_KIND;
+    return !given || loader_options_refuse(options, sources[first].name, ret_code);
 }
 
 static bool measure_check(const Planning *planning, int *ret_code)
@@ -294,7 +321,9 @@ static bool measure_check(const Planning *planning, int *ret_code)
         wrong = "a command is run only with --measure: shmguard plan --measure -- python train.py";
     else if (options->measure && options->root)
         wrong = "--measure runs a command here; --root is of another machine";
-    else if (options->measure && !(options->for_seconds >= 1))
+    else if (options->for_seconds >= 0 && !options->measure)
+        wrong = "--for tells how long to measure; say --measure, and a command";
+    else if (options->measure && options->for_seconds >= 0 && !(options->for_seconds >= 1))
         wrong = "--for takes a second at least";
     else if (measures && options->batch && !options->from_batch)
         wrong = "--batch scales what was measured; say with --from-batch N which batch size that is";
@@ -332,32 +361,48 @@ static int measured_scale(Planning *planning)
         question->per_process_bytes = bytes;
         return 0;
     }
-    PlanSetting from = {measured->batch, measured->workers, usual->prefetch, usual->held};
+    PlanSetting from = {measured->batch, measured->workers, usual->prefetch, usual->held, measured->guarded};
     PlanSetting to = {usual->batch, usual->workers ? usual->workers : measured->workers, usual->prefetch,
-                      usual->held};
+                      usual->held, false};
     int r = plan_scale(bytes, &from, &to, &question->per_process_bytes);
-    measured->scaled = from.workers != to.workers || (from.batch && to.batch && from.batch != to.batch);
-    if (r < 0 || !measured->guarded)
-        return r;
+    if (r >= 0 && measured->guarded) {
+        to.guarded = true;
+        r = plan_scale(bytes, &from, &to, &question->per_process_guard_bytes);
+    }
+    measured->scaled =
+        measured->guarded || from.workers != to.workers || (from.batch && to.batch && from.batch != to.batch);
+    return r;
+}
 
-    /* The guard's pools hold more than is ever in use at once. */
-    uint64_t plain = to.workers * to.prefetch + to.held;
-    uint64_t pooled = 0;
-    uint64_t pooled_before = 0;
-    r = plan_guard_batches(to.workers, to.prefetch, to.held, &pooled);
-    if (r >= 0)
-        r = plan_guard_batches(from.workers, from.prefetch, from.held, &pooled_before);
-    if (r < 0)
-        return r;
-    double batch = (double)bytes / (double)pooled_before;
-    if (from.batch && to.batch)
-        batch *= (double)to.batch / (double)from.batch;
-    if (!(batch * (double)MAX(pooled, plain) < 0x1p62))
-        return -EOVERFLOW;
-    measured->scaled = true;
-    question->per_process_guard_bytes = (uint64_t)(batch * (double)pooled);
-    question->per_process_bytes = (uint64_t)(batch * (double)plain);
-    return 0;
+/* The most that a process of this role has had for itself; 0: unknown. */
+static uint64_t own_most(const PlanMeasured *measured, Role role)
+{
+    uint64_t most = 0;
+    for (size_t i = 0; i < measured->n_processes; i++)
+        if (measured->processes[i].role == role && measured->processes[i].own_bytes != U64_UNKNOWN)
+            most = MAX(most, measured->processes[i].own_bytes);
+    return most;
+}
+
+/* Besides shared memory. */
+static int own_note(const Planning *planning, Arena *arena, Plan *plan)
+{
+    const PlanMeasured *measured = &planning->measured;
+    uint64_t workers = planning->usual.workers ? planning->usual.workers : measured->workers;
+    uint64_t trainer = own_most(measured, ROLE_TRAINER);
+    uint64_t worker = own_most(measured, ROLE_WORKER);
+    if (trainer == 0)
+        return 0;
+    uint64_t each = bytes_add(trainer, bytes_scale(worker, (double)workers));
+    return plan_note(
+        plan, arena,
+        arena_printf(arena,
+                     "Besides shared memory a trainer had %s at most and a worker %s (measured). "
+                     "For %llu trainer%s with %llu worker%s that is up to %s of RAM (scaled; "
+                     "pages that they share are counted in each).",
+                     SIZE_TEXT(trainer), SIZE_TEXT(worker), (unsigned long long)plan->trainers,
+                     plan->trainers == 1 ? "" : "s", (unsigned long long)workers, workers == 1 ? "" : "s",
+                     SIZE_TEXT(bytes_scale(each, (double)plan->trainers))));
 }
 
 static int measured_notes(const Planning *planning, Arena *arena, Plan *plan)
@@ -387,6 +432,8 @@ static int measured_notes(const Planning *planning, Arena *arena, Plan *plan)
         r = plan_note(plan, arena,
                       arena_printf(arena, "Measured with batches of %llu, scaled to %llu.",
                                    (unsigned long long)measured->batch, (unsigned long long)usual->batch));
+    if (r >= 0)
+        r = own_note(planning, arena, plan);
     if (r >= 0 && planning->command_code != 0)
         r = plan_note(plan, arena,
                       arena_printf(arena,
@@ -399,9 +446,10 @@ static int measured_notes(const Planning *planning, Arena *arena, Plan *plan)
 static int command_measure(Planning *planning)
 {
     MeasureWish wish = {.command = planning->command,
-                        .seconds = planning->options.for_seconds,
+                        .seconds = planning->options.for_seconds >= 0 ? planning->options.for_seconds
+                                                                      : FOR_SECONDS_DEFAULT,
                         .quiet = planning->options.json};
-    int code = measure_run(&wish, &planning->measured, &planning->command_code);
+    int code = measure_run(&wish, &planning->arena, &planning->measured, &planning->command_code);
     if (code != EX_OK)
         return code;
     if (planning->measured.peak_bytes == 0)
@@ -413,14 +461,46 @@ static int command_measure(Planning *planning)
     return EX_OK;
 }
 
-/* The jobs of the process, of a launcher those below it. */
-static int process_measure(Planning *planning, const Survey *survey)
+/* The processes of a job as they are; the kernel also knows the most that each has had. */
+static int processes_take(Planning *planning, const Look *look, int trainer, size_t *capacity)
 {
+    PlanMeasured *measured = &planning->measured;
+    for (size_t i = 0; i < look->survey.n_processes; i++) {
+        const Process *process = &look->survey.processes[i];
+        ProcStatus status;
+        if (process->job != trainer)
+            continue;
+        ProcessPeak *peak =
+            ARENA_PUSH(&planning->arena, measured->processes, measured->n_processes, *capacity);
+        if (!peak)
+            return -ENOMEM;
+        bool known = process->rss_bytes != U64_UNKNOWN && process->rss_shmem_bytes != U64_UNKNOWN;
+        *peak = (ProcessPeak){
+            .pid = process->pid,
+            .role = process->role,
+            .rss_bytes = process->rss_bytes,
+            .shm_bytes = process->rss_shmem_bytes,
+            .own_bytes =
+                known ? process->rss_bytes - MIN(process->rss_shmem_bytes, process->rss_bytes) : U64_UNKNOWN,
+        };
+        memcpy(peak->comm, process->comm, sizeof peak->comm);
+        if (proc_status_read(&look->root, process->pid, &status) >= 0)
+            u64_raise(&peak->rss_bytes, status.rss_peak_bytes);
+    }
+    return 0;
+}
+
+/* The jobs of the process, of a launcher those below it. */
+static int process_measure(Planning *planning, const Look *look)
+{
+    const Survey *survey = &look->survey;
+    size_t capacity = 0;
+    int r = 0;
     PlanMeasured *measured = &planning->measured;
     const Process *asked = survey_process(survey, planning->options.pid);
     uint64_t need = 0;
     uint64_t workers = 0;
-    for (size_t i = 0; i < survey->n_processes; i++) {
+    for (size_t i = 0; r >= 0 && i < survey->n_processes; i++) {
         const Process *process = &survey->processes[i];
         if (process->role != ROLE_TRAINER ||
             !(process->pid == asked->job || process_is_below(survey, process, asked->pid)))
@@ -431,7 +511,10 @@ static int process_measure(Planning *planning, const Survey *survey)
         measured->peak_bytes = bytes_add(measured->peak_bytes, job.held_bytes);
         need = bytes_add(need, job.need_bytes);
         workers += job.workers;
+        r = processes_take(planning, look, process->pid, &capacity);
     }
+    if (r < 0)
+        return complain(EX_SOFTWARE, "out of memory");
     if (measured->trainers == 0 || measured->peak_bytes == 0)
         return complain(EX_DATAERR,
                         "plan: process %d is no training with shared tensors; shmguard ps lists those that "
@@ -441,7 +524,7 @@ static int process_measure(Planning *planning, const Survey *survey)
     measured->workers = (workers + measured->trainers - 1) / measured->trainers;
     uint64_t held = measured->peak_bytes;
     measured->peak_bytes = need; /* for the scaling, which knows one figure */
-    int r = measured_scale(planning);
+    r = measured_scale(planning);
     measured->peak_bytes = held;
     measured->scaled = measured->scaled || need != held;
     return r < 0 ? complain(EX_USAGE, "plan: more than any machine has; look at the numbers once more")
@@ -512,9 +595,9 @@ static int plan_answer(Planning *planning, const Machine *machine)
 static int plan_run(const Command *command, int argc, char **argv)
 {
     _cleanup_(planning_free) Planning planning = {
-        .options = {.kind = KIND_NOT_SAID, .collectives = COLLECTIVES_NOT_SAID, .for_seconds = 60},
+        .options = {.kind = KIND_NOT_SAID, .collectives = COLLECTIVES_NOT_SAID, .for_seconds = FOR_NOT_SAID},
         .usual = {.prefetch = PREFETCH_DEFAULT, .held = HELD_DEFAULT},
-        .question = {.ranks = 1, .jobs = 1, .margin = PLAN_MARGIN_DEFAULT, .per_gpu_last = 1},
+        .question = {.ranks = 1, .jobs = 1, .margin = NEED_MARGIN, .per_gpu_last = 1},
     };
     const PlanOptions *options = &planning.options;
     int code = EX_OK;
@@ -536,7 +619,7 @@ static int plan_run(const Command *command, int argc, char **argv)
         code = command_measure(&planning);
     planning.measured.batch = batch;
     if (code == EX_OK && options->pid)
-        code = process_measure(&planning, &look.survey);
+        code = process_measure(&planning, &look);
     else if (code == EX_OK && options->measure && measured_scale(&planning) < 0)
         code = complain(EX_USAGE, "plan: more than any machine has; look at the numbers once more");
     return code == EX_OK ? plan_answer(&planning, &machine) : code;

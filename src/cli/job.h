@@ -1,4 +1,4 @@
-/* What `run` and `tune` do alike with a command of the user's. */
+/* What `run`, `tune` and `plan --measure` do alike with a command of the user's. */
 #pragma once
 
 #include <limits.h>

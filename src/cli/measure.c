@@ -1,48 +1,33 @@
 #include <fcntl.h>
-#include <limits.h>
-#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "command.h"
-#include "guard.h"
+#include "job.h"
 #include "measure.h"
 #include "progress.h"
-#include "run.h"
 
-/* After it was told to end. */
-enum { GRACE_SECONDS = 10 };
-
-/* Workers are there from the first batches on; the seldom looks are for those that come later. */
-enum { LOOKS_DENSE_SECONDS = 10, LOOKS_EVERY_SECONDS = 5 };
+/* Times as long as a look took there is none: hundreds of processes are looked at less often, with 5% of a
+ * core at most. */
+enum { PEEK_REST = 20 };
 
 typedef struct Measuring {
     const MeasureWish *wish;
     Run *run;
     Progress progress;
-    Root root;
-    bool told;
-    double next_look;
+    bool began;   /* the first tensor was seen, or cannot be */
+    double first; /* when */
+    double next_peek;
     uint64_t trainers;
     uint64_t workers; /* of all trainers together, at the same time */
 } Measuring;
 
-static void roles_count(Measuring *measuring, pid_t pid)
+static void roles_count(Measuring *measuring)
 {
-    _cleanup_survey_ Survey survey = {0};
-    if (survey_take(&measuring->root, 0, 0, &survey) < 0) {
-        survey = (Survey){0};
-        return;
-    }
     uint64_t trainers = 0;
     uint64_t workers = 0;
-    for (size_t i = 0; i < survey.n_processes; i++) {
-        const Process *process = &survey.processes[i];
-        if (process->pid != pid && !process_is_below(&survey, process, pid))
-            continue;
-        trainers += process->role == ROLE_TRAINER;
-        workers += process->role == ROLE_WORKER;
-    }
+    run_roles(measuring->run, &trainers, &workers);
     /* A worker that was forked this moment looks like a trainer: the look that knows most workers is right.
      */
     bool better = workers > measuring->workers ||
@@ -51,16 +36,6 @@ static void roles_count(Measuring *measuring, pid_t pid)
     if (better) {
         measuring->trainers = trainers;
         measuring->workers = workers;
-    }
-}
-
-static void time_keep(Measuring *measuring, const RunTick *tick)
-{
-    if (tick->seconds >= measuring->wish->seconds + GRACE_SECONDS)
-        (void)kill(tick->pid, SIGKILL);
-    else if (tick->seconds >= measuring->wish->seconds && !measuring->told) {
-        measuring->told = true;
-        (void)kill(tick->pid, SIGTERM);
     }
 }
 
@@ -87,13 +62,26 @@ static void measuring_tick(void *context, const RunTick *tick)
 {
     Measuring *measuring = context;
     progress_show(measuring, tick);
-    if (tick->over || tick->pid <= 0) /* it has ended, and what it left behind is being ended */
-        return;
-    if (tick->seconds >= measuring->next_look) {
-        roles_count(measuring, tick->pid);
-        measuring->next_look = tick->seconds < LOOKS_DENSE_SECONDS ? 0 : tick->seconds + LOOKS_EVERY_SECONDS;
+    if (!tick->over && tick->pid > 0) /* else what it left behind is being ended */
+        roles_count(measuring);
+}
+
+static void measuring_pulse(void *context, double seconds, uint64_t bytes)
+{
+    Measuring *measuring = context;
+    if (seconds >= measuring->next_peek) {
+        double began = now_seconds();
+        run_peek(measuring->run);
+        measuring->next_peek = seconds + (now_seconds() - began) * PEEK_REST;
     }
-    time_keep(measuring, tick);
+    if (!measuring->began && bytes > 0) {
+        measuring->began = true;
+        measuring->first = seconds;
+    }
+    double enough = measuring->began ? measuring->first + measuring->wish->seconds
+                                     : MAX(measuring->wish->seconds, (double)START_SECONDS);
+    if (seconds >= enough)
+        run_end(measuring->run);
 }
 
 /* The command's output would get between the lines of ours, or into the JSON. -1: it cannot be helped. */
@@ -113,83 +101,87 @@ static void stdout_restore(int saved)
     fd_close(saved);
 }
 
-static int start_complain(const char *command, int error)
-{
-    _cleanup_buffer_ Buffer safe = {0};
-    (void)text_escape(text_of(command), &safe);
-    return complain(EX_DATAERR, "plan: --measure: %s: %s", buffer_text(&safe),
-                    error == ENOENT ? "command not found" : strerror(error));
-}
-
-static int command_measure(Measuring *measuring, Run *run, bool guarded, RunResult *ret)
+static int command_measure(const Measuring *measuring, RunResult *ret)
 {
     char *settings[] = {NULL};
+    char **command = measuring->wish->command;
     ChildStage stage = CHILD_NONE;
     int saved = stdout_divert();
-    int r = run_start(run, measuring->wish->command, settings, &stage);
-    int code = r < 0 ? start_complain(measuring->wish->command[0], -r) : EX_OK;
+    int r = run_start(measuring->run, command, settings, &stage);
+    int code = r < 0 ? start_complain("plan", command[0], stage, -r) : EX_OK;
     if (r >= 0) {
-        r = run_finish(run, ret);
+        r = run_finish(measuring->run, ret);
         if (r < 0)
             code = complain(EX_SOFTWARE, "plan: --measure: %s", strerror(-r));
-        ret->guarded = ret->guarded && guarded;
     }
     stdout_restore(saved);
     return code;
 }
 
-int measure_run(const MeasureWish *wish, PlanMeasured *ret, int *ret_code)
+static int measured_take(const Measuring *measuring, const RunResult *result, uint64_t used_before,
+                         Arena *arena, PlanMeasured *ret)
 {
-    _cleanup_arena_ Arena arena = {0};
+    Peaks peaks = run_peaks(measuring->run);
+    bool grown =
+        peaks.shm_bytes != U64_UNKNOWN && used_before != U64_UNKNOWN && peaks.shm_bytes > used_before;
+    uint64_t trainers = MAX(measuring->trainers, (uint64_t)1);
+    PlanMeasured measured = {
+        /* What went past the guard (NCCL's segments, semaphores) lies in /dev/shm. */
+        .peak_bytes =
+            (result->guarded ? result->guard.bytes_peak : 0) + (grown ? peaks.shm_bytes - used_before : 0),
+        .guarded = result->guarded && result->guard.bytes_peak > 0,
+        .seconds = result->seconds,
+        .trainers = trainers,
+        .workers = (measuring->workers + trainers - 1) / trainers,
+    };
+    if (run_processes(measuring->run, arena, &measured.processes, &measured.n_processes) < 0)
+        return complain(EX_SOFTWARE, "out of memory");
+    *ret = measured;
+    return EX_OK;
+}
+
+static int measuring_run(Measuring *measuring, Arena *arena, PlanMeasured *ret, int *ret_code)
+{
     Machine before;
-    int code = look_machine(NULL, &arena, &before);
-    if (code != EX_OK)
-        return code;
-    Run *run = NULL;
-    int r = run_open(&run);
-    if (r < 0)
-        return complain(EX_SOFTWARE, "plan: cannot watch over a command here: %s", strerror(-r));
+    RunResult result = {0};
     char library[PATH_MAX];
     GuardWish guard = {.budget.kind = WISH_OFF, .wait_seconds = -1};
-    bool guarded = guard_library(library) && run_guard(run, library, &guard) >= 0;
-    if (!guarded)
+    RunWatch watch = {1000 / PEEKS_A_SECOND, measuring_pulse, NULL, measuring};
+    int code = look_machine(NULL, arena, &before);
+    if (code != EX_OK)
+        return code;
+    int r = run_watch(measuring->run, &watch);
+    if (r < 0)
+        return complain(EX_SOFTWARE, "plan: cannot watch over a command here: %s", strerror(-r));
+    measuring->began = guard_serve(measuring->run, library, &guard, false) < 0;
+    if (measuring->began)
         complain(0,
-                 "the guard cannot work here: /dev/shm is looked at once a second, short peaks are missed");
-
-    Terminal terminal = terminal_of(stderr, COLOR_AUTO);
-    Measuring measuring = {.wish = wish,
-                           .run = run,
-                           .progress = progress_open(&terminal, STDERR_FILENO, wish->quiet),
-                           .root = ROOT_NONE};
-    RunResult result = {0};
-    r = root_open(NULL, &measuring.root);
-    code = r < 0 ? complain(EX_UNAVAILABLE, "there is no /proc to read") : EX_OK;
-    if (code == EX_OK) {
-        run_line(run, progress_terminal(&measuring.progress), false);
-        run_on_tick(run, measuring_tick, &measuring);
-        code = command_measure(&measuring, run, guarded, &result);
-    }
-    Peaks peaks = run_peaks(run);
-    uint64_t used = before.shm.used_bytes;
-    bool grown = peaks.shm_bytes != U64_UNKNOWN && used != U64_UNKNOWN && peaks.shm_bytes > used;
-    run_free(run);
-    progress_close(&measuring.progress);
-    root_close(&measuring.root);
+                 "the guard cannot work here: /dev/shm is looked at %d times a second, shorter peaks are "
+                 "missed",
+                 PEEKS_A_SECOND);
+    run_line(measuring->run, progress_terminal(&measuring->progress), false);
+    run_on_tick(measuring->run, measuring_tick, measuring);
+    code = command_measure(measuring, &result);
     if (code != EX_OK)
         return code;
     if (result.typed)
         run_die();
     if (result.told_to_end) /* somebody wants an end, not an answer */
         return 128 + result.told_to_end;
-    uint64_t trainers = MAX(measuring.trainers, (uint64_t)1);
-    *ret = (PlanMeasured){
-        /* What went past the guard (NCCL's segments, semaphores) lies in /dev/shm. */
-        .peak_bytes = (result.guarded ? result.guard.bytes_peak : 0) + (grown ? peaks.shm_bytes - used : 0),
-        .guarded = result.guarded && result.guard.bytes_peak > 0,
-        .seconds = result.seconds,
-        .trainers = trainers,
-        .workers = (measuring.workers + trainers - 1) / trainers,
-    };
-    *ret_code = measuring.told ? 0 : result.code;
-    return EX_OK;
+    *ret_code = result.cut_off ? 0 : result.code;
+    return measured_take(measuring, &result, before.shm.used_bytes, arena, ret);
+}
+
+int measure_run(const MeasureWish *wish, Arena *arena, PlanMeasured *ret, int *ret_code)
+{
+    Terminal terminal = terminal_of(stderr, COLOR_AUTO);
+    Measuring measuring = {.wish = wish};
+    int r = run_open(&measuring.run);
+    if (r < 0)
+        return complain(EX_SOFTWARE, "plan: cannot watch over a command here: %s", strerror(-r));
+    measuring.progress = progress_open(&terminal, STDERR_FILENO, wish->quiet);
+    int code = measuring_run(&measuring, arena, ret, ret_code);
+    progress_close(&measuring.progress);
+    run_free(measuring.run);
+    return code;
 }

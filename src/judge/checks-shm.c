@@ -41,8 +41,8 @@ enum { JOBS_TOLD_MAX = 3 };
 typedef struct ShmDemand {
     uint64_t need_bytes;        /* estimated: of the jobs, together */
     uint64_t others_bytes;      /* measured: what anybody else keeps there */
-    uint64_t recommended_bytes; /* estimated: both, the first with the margin, rounded up; 0 without a need */
-    uint64_t tight_bytes;       /* the same before it was rounded up */
+    uint64_t recommended_bytes; /* estimated: how large to make it; 0 without a need */
+    uint64_t tight_bytes;       /* what must find room: both, the first with the margin */
     size_t n_estimated;         /* jobs whose batches we saw, on our mount */
     size_t n_workers;           /* jobs on our mount that have workers, seen batches or not */
     size_t n_guarded;
@@ -69,8 +69,8 @@ static void shm_demand(const Look *look, ShmDemand *ret)
     }
     uint64_t used = look->machine->shm.used_bytes == U64_UNKNOWN ? 0 : look->machine->shm.used_bytes;
     demand.others_bytes = used - MIN(held, used);
-    demand.tight_bytes = bytes_add(bytes_scale(demand.need_bytes, NEED_MARGIN), demand.others_bytes);
-    demand.recommended_bytes = demand.need_bytes ? shm_round_up(demand.tight_bytes) : 0;
+    demand.tight_bytes = bytes_add(need_with_margin(demand.need_bytes, NEED_MARGIN), demand.others_bytes);
+    demand.recommended_bytes = shm_recommend(demand.need_bytes, demand.tight_bytes, NEED_MARGIN);
     *ret = demand;
 }
 
@@ -334,7 +334,7 @@ void check_shm_share_of_memory(Look *look)
         look_skipped(look, "neither the machine's memory nor a limit of the control group is known");
         return;
     }
-    uint64_t wanted = bytes_scale(need, NEED_MARGIN);
+    uint64_t wanted = need_with_margin(need, NEED_MARGIN);
     if (share_of(wanted, memory) <= SHM_SHARE_MAX)
         return;
     bool group = machine->cgroup.memory_limit_bytes < machine->memory.total_bytes;

@@ -4,6 +4,8 @@
 #define GIB       (UINT64_C(1) << 30)
 #define BYTES_MAX (U64_UNKNOWN - 1)
 
+#define MARGIN_LEAST_BYTES (256 * MIB)
+
 /* Enough for any batch that people make; what does not fit is left out of an estimate. Together they bound
  * the work and keep it on the stack: a job in trouble may hold tens of thousands of segments. */
 enum { MAKERS_MAX = 64, SIZES_MAX = 32 };
@@ -42,6 +44,22 @@ uint64_t shm_round_up(uint64_t bytes)
         return 512 * MIB;
     uint64_t gibs = MIN(bytes / GIB + (bytes % GIB != 0), BYTES_MAX / GIB);
     return gibs * GIB;
+}
+
+/* A double may fall below a large number that it stands for. */
+uint64_t need_with_margin(uint64_t bytes, double margin)
+{
+    return MAX(bytes, bytes_scale(bytes, margin));
+}
+
+uint64_t shm_recommend(uint64_t bytes, uint64_t least_bytes, double margin)
+{
+    if (bytes == 0)
+        return 0;
+    uint64_t tight = MAX(need_with_margin(bytes, margin), least_bytes);
+    if (margin > 1)
+        tight = MAX(tight, bytes_add(bytes, MARGIN_LEAST_BYTES));
+    return shm_round_up(tight);
 }
 
 uint64_t batches_in_flight(uint64_t workers)

@@ -35,8 +35,16 @@ void job_need(const Survey *survey, int trainer, JobNeed *ret);
 /* How many batches of a job may be alive at once. */
 uint64_t batches_in_flight(uint64_t workers);
 
+/* A need with the margin on top: what must find room. */
+uint64_t need_with_margin(uint64_t bytes, double margin);
+
 /* To a figure that people use: 512 MiB, then whole GiB. */
 uint64_t shm_round_up(uint64_t bytes);
+
+/* How large to make /dev/shm for a need: the margin on top and at least 256 MiB more, since whatever else
+ * lives there takes no notice of how small a job is; not below least_bytes; then a round figure. A margin of
+ * 1 is none. */
+uint64_t shm_recommend(uint64_t bytes, uint64_t least_bytes, double margin);
 
 /* Sizes are summed without wrapping round: the end of the scale is the largest figure that is not unknown. */
 uint64_t bytes_add(uint64_t a, uint64_t b);

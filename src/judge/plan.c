@@ -29,9 +29,6 @@ enum { NCCL_CHANNELS = 2 };
  * page of states. */
 #define GLOO_RANK_BYTES (66 * MIB + 4096)
 
-/* Whatever else lives in /dev/shm takes no notice of how small a job is. */
-#define MARGIN_LEAST_BYTES (256 * MIB)
-
 const char *const plan_kind_names[] = {"image", "audio", "video", "multimodal", NULL};
 const char *const plan_collectives_names[] = {"none", "nccl", "gloo", NULL};
 
@@ -172,22 +169,6 @@ int plan_loader_need(const PlanLoader *loader, bool file_system, uint64_t page_b
 
 /* --- A whole node --------------------------------------------------------------------------------------- */
 
-/* A double may fall below a large number that it stands for. */
-static uint64_t with_margin(uint64_t bytes, double margin)
-{
-    return MAX(bytes, bytes_scale(bytes, margin));
-}
-
-uint64_t plan_recommend(uint64_t bytes, uint64_t least_bytes, double margin)
-{
-    if (bytes == 0)
-        return 0;
-    uint64_t tight = MAX(with_margin(bytes, margin), least_bytes);
-    if (margin > 1)
-        tight = MAX(tight, bytes_add(bytes, MARGIN_LEAST_BYTES));
-    return shm_round_up(tight);
-}
-
 static int trainers_count(const PlanQuestion *question, uint64_t per_gpu, uint64_t *ret)
 {
     uint64_t jobs = question->jobs;
@@ -217,6 +198,7 @@ static int collectives_need(const PlanQuestion *question, uint64_t trainers, uin
 /* What so many trainers take together. */
 typedef struct NodeNeed {
     uint64_t base_bytes;
+    uint64_t bound_bytes; /* with the handover */
     uint64_t collective_bytes;
     uint64_t tight_bytes;       /* all of it with the margin: what must find room */
     uint64_t recommended_bytes; /* a round figure */
@@ -236,11 +218,13 @@ static int node_need(const PlanQuestion *question, uint64_t per_trainer, uint64_
     if (r >= 0)
         r = product(handover, trainers, &least);
     if (r >= 0)
+        r = sum(need.base_bytes, least, &need.bound_bytes);
+    if (r >= 0)
         r = sum(bytes, least, &least);
     if (r < 0)
         return r;
-    need.tight_bytes = MAX(with_margin(bytes, question->margin), least);
-    need.recommended_bytes = plan_recommend(bytes, least, question->margin);
+    need.tight_bytes = MAX(need_with_margin(bytes, question->margin), least);
+    need.recommended_bytes = shm_recommend(bytes, least, question->margin);
     if (question->basis == BASIS_KIND) {
         r = product(kinds[question->kind].most_gibs * GIB, trainers, &need.recommended_bytes);
         need.tight_bytes = need.recommended_bytes;
@@ -468,7 +452,7 @@ static int notes_make(const PlanQuestion *question, Arena *arena, Plan *plan)
                                    SIZE_TEXT(question->page_bytes)));
     if (r >= 0 && plan->memory_share > PLAN_SHARE_WARN)
         r = note_share(question, arena, plan);
-    if (r >= 0 && !plan->fits && plan->room_bytes != U64_UNKNOWN &&
+    if (r >= 0 && !plan->fits && question->basis != BASIS_KIND && plan->room_bytes != U64_UNKNOWN &&
         plan->base_bytes + plan->collective_bytes <= plan->room_bytes)
         r = plan_note(plan, arena,
                       "It would fit without the margin: anything else in /dev/shm then ends the job.");
@@ -538,6 +522,7 @@ static int totals_make(const PlanQuestion *question, Plan *plan)
     if (r < 0)
         return r;
     plan->base_bytes = node.base_bytes;
+    plan->bound_bytes = node.bound_bytes;
     plan->collective_bytes = node.collective_bytes;
     plan->tight_bytes = node.tight_bytes;
     plan->recommended_bytes = node.recommended_bytes;
@@ -572,16 +557,28 @@ int plan_make(const PlanQuestion *question, Arena *arena, Plan *ret)
     return r;
 }
 
+static int batches_alive(const PlanSetting *setting, uint64_t *ret)
+{
+    if (setting->workers == 0) {
+        *ret = 0;
+        return 0;
+    }
+    return setting->guarded ? plan_guard_batches(setting->workers, setting->prefetch, setting->held, ret)
+                            : in_flight_of(setting->workers, setting->prefetch, setting->held, ret);
+}
+
 int plan_scale(uint64_t bytes, const PlanSetting *from, const PlanSetting *to, uint64_t *ret_bytes)
 {
     uint64_t before = 0;
     uint64_t after = 0;
-    int r = in_flight_of(from->workers, from->prefetch, from->held, &before);
+    int r = batches_alive(from, &before);
     if (r >= 0)
-        r = in_flight_of(to->workers, to->prefetch, to->held, &after);
+        r = batches_alive(to, &after);
+    if (r >= 0 && before == 0)
+        r = -ENODATA;
     if (r < 0)
         return r;
-    double factor = before > 0 ? (double)after / (double)before : 1;
+    double factor = (double)after / (double)before;
     if (from->batch && to->batch)
         factor *= (double)to->batch / (double)from->batch;
     double scaled = ceil((double)bytes * factor);

@@ -16,7 +16,7 @@
  *
  * handover: PyTorch orders the next batch before it returns the one that is due, and the trainer lets go of
  * its last one only then. A worker that needs no time for its samples may have the new one ready within that
- * moment, of milliseconds: one batch more than in flight.
+ * moment, of milliseconds: one batch more than in flight, and never two.
  *
  * trainer: a process that trains. A job has one for each of its ranks on this node.
  *
@@ -30,8 +30,7 @@
 
 enum { PLAN_BATCH_MOST = 1 << 30, PLAN_COUNT_MOST = 1 << 20, PLAN_ROWS_MOST = 1024, PLAN_LADDER = 3 };
 
-#define PLAN_MARGIN_DEFAULT 1.3
-#define PLAN_MARGIN_MOST    100.0
+#define PLAN_MARGIN_MOST 100.0
 
 /* A quarter of the memory: the share above which shared memory is felt by everything else. */
 #define PLAN_SHARE_WARN 0.25
@@ -133,6 +132,7 @@ typedef struct Plan {
     uint64_t handover_bytes; /* of one trainer: what may come on top for a moment, one batch of each loader */
     uint64_t trainers;
     uint64_t base_bytes;
+    uint64_t bound_bytes;      /* with the handover of every trainer: no peak is above it */
     uint64_t collective_bytes; /* estimated; not in base_bytes, but in what follows */
     uint64_t tight_bytes;      /* with the margin, the handover at least */
     uint64_t recommended_bytes;
@@ -166,13 +166,15 @@ int plan_note(Plan *plan, Arena *arena, const char *note);
 
 /*
  * What a loader that was measured at `bytes` with one setting takes with another: in proportion to the
- * batches in flight and to the samples in each. -EOVERFLOW.
+ * batches that are alive and to the samples in each. -ENODATA: there were no workers, so there is nothing to
+ * scale. -EOVERFLOW.
  */
 typedef struct PlanSetting {
-    uint64_t batch; /* 0 in either setting: not scaled */
-    uint64_t workers;
+    uint64_t batch;   /* 0 in either setting: not scaled */
+    uint64_t workers; /* 0: they share nothing */
     uint64_t prefetch;
     uint64_t held;
+    bool guarded; /* the bytes are the guard's pools, as plan_guard_batches has them */
 } PlanSetting;
 int plan_scale(uint64_t bytes, const PlanSetting *from, const PlanSetting *to, uint64_t *ret_bytes);
 
@@ -182,9 +184,6 @@ int plan_scale(uint64_t bytes, const PlanSetting *from, const PlanSetting *to, u
  * what the trainer keeps and of the one that is handed over. -EOVERFLOW.
  */
 int plan_guard_batches(uint64_t workers, uint64_t prefetch, uint64_t held, uint64_t *ret);
-
-/* The margin on top, not below least_bytes, then a round figure. */
-uint64_t plan_recommend(uint64_t bytes, uint64_t least_bytes, double margin);
 
 const char *plan_basis_name(PlanBasis basis);
 extern const char *const plan_kind_names[]; /* NULL-terminated */

@@ -2,29 +2,39 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "need.h"
 #include "rate.h"
-#include "tune.h"
+#include "tune-known.h"
 
 /*
  * NOISE_LEAST, NOISE_MOST: of one trial, as a part of its rate; a machine is never quieter, and a noise that
  * is taken for louder would make everything equal.
- * GAIN_LEAST: less than this is not worth a trial.
- * EQUAL_PART: rates nearer than this make no difference to anybody.
- * HOPELESS_PART: a setting that cannot reach this part of the best is given up early.
- * REPEATS_MOST: of one setting.
  */
-#define NOISE_LEAST   0.005
-#define NOISE_MOST    0.3
-#define GAIN_LEAST    0.004
-#define EQUAL_PART    0.02
-#define HOPELESS_PART 0.85
-enum { REPEATS_MOST = 5, SPREAD_MOST = 4, FIT_MOST = 128 };
+#define NOISE_LEAST 0.005
+#define NOISE_MOST  0.3
 
 /* --- The grid ----------------------------------------------------------------------------------------- */
 
 static bool name_has(const char *name, const char *part)
 {
     return strcasestr(name, part) != NULL;
+}
+
+static TuneCounts name_counts(const char *name)
+{
+    if (name_has(name, "worker"))
+        return COUNTS_WORKERS;
+    if (name_has(name, "nproc") || name_has(name, "procs"))
+        return COUNTS_TRAINERS;
+    if (name_has(name, "prefetch"))
+        return COUNTS_PREFETCH;
+    bool samples = strncasecmp(name, "batch", strlen("batch")) == 0 || strcasecmp(name, "bs") == 0;
+    return samples ? COUNTS_SAMPLES : COUNTS_OTHER;
+}
+
+bool tune_counts_processes(TuneCounts counts)
+{
+    return counts == COUNTS_WORKERS || counts == COUNTS_TRAINERS;
 }
 
 int tune_axis_make(const char *name, const char *const *values, size_t n, Arena *arena, TuneAxis *ret)
@@ -51,7 +61,7 @@ int tune_axis_make(const char *name, const char *const *values, size_t n, Arena 
         .n = n,
         .numbers = numeric ? numbers : NULL,
         .places = places,
-        .processes = name_has(name, "worker") || name_has(name, "nproc") || name_has(name, "procs"),
+        .counts = name_counts(name),
     };
     return 0;
 }
@@ -71,7 +81,7 @@ size_t tune_value(const Tune *tune, size_t setting, size_t axis)
     return setting % tune->axes[axis].n;
 }
 
-static double place_of(const Tune *tune, size_t setting, size_t axis)
+double tune_place(const Tune *tune, size_t setting, size_t axis)
 {
     return tune->axes[axis].places[tune_value(tune, setting, axis)];
 }
@@ -95,6 +105,9 @@ int tune_setting_words(const Tune *tune, size_t setting, Buffer *out)
     return r;
 }
 
+/* Of /dev/shm; under the guard tensors are rounded up likewise. */
+enum { PAGE_BYTES = 4096 };
+
 /* --- Memory ------------------------------------------------------------------------------------------- */
 
 static uint64_t trial_memory(const TuneTrial *trial)
@@ -104,46 +117,104 @@ static uint64_t trial_memory(const TuneTrial *trial)
     return trial->shm_bytes + trial->own_bytes;
 }
 
-/* What shared memory and the rest are to be multiplied by, from one setting to the other: batches in flight
- * grow with every number, processes with the number of processes and ourselves. */
-static void memory_ratios(const Tune *tune, size_t from, size_t to, double *ret_shm, double *ret_own)
+/* The number of a setting on the axis that counts this; `otherwise` when there is none. */
+static double number_of(const Tune *tune, size_t setting, TuneCounts counts, double otherwise)
 {
-    *ret_shm = *ret_own = 1;
-    for (size_t i = 0; i < tune->n_axes; i++) {
-        const TuneAxis *axis = &tune->axes[i];
-        if (!axis->numbers)
-            continue;
-        double before = axis->numbers[tune_value(tune, from, i)];
-        double after = axis->numbers[tune_value(tune, to, i)];
-        if (axis->processes) {
-            *ret_shm *= (after + 1) / (before + 1);
-            *ret_own *= (after + 1) / (before + 1);
-        } else
-            *ret_shm *= MAX(after, 1.0) / MAX(before, 1.0);
-    }
+    for (size_t i = 0; i < tune->n_axes; i++)
+        if (tune->axes[i].counts == counts && tune->axes[i].numbers)
+            return tune->axes[i].numbers[tune_value(tune, setting, i)];
+    return otherwise;
 }
 
-/* Scaled from the trial that is nearest. What may shrink is not counted on: memory for the rest of the
- * training never falls below what was seen. */
+/* Trials run under the guard. What is not varied is taken to be as usual; it matters little to a ratio. */
+static PlanSetting plan_setting(const Tune *tune, size_t setting)
+{
+    enum { WORKERS_USUAL = 2 };
+    return (PlanSetting){
+        .batch = (uint64_t)MIN(number_of(tune, setting, COUNTS_SAMPLES, 0), (double)PLAN_BATCH_MOST),
+        .workers =
+            (uint64_t)MIN(number_of(tune, setting, COUNTS_WORKERS, WORKERS_USUAL), (double)PLAN_COUNT_MOST),
+        .prefetch = (uint64_t)MIN(MAX(number_of(tune, setting, COUNTS_PREFETCH, PREFETCH_DEFAULT), 1.0),
+                                  (double)PLAN_COUNT_MOST),
+        .held = HELD_DEFAULT,
+        .guarded = true,
+    };
+}
+
+double tune_processes(const Tune *tune, size_t setting)
+{
+    return MAX(number_of(tune, setting, COUNTS_TRAINERS, 1), 1.0) *
+           (number_of(tune, setting, COUNTS_WORKERS, 0) + 1);
+}
+
+uint64_t tune_shm_planned(const Tune *tune, size_t setting, const PlanLoader *loader)
+{
+    PlanSetting wanted = plan_setting(tune, setting);
+    PlanLoader planned = *loader;
+    LoaderNeed need;
+    planned.batch = wanted.batch ? wanted.batch : loader->batch;
+    planned.workers = wanted.workers;
+    planned.prefetch = wanted.prefetch;
+    planned.held = wanted.held;
+    if (planned.batch == 0)
+        return U64_UNKNOWN;
+    if (planned.workers == 0)
+        return 0;
+    if (plan_loader_need(&planned, false, PAGE_BYTES, &need) < 0)
+        return INT64_MAX;
+    return bytes_scale(need.guard_bytes, MAX(number_of(tune, setting, COUNTS_TRAINERS, 1), 1.0));
+}
+
+/* What a trial's memory comes to with another setting: batches as plan_scale has it, whatever else is a
+ * number in proportion, and each process as much as each had. False: nothing follows from it. */
+static bool memory_scale(const Tune *tune, const TuneTrial *trial, size_t setting, double *ret_shm,
+                         double *ret_own)
+{
+    PlanSetting from = plan_setting(tune, trial->setting);
+    PlanSetting to = plan_setting(tune, setting);
+    uint64_t bytes = 0;
+    int r = plan_scale(trial->shm_bytes, &from, &to, &bytes);
+    double shm = r == -EOVERFLOW ? 0x1p62 : (double)bytes;
+    if (r == -ENODATA && to.workers > 0)
+        return false;
+    for (size_t i = 0; i < tune->n_axes; i++) {
+        const TuneAxis *axis = &tune->axes[i];
+        if (axis->numbers && (axis->counts == COUNTS_OTHER || axis->counts == COUNTS_TRAINERS))
+            shm *= MAX(axis->numbers[tune_value(tune, setting, i)], 1.0) /
+                   MAX(axis->numbers[tune_value(tune, trial->setting, i)], 1.0);
+    }
+    *ret_shm = shm;
+    *ret_own =
+        (double)trial->own_bytes * tune_processes(tune, setting) / tune_processes(tune, trial->setting);
+    return true;
+}
+
+/* Scaled from the trial that is nearest; batches whose samples are known are computed. What may shrink is
+ * not counted on: memory for the rest of the training never falls below what was seen. */
 static uint64_t memory_estimate(const Tune *tune, size_t setting)
 {
     double nearest = INFINITY;
-    double estimate = 0;
+    double shm_nearest = 0;
+    double own_nearest = 0;
+    uint64_t planned = tune->loader ? tune_shm_planned(tune, setting, tune->loader) : U64_UNKNOWN;
     for (size_t i = 0; i < tune->n; i++) {
         const TuneTrial *trial = &tune->trials[i];
-        double shm = 1;
-        double own = 1;
-        if (!trial->measured || trial_memory(trial) == U64_UNKNOWN)
+        double shm = 0;
+        double own = 0;
+        if (!trial->measured || trial_memory(trial) == U64_UNKNOWN ||
+            !memory_scale(tune, trial, setting, &shm, &own))
             continue;
-        memory_ratios(tune, trial->setting, setting, &shm, &own);
-        double distance = fabs(log(shm)) + fabs(log(own));
+        double distance = fabs(log((shm + 1) / ((double)trial->shm_bytes + 1))) +
+                          fabs(log((own + 1) / ((double)trial->own_bytes + 1)));
         if (distance < nearest) {
             nearest = distance;
-            estimate = (double)trial->shm_bytes * shm + (double)trial->own_bytes * MAX(own, 1.0);
+            shm_nearest = shm;
+            own_nearest = MAX(own, (double)trial->own_bytes);
         }
     }
-    if (isinf(nearest))
+    if (isinf(nearest) && planned == U64_UNKNOWN)
         return U64_UNKNOWN;
+    double estimate = own_nearest + (planned == U64_UNKNOWN ? shm_nearest : (double)planned);
     return estimate < 0x1p62 ? (uint64_t)estimate : UINT64_C(1) << 62;
 }
 
@@ -233,7 +304,7 @@ static TuneFate fate_of_tried(const Tune *tune, const TuneSetting *known, bool b
     return over ? TUNE_OVER : TUNE_MEASURED;
 }
 
-static TuneSetting setting_look(const Tune *tune, size_t setting, double noise)
+TuneSetting tune_known(const Tune *tune, size_t setting, double noise)
 {
     TuneSetting known = {.memory_bytes = U64_UNKNOWN};
     bool bad = false;
@@ -267,332 +338,7 @@ static TuneSetting setting_look(const Tune *tune, size_t setting, double noise)
 
 TuneSetting tune_setting(const Tune *tune, size_t setting)
 {
-    return setting_look(tune, setting, tune_noise(tune));
-}
-
-/* --- The surface -------------------------------------------------------------------------------------- */
-
-/* Of what was measured: one point a setting. */
-typedef struct Surface {
-    const Tune *tune;
-    size_t n;
-    size_t *settings;
-    double *values;  /* logarithms of the rates, their mean taken away */
-    double *noises;  /* their variances */
-    double *factor;  /* of the covariances: lower triangle, n by n */
-    double *weights; /* the covariances' inverse times values */
-    double *column;  /* scratch */
-    double scales[TUNE_AXES_MAX];
-    double variance;
-    double best; /* the highest point of the surface at what was measured */
-} Surface;
-
-static double kernel(const Surface *surface, size_t a, size_t b)
-{
-    double square = 0;
-    for (size_t i = 0; i < surface->tune->n_axes; i++) {
-        double d = (place_of(surface->tune, a, i) - place_of(surface->tune, b, i)) / surface->scales[i];
-        square += d * d;
-    }
-    double r = sqrt(5 * square);
-    return surface->variance * (1 + r + r * r / 3) * exp(-r);
-}
-
-/* Cholesky's decomposition and the weights. The logarithm of the likelihood, but for what never changes;
- * -INFINITY when the points are too alike. */
-static double surface_fit(Surface *surface)
-{
-    size_t n = surface->n;
-    double likelihood = 0;
-    for (size_t i = 0; i < n; i++)
-        for (size_t j = 0; j <= i; j++) {
-            double sum = kernel(surface, surface->settings[i], surface->settings[j]);
-            if (i == j)
-                sum += surface->noises[i];
-            for (size_t k = 0; k < j; k++)
-                sum -= surface->factor[i * n + k] * surface->factor[j * n + k];
-            if (i == j && sum <= 0)
-                return -INFINITY;
-            surface->factor[i * n + j] = i == j ? sqrt(sum) : sum / surface->factor[j * n + j];
-        }
-    for (size_t i = 0; i < n; i++) {
-        double sum = surface->values[i];
-        for (size_t k = 0; k < i; k++)
-            sum -= surface->factor[i * n + k] * surface->weights[k];
-        surface->weights[i] = sum / surface->factor[i * n + i];
-        likelihood -= surface->weights[i] * surface->weights[i] / 2 + log(surface->factor[i * n + i]);
-    }
-    for (size_t i = n; i-- > 0;) {
-        double sum = surface->weights[i];
-        for (size_t k = i + 1; k < n; k++)
-            sum -= surface->factor[k * n + i] * surface->weights[k];
-        surface->weights[i] = sum / surface->factor[i * n + i];
-    }
-    return likelihood;
-}
-
-/* The height of the surface there, and how sure it is. */
-static double surface_at(Surface *surface, size_t setting, double *ret_deviation)
-{
-    size_t n = surface->n;
-    double mean = 0;
-    double variance = surface->variance;
-    for (size_t i = 0; i < n; i++) {
-        double sum = kernel(surface, setting, surface->settings[i]);
-        mean += sum * surface->weights[i];
-        for (size_t k = 0; k < i; k++)
-            sum -= surface->factor[i * n + k] * surface->column[k];
-        surface->column[i] = sum / surface->factor[i * n + i];
-        variance -= surface->column[i] * surface->column[i];
-    }
-    *ret_deviation = sqrt(MAX(variance, 0.0));
-    return mean;
-}
-
-/* Each axis has its own scale where there are few; with many they share one. */
-static void scales_choose(Surface *surface)
-{
-    static const double scales[] = {0.4, 0.8, 1.6, 4};
-    static const double amplitudes[] = {0.5, 1, 2, 4};
-    const Tune *tune = surface->tune;
-    size_t free_axes = tune->n_axes <= 3 ? tune->n_axes : 1;
-    double spread = 0;
-    double best = -INFINITY;
-    size_t best_choice = 0;
-    size_t choices = ARRAY_SIZE(amplitudes);
-    for (size_t i = 0; i < surface->n; i++)
-        spread += surface->values[i] * surface->values[i] / (double)surface->n;
-    spread = MAX(spread, 0.03 * 0.03);
-    for (size_t i = 0; i < free_axes; i++)
-        choices *= ARRAY_SIZE(scales);
-    /* With so many points the scales of the first would cost too much, and matter little. */
-    bool fits = surface->n <= FIT_MOST;
-    for (size_t choice = 0; choice <= choices; choice++) {
-        size_t rest = choice < choices ? choice : best_choice; /* the last round is the best one's, again */
-        if (!fits)
-            choice = choices;
-        surface->variance = spread * amplitudes[rest % ARRAY_SIZE(amplitudes)];
-        rest /= ARRAY_SIZE(amplitudes);
-        for (size_t i = 0; i < tune->n_axes; i++) {
-            surface->scales[i] = scales[rest % ARRAY_SIZE(scales)];
-            if (i + 1 < free_axes)
-                rest /= ARRAY_SIZE(scales);
-        }
-        /* Smooth surfaces are the rule: a rough one must be clearly likelier. */
-        double prior = 0;
-        for (size_t i = 0; i < free_axes; i++)
-            prior -= 0.5 * (surface->scales[i] < 0.5);
-        double likelihood = surface_fit(surface) + prior;
-        if (likelihood > best) {
-            best = likelihood;
-            best_choice = choice;
-        }
-    }
-}
-
-/* -ENODATA: nothing was measured. */
-static int surface_make(const Tune *tune, const TuneSetting *known, size_t n_settings, double noise,
-                        Arena *arena, Surface *ret)
-{
-    Surface surface = {.tune = tune, .best = -INFINITY};
-    size_t n = 0;
-    for (size_t i = 0; i < n_settings; i++)
-        n += known[i].measured > 0;
-    if (n == 0)
-        return -ENODATA;
-    surface.settings = arena_alloc(arena, n * sizeof *surface.settings);
-    surface.values = arena_alloc(arena, n * sizeof *surface.values);
-    surface.noises = arena_alloc(arena, n * sizeof *surface.noises);
-    surface.weights = arena_alloc(arena, n * sizeof *surface.weights);
-    surface.column = arena_alloc(arena, n * sizeof *surface.column);
-    surface.factor = arena_alloc(arena, n * n * sizeof *surface.factor);
-    if (!surface.settings || !surface.values || !surface.noises || !surface.weights || !surface.column ||
-        !surface.factor)
-        return -ENOMEM;
-    double mean = 0;
-    for (size_t i = 0; i < n_settings; i++)
-        if (known[i].measured > 0) {
-            surface.settings[surface.n] = i;
-            surface.noises[surface.n] = noise * noise / (double)known[i].measured;
-            surface.values[surface.n] = log(known[i].rate);
-            mean += surface.values[surface.n++] / (double)n;
-        }
-    for (size_t i = 0; i < n; i++)
-        surface.values[i] -= mean;
-    scales_choose(&surface);
-    for (size_t i = 0; i < n; i++) {
-        double deviation = 0;
-        if (known[surface.settings[i]].fate == TUNE_MEASURED)
-            surface.best = MAX(surface.best, surface_at(&surface, surface.settings[i], &deviation));
-    }
-    *ret = surface;
-    return 0;
-}
-
-static double gain_expected(double mean, double deviation, double best)
-{
-    if (isinf(best))
-        return deviation;
-    if (deviation < 1e-9)
-        return MAX(mean - best, 0.0);
-    double z = (mean - best) / deviation;
-    return (mean - best) * erfc(-z / M_SQRT2) / 2 + deviation * exp(-z * z / 2) / sqrt(2 * M_PI);
-}
-
-/* --- What next ---------------------------------------------------------------------------------------- */
-
-/* The untried setting that is farthest from all tried ones, failed and skipped ones left out; of equals the
- * one with the largest places, which tells most about what more brings. The first is the middle. */
-static bool spread_next(const Tune *tune, const TuneSetting *known, size_t n_settings, size_t *ret)
-{
-    double best = -INFINITY;
-    for (size_t i = 0; i < n_settings; i++) {
-        if (known[i].fate != TUNE_UNTRIED)
-            continue;
-        double nearest = INFINITY;
-        double from_middle = 0;
-        double sum = 0;
-        for (size_t a = 0; a < tune->n_axes; a++) {
-            double off = place_of(tune, i, a) - 0.5;
-            from_middle += off * off;
-            sum += place_of(tune, i, a);
-        }
-        for (size_t t = 0; t < tune->n; t++) {
-            double square = 0;
-            for (size_t a = 0; a < tune->n_axes; a++) {
-                double d = place_of(tune, i, a) - place_of(tune, tune->trials[t].setting, a);
-                square += d * d;
-            }
-            nearest = MIN(nearest, square);
-        }
-        double score = tune->n == 0 ? -from_middle - 1e-6 * sum : nearest + 1e-6 * sum;
-        if (score > best) {
-            best = score;
-            *ret = i;
-        }
-    }
-    return !isinf(best);
-}
-
-/* The untried setting with the largest expected gain, as a part of the rate. */
-static double gain_next(Surface *surface, const TuneSetting *known, size_t n_settings, size_t *ret)
-{
-    double most = -1;
-    for (size_t i = 0; i < n_settings; i++) {
-        double deviation = 0;
-        if (known[i].fate != TUNE_UNTRIED)
-            continue;
-        double mean = surface_at(surface, i, &deviation);
-        double gain = gain_expected(mean, deviation, surface->best);
-        if (gain > most) {
-            most = gain;
-            *ret = i;
-        }
-    }
-    return most;
-}
-
-/* The two fastest that are safe. How many there are. */
-static size_t leaders_find(const TuneSetting *known, size_t n_settings, size_t leaders[static 2])
-{
-    size_t n = 0;
-    for (size_t i = 0; i < n_settings; i++) {
-        if (known[i].fate != TUNE_MEASURED)
-            continue;
-        if (n == 0 || known[i].rate > known[leaders[0]].rate) {
-            leaders[1] = leaders[0];
-            leaders[0] = i;
-        } else if (n == 1 || known[i].rate > known[leaders[1]].rate)
-            leaders[1] = i;
-        n++;
-    }
-    return n;
-}
-
-/* Which of the leaders needs another trial. False: they are separated, equal, or were repeated enough. */
-static bool repeat_next(const TuneSetting *known, size_t n_settings, size_t *ret)
-{
-    size_t leaders[2] = {0, 0};
-    size_t n = leaders_find(known, n_settings, leaders);
-    if (n < 2)
-        return false;
-    const TuneSetting *first = &known[leaders[0]];
-    const TuneSetting *second = &known[leaders[1]];
-    /* What varies from trial to trial does not show within one: the leader runs twice at least. */
-    if (first->trials < 2) {
-        *ret = leaders[0];
-        return true;
-    }
-    bool separated = first->low > second->high;
-    bool equal = first->high - second->low < EQUAL_PART * first->rate;
-    if (separated || equal)
-        return false;
-    *ret = second->trials < first->trials ? leaders[1] : leaders[0];
-    return known[*ret].trials < REPEATS_MOST;
-}
-
-static size_t repeats_kept(const Tune *tune)
-{
-    return tune->most >= 6 ? MAX(tune->most / 4, (size_t)2) : tune->most / 4;
-}
-
-static int step_choose(const Tune *tune, const TuneSetting *known, size_t n_settings, double noise,
-                       Arena *arena, TuneStep *ret)
-{
-    Surface surface;
-    size_t setting = 0;
-    size_t measured = 0;
-    for (size_t i = 0; i < n_settings; i++)
-        measured += known[i].measured > 0;
-    size_t spread = MIN(tune->n_axes + 1, (size_t)SPREAD_MOST);
-    if (measured < spread && spread_next(tune, known, n_settings, &setting)) {
-        *ret = (TuneStep){TUNE_TRY, setting};
-        return 0;
-    }
-    int r = surface_make(tune, known, n_settings, noise, arena, &surface);
-    if (r == -ENODATA) {
-        *ret = (TuneStep){TUNE_DONE, 0};
-        return 0;
-    }
-    if (r < 0)
-        return r;
-    size_t leader = 0;
-    double gain = gain_next(&surface, known, n_settings, &setting);
-    bool repeats = repeat_next(known, n_settings, &leader);
-    bool searches = gain > GAIN_LEAST && (tune->n + repeats_kept(tune) < tune->most || !repeats);
-    *ret = searches  ? (TuneStep){TUNE_TRY, setting}
-           : repeats ? (TuneStep){TUNE_REPEAT, leader}
-                     : (TuneStep){TUNE_DONE, 0};
-    return 0;
-}
-
-int tune_next(const Tune *tune, TuneStep *ret)
-{
-    _cleanup_arena_ Arena arena = {0};
-    size_t n_settings = tune_settings(tune);
-    TuneSetting *known = arena_alloc(&arena, n_settings * sizeof *known);
-    if (!known)
-        return -ENOMEM;
-    if (tune->n >= tune->most) {
-        *ret = (TuneStep){TUNE_DONE, 0};
-        return 0;
-    }
-    double noise = tune_noise(tune);
-    for (size_t i = 0; i < n_settings; i++)
-        known[i] = setting_look(tune, i, noise);
-    return step_choose(tune, known, n_settings, noise, &arena, ret);
-}
-
-bool tune_is_hopeless(const Tune *tune, double rate, double error)
-{
-    double noise = tune_noise(tune);
-    double likely = rate + 3 * MAX(error, noise * rate);
-    for (size_t i = 0; i < tune->n; i++) {
-        TuneSetting known = setting_look(tune, tune->trials[i].setting, noise);
-        if (known.fate == TUNE_MEASURED && likely < HOPELESS_PART * known.low)
-            return true;
-    }
-    return false;
+    return tune_known(tune, setting, tune_noise(tune));
 }
 
 /* --- The end ------------------------------------------------------------------------------------------ */
@@ -601,7 +347,7 @@ bool tune_is_hopeless(const Tune *tune, double rate, double error)
  * than what was chosen so far. */
 static bool is_thriftier(const TuneSetting *other, const TuneSetting *top, const TuneSetting *chosen)
 {
-    return other->high >= top->low && other->rate >= (1 - EQUAL_PART) * top->rate &&
+    return other->high >= top->low && other->rate >= (1 - TUNE_EQUAL_PART) * top->rate &&
            other->memory_bytes != U64_UNKNOWN && chosen->memory_bytes != U64_UNKNOWN &&
            (double)other->memory_bytes < 0.95 * (double)chosen->memory_bytes;
 }
@@ -614,7 +360,7 @@ TuneVerdict tune_verdict(const Tune *tune)
     TuneSetting top = {0};
     size_t top_setting = 0;
     for (size_t i = 0; i < n_settings; i++) {
-        TuneSetting known = setting_look(tune, i, noise);
+        TuneSetting known = tune_known(tune, i, noise);
         bool safe = known.fate == TUNE_MEASURED;
         verdict.measured += known.measured > 0;
         verdict.failed += known.fate == TUNE_FAILED;
@@ -632,7 +378,7 @@ TuneVerdict tune_verdict(const Tune *tune)
     TuneSetting best = top;
     verdict.best = top_setting;
     for (size_t i = 0; verdict.safe && i < n_settings; i++) {
-        TuneSetting known = setting_look(tune, i, noise);
+        TuneSetting known = tune_known(tune, i, noise);
         if (known.fate == TUNE_MEASURED && is_thriftier(&known, &top, &best)) {
             best = known;
             verdict.best = i;
@@ -640,7 +386,7 @@ TuneVerdict tune_verdict(const Tune *tune)
     }
     double next_rate = 0;
     for (size_t i = 0; i < n_settings; i++) {
-        TuneSetting known = setting_look(tune, i, noise);
+        TuneSetting known = tune_known(tune, i, noise);
         if (i == verdict.best || known.fate != TUNE_MEASURED)
             continue;
         verdict.rivals += known.high >= best.low;

@@ -3,11 +3,13 @@
  * and says what to try next; the answer follows from the trials alone, so a search goes on from a file of
  * them.
  *
- * The method. First a few settings that lie far apart. Then a smooth surface is laid through the logarithms
- * of what was measured (a Gaussian process with a Matérn 5/2 kernel over the places of the values in their
- * order, whose length scales are those under which the measurements are likeliest), and the next setting is
- * the one that may be expected to gain most on the best. Part of the trials is kept for repeating the two
- * leaders, until their intervals separate.
+ * The method. First a setting that is safe by the arithmetic of plan.h, and a few that lie far apart. Then a
+ * smooth surface is laid through the logarithms of what was measured (a Gaussian process with a Matérn 5/2
+ * kernel over the places of the values in their order, whose length scales are those under which the
+ * measurements are likeliest), and the next setting is the one that may be expected to gain most on the best.
+ * When that is little, the neighbours of the best are compared with it, since rates have edges that a smooth
+ * surface does not know: where the processors are all taken, one worker more or less decides. Part of the
+ * trials is kept for that and for repeating the two leaders, in turn, until their intervals separate.
  *
  * Words
  *
@@ -21,9 +23,19 @@
 
 #include "arena.h"
 #include "cause.h"
+#include "plan.h"
 #include "text.h"
 
 enum { TUNE_AXES_MAX = 6, TUNE_VALUES_MAX = 64, TUNE_SETTINGS_MAX = 4096, TUNE_TRIALS_MAX = 512 };
+
+/* What the numbers of an axis count, told by its name. */
+typedef enum TuneCounts {
+    COUNTS_OTHER,
+    COUNTS_SAMPLES, /* batch, batch_size, bs */
+    COUNTS_PREFETCH,
+    COUNTS_WORKERS,  /* of each trainer: workers, num_workers */
+    COUNTS_TRAINERS, /* nproc_per_node */
+} TuneCounts;
 
 typedef struct TuneAxis {
     const char *name;
@@ -31,8 +43,10 @@ typedef struct TuneAxis {
     size_t n;
     const double *numbers; /* the values; NULL: not all of them are numbers from 0 on */
     const double *places;  /* 0…1, in the order of the numbers, else in that of the values */
-    bool processes;        /* the name says that it counts processes: num_workers, nproc */
+    TuneCounts counts;
 } TuneAxis;
+
+bool tune_counts_processes(TuneCounts counts);
 
 /* values must stay; what was made lives in arena. -ENOMEM. */
 int tune_axis_make(const char *name, const char *const *values, size_t n, Arena *arena, TuneAxis *ret);
@@ -56,9 +70,10 @@ typedef struct TuneTrial {
 typedef struct Tune {
     const TuneAxis *axes;
     size_t n_axes;
-    uint64_t ceiling_bytes; /* U64_UNKNOWN: none */
-    size_t most;            /* trials, those of the past included */
-    TuneTrial *trials;      /* in their order */
+    uint64_t ceiling_bytes;   /* U64_UNKNOWN: none */
+    size_t most;              /* trials, those of the past included */
+    const PlanLoader *loader; /* with the fields of a sample; NULL: they are not known */
+    TuneTrial *trials;        /* in their order */
     size_t n;
     size_t capacity;
 } Tune;
@@ -70,6 +85,23 @@ size_t tune_value(const Tune *tune, size_t setting, size_t axis);
 
 /* A third of the grid; of a small one as many as a search needs, at most all of it and two repeats. */
 size_t tune_trials_default(size_t n_settings, size_t n_axes);
+
+/*
+ * Where to begin: of the settings whose need, with the margin, stays below the ceiling the one nearest to the
+ * middle; where there is none, the one that needs least. Without a ceiling, the middle.
+ *
+ * What a sample takes is assumed where the loader is not known: more than nearly all samples do. So is what a
+ * process takes besides.
+ */
+typedef struct TuneStart {
+    size_t setting;
+    uint64_t sample_bytes;
+    bool assumed;        /* sample_bytes is */
+    bool fits;           /* false: the one that needs least */
+    uint64_t need_bytes; /* of shared memory, without the margin */
+} TuneStart;
+
+TuneStart tune_start(const Tune *tune);
 
 /* "batch=64 workers=4", escaped. 0 or -ENOMEM. */
 int tune_setting_words(const Tune *tune, size_t setting, Buffer *out);

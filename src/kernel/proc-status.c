@@ -73,6 +73,7 @@ int proc_status_parse(Text text, ProcStatus *ret)
 {
     ProcStatus status = {
         .rss_bytes = U64_UNKNOWN,
+        .rss_peak_bytes = U64_UNKNOWN,
         .rss_anon_bytes = U64_UNKNOWN,
         .rss_file_bytes = U64_UNKNOWN,
         .rss_shmem_bytes = U64_UNKNOWN,
@@ -100,7 +101,9 @@ int proc_status_parse(Text text, ProcStatus *ret)
         else if (text_key(line, "VmRSS", &value)) {
             memory = true;
             (void)text_kib(value, &status.rss_bytes);
-        } else if (text_key(line, "RssAnon", &value))
+        } else if (text_key(line, "VmHWM", &value))
+            (void)text_kib(value, &status.rss_peak_bytes);
+        else if (text_key(line, "RssAnon", &value))
             (void)text_kib(value, &status.rss_anon_bytes);
         else if (text_key(line, "RssFile", &value))
             (void)text_kib(value, &status.rss_file_bytes);
@@ -126,6 +129,7 @@ int proc_status_parse(Text text, ProcStatus *ret)
     /* Threads stands after the Vm lines: without it the text was cut before them, and they may exist. */
     if (!memory && threads) {
         status.rss_bytes = 0;
+        status.rss_peak_bytes = 0;
         status.rss_anon_bytes = 0;
         status.rss_file_bytes = 0;
         status.rss_shmem_bytes = 0;

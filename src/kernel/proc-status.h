@@ -13,6 +13,7 @@ typedef struct ProcStatus {
     uint32_t euid;       /* effective */
     bool kernel_thread;  /* has no memory of its own: no Vm lines, and no zombie */
     uint64_t rss_bytes;  /* these are 0 for kernel threads and zombies, U64_UNKNOWN where a line is missing */
+    uint64_t rss_peak_bytes; /* the most that it ever was, since its exec; the kernel keeps count */
     uint64_t rss_anon_bytes;
     uint64_t rss_file_bytes;
     uint64_t rss_shmem_bytes; /* touched tmpfs, memfd and SysV pages; not libraries, those are rss_file */

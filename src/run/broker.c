@@ -15,8 +15,8 @@
 #include "janitor.h"
 #include "macro.h"
 #include "names.h"
-#include "published.h"
 #include "protocol.h"
+#include "published.h"
 #include "rooms.h"
 #include "source.h"
 

@@ -1,8 +1,7 @@
 /* What the guard did for a job, and what the job took: for people and for scripts. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "survey.h"
 
 typedef struct GuardFigures {
     uint64_t segments_created;
@@ -34,5 +33,15 @@ typedef struct Peaks {
     uint64_t processes;
     uint64_t own_bytes; /* rss_bytes without shared memory: the heap and files; U64_UNKNOWN */
 } Peaks;
+
+/* Of one process, while it was looked at. */
+typedef struct ProcessPeak {
+    int pid;
+    Role role;
+    char comm[COMM_MAX];
+    uint64_t rss_bytes; /* the kernel's own mark: no peak is missed before the last look; U64_UNKNOWN */
+    uint64_t shm_bytes; /* of it, shared memory; the most that a look has seen; U64_UNKNOWN */
+    uint64_t own_bytes; /* the rest, likewise; U64_UNKNOWN */
+} ProcessPeak;
 
 #define PEAKS_UNKNOWN ((Peaks){UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX})

@@ -99,6 +99,14 @@ static Seen *process_end(Journal *journal, Seen *seen)
     return seen_end(&journal->seen, seen, seconds_so_far(journal));
 }
 
+static void peaks_note(Seen *seen, const ProcStatus *status)
+{
+    u64_raise(&seen->rss_peak_bytes, status->rss_peak_bytes);
+    u64_raise(&seen->shm_peak_bytes, status->rss_shmem_bytes);
+    if (status->rss_shmem_bytes != U64_UNKNOWN && status->rss_bytes != U64_UNKNOWN)
+        u64_raise(&seen->own_peak_bytes, status->rss_bytes - MIN(status->rss_shmem_bytes, status->rss_bytes));
+}
+
 /* False: there is nothing to take a sample of any more. */
 static bool sample_take(Journal *journal, Seen *seen)
 {
@@ -116,6 +124,7 @@ static bool sample_take(Journal *journal, Seen *seen)
     seen->last.rss_bytes = status.rss_bytes;
     seen->last.rss_shmem_bytes = status.rss_shmem_bytes;
     seen->last.threads = status.threads;
+    peaks_note(seen, &status);
     journal->roles_stale |= actor_note_signals(&seen->actor, status.signals_caught);
     uint64_t fds = 0;
     r = fds_count_quick(journal->root, seen->actor.pid, &fds);
@@ -277,6 +286,22 @@ void journal_tick(Journal *journal)
     if (journal->roles_stale)
         roles_assign(journal);
     peaks_raise(journal);
+}
+
+void journal_peek(Journal *journal)
+{
+    ProcStatus status;
+    if (journal->command == 0)
+        return;
+    for (size_t i = 0; i < journal->seen.n_live; i++) {
+        Seen *seen = &journal->seen.live[i];
+        /* Whether it is the same process still is seen at the next tick: numbers do not come round again
+         * within a second. */
+        if (proc_status_read(journal->root, seen->actor.pid, &status) >= 0 && status.rss_bytes > 0)
+            peaks_note(seen, &status);
+    }
+    if (seen_live(&journal->seen, journal->command))
+        surroundings_look_shm(&journal->surroundings, journal->command);
 }
 
 void journal_begin(Journal *journal, int pid)
@@ -449,6 +474,50 @@ Peaks journal_peaks(const Journal *journal)
     Peaks peaks = journal->peaks;
     peaks.shm_bytes = journal->surroundings.shm_used_most_bytes;
     return peaks;
+}
+
+static bool peak_write(const Seen *seen, Arena *arena, ProcessPeak **list, size_t *n, size_t *capacity)
+{
+    if (seen->rss_peak_bytes == U64_UNKNOWN && seen->own_peak_bytes == U64_UNKNOWN)
+        return true; /* it had gone before anybody looked */
+    ProcessPeak *peak = ARENA_PUSH(arena, *list, *n, *capacity);
+    if (!peak)
+        return false;
+    *peak = (ProcessPeak){
+        .pid = seen->actor.pid,
+        .role = seen->actor.role,
+        .rss_bytes = seen->rss_peak_bytes,
+        .shm_bytes = seen->shm_peak_bytes,
+        .own_bytes = seen->own_peak_bytes,
+    };
+    memcpy(peak->comm, seen->actor.comm, sizeof peak->comm);
+    return true;
+}
+
+int journal_processes(const Journal *journal, Arena *arena, ProcessPeak **ret, size_t *ret_n)
+{
+    ProcessPeak *list = NULL;
+    size_t n = 0;
+    size_t capacity = 0;
+    bool whole = true;
+    for (size_t i = 0; whole && i < journal->seen.n_ended; i++)
+        whole = peak_write(&journal->seen.ended[i], arena, &list, &n, &capacity);
+    for (size_t i = 0; whole && i < journal->seen.n_live; i++)
+        whole = peak_write(&journal->seen.live[i], arena, &list, &n, &capacity);
+    if (!whole)
+        return -ENOMEM;
+    *ret = list;
+    *ret_n = n;
+    return 0;
+}
+
+void journal_roles(const Journal *journal, uint64_t *ret_trainers, uint64_t *ret_workers)
+{
+    *ret_trainers = *ret_workers = 0;
+    for (size_t i = 0; i < journal->seen.n_live; i++) {
+        *ret_trainers += journal->seen.live[i].actor.role == ROLE_TRAINER;
+        *ret_workers += journal->seen.live[i].actor.role == ROLE_WORKER;
+    }
 }
 
 static bool text_keep(Arena *arena, const char *text, const char **ret)

@@ -25,8 +25,12 @@ void journal_free(Journal *journal);
 /* The command was started: it is below us, and has its mounts and limits. Until then nothing is looked at. */
 void journal_begin(Journal *journal, int pid);
 
-/* Once a second. */
+/* Once a second, and when it is about to be ended. */
 void journal_tick(Journal *journal);
+
+/* Between two ticks, for whoever wants peaks that last less than a second: the memory of the processes that
+ * are known, and the job's /dev/shm. */
+void journal_peek(Journal *journal);
 
 /* A packet came from process `pid`. Of a FAULT, whose sender waits for the answer: looks at the process now.
  * False: it makes no sense, or comes from a process that is none of the job's. */
@@ -39,6 +43,13 @@ void journal_ending(Journal *journal, int pid);
 void journal_reaped(Journal *journal, int pid, int status, bool by_us);
 
 Peaks journal_peaks(const Journal *journal);
+
+/* Of the processes that were seen, those that have ended as far as seen.h keeps them. ret lives in arena.
+ * -ENOMEM. */
+int journal_processes(const Journal *journal, Arena *arena, ProcessPeak **ret, size_t *ret_n);
+
+/* How many live that train, and that work for those. */
+void journal_roles(const Journal *journal, uint64_t *ret_trainers, uint64_t *ret_workers);
 
 /* After the last process has ended. The caller fills in what it knows about the command, the budget and the
  * guard. ret lives in arena. -ENOMEM. */

@@ -506,7 +506,7 @@ static int output_open(Run *run)
 int run_watch(Run *run, const RunWatch *watch)
 {
     int r = timer_start(&run->pulse, run->epoll, watch->msec);
-    if (r >= 0)
+    if (r >= 0 && watch->output)
         r = output_open(run);
     if (r >= 0)
         run->watch = watch;
@@ -518,6 +518,7 @@ void run_end(Run *run)
     if (run->cut > 0 || run->child.status_is)
         return;
     run->cut = now_seconds();
+    journal_tick(run->journal); /* as it was: it may have lived between two looks */
     child_signal(&run->child, SIGTERM, false);
     child_signal(&run->child, SIGCONT, true); /* one that is stopped takes no other signal */
 }
@@ -548,4 +549,25 @@ int run_evidence(Run *run, const RunResult *result, Arena *arena, Evidence *ret)
 Peaks run_peaks(const Run *run)
 {
     return run->journal ? journal_peaks(run->journal) : PEAKS_UNKNOWN;
+}
+
+void run_peek(Run *run)
+{
+    if (run->journal)
+        journal_peek(run->journal);
+}
+
+int run_processes(const Run *run, Arena *arena, ProcessPeak **ret, size_t *ret_n)
+{
+    if (run->journal)
+        return journal_processes(run->journal, arena, ret, ret_n);
+    *ret_n = 0;
+    return 0;
+}
+
+void run_roles(const Run *run, uint64_t *ret_trainers, uint64_t *ret_workers)
+{
+    *ret_trainers = *ret_workers = 0;
+    if (run->journal)
+        journal_roles(run->journal, ret_trainers, ret_workers);
 }

@@ -41,7 +41,8 @@ typedef struct RunWatch {
     /* bytes: of all tensors that the guard has served so far. */
     void (*pulse)(void *context, double seconds, uint64_t bytes);
 
-    /* What the command and its processes wrote to standard output and error, as it comes in. */
+    /* What the command and its processes wrote to standard output and error, as it comes in. NULL: it goes
+     * where ours goes. */
     void (*output)(void *context, double seconds, Text piece);
     void *context;
 } RunWatch;
@@ -94,13 +95,14 @@ void run_line(Run *run, uint64_t terminal, bool drawn);
 
 void run_on_tick(Run *run, void (*tick)(void *context, const RunTick *tick), void *context);
 
-/* For the commands that are started from here on; what it points to must stay. Their output goes to it and
- * nowhere else. */
+/* For the commands that are started from here on; what it points to must stay. Their output, when it is
+ * taken, goes to it and nowhere else. */
 int run_watch(Run *run, const RunWatch *watch);
 
 /*
- * From a pulse or an output: the command has run long enough. It is asked to end (SIGTERM), killed when it
- * has not after END_SECONDS, and what it leaves behind is not waited for before it is asked to end, too.
+ * From a tick, a pulse or an output: the command has run long enough. It is asked to end (SIGTERM), killed
+ * when it has not after END_SECONDS, and what it leaves behind is not waited for before it is asked to end,
+ * too.
  */
 enum { END_SECONDS = 5 };
 void run_end(Run *run);
@@ -112,6 +114,13 @@ int run_finish(Run *run, RunResult *ret);
 /* What was seen of the command that has ended; without one, of nothing. ret lives in arena. -ENOMEM. */
 int run_evidence(Run *run, const RunResult *result, Arena *arena, Evidence *ret);
 Peaks run_peaks(const Run *run);
+
+/* From a pulse: as journal_peek. */
+void run_peek(Run *run);
+
+/* As journal_processes and journal_roles. */
+int run_processes(const Run *run, Arena *arena, ProcessPeak **ret, size_t *ret_n);
+void run_roles(const Run *run, uint64_t *ret_trainers, uint64_t *ret_workers);
 
 /* Between two attempts. False: we were sent a signal to end, now or while nobody was in here; *ret_typed: it
  * was a Ctrl-C, finish by run_die. */

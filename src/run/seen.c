@@ -108,7 +108,12 @@ Seen *seen_add(SeenTable *table, int pid, uint64_t start_ticks)
     size_t i = live_place(table, pid);
     memmove(table->live + i + 1, table->live + i, (table->n_live - i) * sizeof *table->live);
     table->n_live++;
-    table->live[i] = (Seen){.actor = {.pid = pid, .start_ticks = start_ticks}};
+    table->live[i] = (Seen){
+        .actor = {.pid = pid, .start_ticks = start_ticks},
+        .rss_peak_bytes = U64_UNKNOWN,
+        .shm_peak_bytes = U64_UNKNOWN,
+        .own_peak_bytes = U64_UNKNOWN,
+    };
     return &table->live[i];
 }
 

@@ -32,6 +32,9 @@ typedef struct Seen {
     size_t said_size;
 
     bool has_sample;
+    uint64_t rss_peak_bytes; /* these three as ProcessPeak has them */
+    uint64_t shm_peak_bytes;
+    uint64_t own_peak_bytes;
     bool fds_to_count; /* the kernel does not say how many */
     Sample last;
 } Seen;

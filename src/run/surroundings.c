@@ -49,7 +49,7 @@ void surroundings_note_shm(Surroundings *surroundings, uint64_t size_bytes, uint
     u64_raise(&surroundings->shm_used_most_bytes, size_bytes - MIN(free_bytes, size_bytes));
 }
 
-static void shm_look(Surroundings *surroundings, int pid)
+void surroundings_look_shm(Surroundings *surroundings, int pid)
 {
     FsStat fs;
     if (root_statfs(surroundings->root, PROC_PATH(pid, "root/dev/shm"), &fs) == 0)
@@ -69,7 +69,7 @@ void surroundings_look(Surroundings *surroundings, int pid)
     group_look(surroundings, pid);
     if (pid == 0)
         return; /* our own /dev/shm and limits may be others */
-    shm_look(surroundings, pid);
+    surroundings_look_shm(surroundings, pid);
     limits_look(surroundings, pid);
 }
 

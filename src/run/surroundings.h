@@ -34,6 +34,9 @@ void surroundings_close(Surroundings *surroundings);
 /* A look, with the eyes of process pid: the command, or 0 when it is gone. */
 void surroundings_look(Surroundings *surroundings, int pid);
 
+/* The same of its /dev/shm alone, for peaks that last less than a second. */
+void surroundings_look_shm(Surroundings *surroundings, int pid);
+
 /* Somebody else had a look at the job's /dev/shm. */
 void surroundings_note_shm(Surroundings *surroundings, uint64_t size_bytes, uint64_t free_bytes);
 

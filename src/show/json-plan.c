@@ -41,6 +41,13 @@ static json_t *json_row(const PlanRow *row)
                      json_size(row->recommended_bytes));
 }
 
+static json_t *json_process(const ProcessPeak *peak)
+{
+    return json_pack("{s:i, s:s, s:o, s:o, s:o, s:o}", "pid", peak->pid, "role", role_name(peak->role),
+                     "command", json_raw(text_of(peak->comm)), "rss_peak", json_size(peak->rss_bytes),
+                     "shm_peak", json_size(peak->shm_bytes), "own_peak", json_size(peak->own_bytes));
+}
+
 static json_t *json_measured(const PlanMeasured *measured)
 {
     return !measured ? json_null()
@@ -64,6 +71,7 @@ int json_plan(FILE *out, bool indented, const PlanView *view)
     json_writer_field(&writer, "per_trainer", json_size(plan->per_trainer_bytes));
     json_writer_field(&writer, "trainers", json_size(plan->trainers));
     json_writer_field(&writer, "base", json_size(plan->base_bytes));
+    json_writer_field(&writer, "bound", json_size(plan->bound_bytes));
     json_writer_field(&writer, "recommended", json_size(plan->recommended_bytes));
     json_writer_field(&writer, "available", json_size(question->shm_bytes));
     json_writer_field(&writer, "fits", json_boolean(plan->fits));
@@ -86,6 +94,10 @@ int json_plan(FILE *out, bool indented, const PlanView *view)
     json_writer_field(&writer, "largest_trainers", json_size(plan->largest_trainers));
     json_writer_field(&writer, "flags", json_flags(view->flags));
     json_writer_field(&writer, "measured", json_measured(view->measured));
+    json_writer_list(&writer, "processes");
+    for (size_t i = 0; view->measured && i < view->measured->n_processes; i++)
+        json_writer_item(&writer, json_process(&view->measured->processes[i]));
+    json_writer_list_end(&writer);
     json_writer_list(&writer, "loaders");
     for (size_t i = 0; i < plan->n_loaders; i++)
         json_writer_item(&writer, json_loader(&question->loaders[i], &plan->loaders[i]));

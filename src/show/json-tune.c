@@ -49,6 +49,14 @@ static json_t *json_best(const TuneReport *report)
                      json_size(best.memory_bytes));
 }
 
+static json_t *json_start(const Tune *tune)
+{
+    TuneStart start = tune_start(tune);
+    return json_pack("{s:o, s:o, s:b, s:b, s:o}", "values", values_of(tune, start.setting), "sample_bytes",
+                     json_size(start.sample_bytes), "assumed", (int)start.assumed, "fits", (int)start.fits,
+                     "shm", json_size(start.need_bytes));
+}
+
 static void skipped_write(JsonWriter *writer, const Tune *tune)
 {
     json_writer_list(writer, "skipped");
@@ -81,6 +89,7 @@ int json_tune(FILE *out, bool indented, const TuneReport *report)
     json_writer_field(&writer, "ceiling", json_size(report->tune.ceiling_bytes));
     json_writer_field(&writer, "grid", json_integer((json_int_t)tune_settings(&report->tune)));
     json_writer_field(&writer, "trials_most", json_integer((json_int_t)report->tune.most));
+    json_writer_field(&writer, "start", json_start(&report->tune));
     json_writer_field(&writer, "method", json_string("gaussian-process"));
     skipped_write(&writer, &report->tune);
     json_writer_field(&writer, "interrupted", json_boolean(report->interrupted));

@@ -34,6 +34,65 @@ static void show_loader(const Terminal *terminal, const PlanLoader *loader, cons
                 plural(loader->workers), (ull)loader->prefetch, (ull)loader->held);
 }
 
+/* The processes of one role, and the largest of each peak. */
+typedef struct RolePeaks {
+    const char *name;
+    uint64_t processes;
+    ProcessPeak most;
+} RolePeaks;
+
+static void role_add(RolePeaks *peaks, const ProcessPeak *peak)
+{
+    if (peaks->processes++ == 0) {
+        peaks->most = *peak;
+        return;
+    }
+    u64_raise(&peaks->most.rss_bytes, peak->rss_bytes);
+    u64_raise(&peaks->most.shm_bytes, peak->shm_bytes);
+    u64_raise(&peaks->most.own_bytes, peak->own_bytes);
+}
+
+static void role_cell(const void *context, size_t row, size_t column, Buffer *out)
+{
+    const RolePeaks *peaks = &((const RolePeaks *)context)[row];
+    const uint64_t sizes[] = {peaks->most.rss_bytes, peaks->most.shm_bytes, peaks->most.own_bytes};
+    if (column == 0)
+        (void)buffer_append_text(out, peaks->name);
+    else if (column == 1)
+        (void)buffer_printf(out, "%llu", (ull)peaks->processes);
+    else
+        (void)buffer_append_text(out, SIZE_TEXT(sizes[column - 2]));
+}
+
+static void show_processes(const Terminal *terminal, const PlanMeasured *measured)
+{
+    static const Column columns[] = {{"role"},
+                                     {"processes", .right = true},
+                                     {"memory", .right = true},
+                                     {"shared", .right = true},
+                                     {"its own", .right = true}};
+    static const Role order[] = {ROLE_TRAINER, ROLE_WORKER, ROLE_MANAGER, ROLE_OTHER};
+    RolePeaks roles[ARRAY_SIZE(order)] = {0};
+    size_t n = 0;
+    for (size_t i = 0; i < ARRAY_SIZE(order); i++) {
+        roles[n] = (RolePeaks){.name = role_name(order[i])};
+        for (size_t j = 0; j < measured->n_processes; j++)
+            if (measured->processes[j].role == order[i])
+                role_add(&roles[n], &measured->processes[j]);
+        n += roles[n].processes > 0;
+    }
+    if (n == 0)
+        return;
+    Table table = {.columns = columns,
+                   .n_columns = ARRAY_SIZE(columns),
+                   .n_rows = n,
+                   .cell = role_cell,
+                   .context = roles};
+    fprintf(terminal->out, "\nMeasured peaks, of the process with the largest:\n");
+    table_print(terminal, &table);
+    fputc('\n', terminal->out);
+}
+
 static void show_measured(const Terminal *terminal, const PlanMeasured *measured)
 {
     _cleanup_buffer_ Buffer words = {0};
@@ -45,12 +104,15 @@ static void show_measured(const Terminal *terminal, const PlanMeasured *measured
         (void)buffer_printf(&words, " with %llu worker%s each", (ull)measured->workers,
                             plural(measured->workers));
     label_wrap(terminal, "measured", buffer_text(&words));
+    show_processes(terminal, measured);
 }
 
 static const char *source_words(const PlanView *view)
 {
     if (view->question->basis == BASIS_KIND)
         return "a rule of thumb";
+    if (view->question->basis == BASIS_PER_PROCESS)
+        return "as given";
     if (!view->measured)
         return "computed";
     return view->measured->scaled ? "measured, then scaled" : "measured";
@@ -63,6 +125,9 @@ static void show_need(const Terminal *terminal, const PlanView *view)
     LABEL_PRINT(terminal, "needed", "%s (%s): %llu trainer%s x %s", SIZE_TEXT(plan->base_bytes),
                 source_words(view), (ull)plan->trainers, plural(plan->trainers),
                 SIZE_TEXT(plan->per_trainer_bytes));
+    if (plan->bound_bytes > plan->base_bytes)
+        LABEL_PRINT(terminal, "for moments", "up to %s, where samples take no time to make",
+                    SIZE_TEXT(plan->bound_bytes));
     if (plan->collective_bytes > 0)
         LABEL_PRINT(terminal, "besides", "%s for %s between the ranks (estimated)",
                     SIZE_TEXT(plan->collective_bytes), plan_collectives_names[question->collectives]);
@@ -95,7 +160,8 @@ static void show_room(const Terminal *terminal, const PlanView *view)
         terminal_print(terminal, plan->fits ? STYLE_GOOD : STYLE_BAD, "%s %s",
                        terminal_mark(terminal, plan->fits ? MARK_GOOD : MARK_BAD),
                        plan->fits ? "fits" : "does not fit");
-        fprintf(terminal->out, " (%s with the margin)\n", SIZE_TEXT(plan->tight_bytes));
+        fprintf(terminal->out, question->basis == BASIS_KIND ? " (%s)\n" : " (%s with the margin)\n",
+                SIZE_TEXT(plan->tight_bytes));
     }
 }
 

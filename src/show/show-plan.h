@@ -2,6 +2,7 @@
 #pragma once
 
 #include "advice.h"
+#include "figures.h"
 #include "json.h"
 #include "plan.h"
 #include "terminal.h"
@@ -15,7 +16,9 @@ typedef struct PlanMeasured {
     uint64_t trainers;
     uint64_t workers; /* of each */
     uint64_t batch;   /* 0: not known */
-    bool scaled;      /* to another setting, or from the guard's pools to /dev/shm */
+    ProcessPeak *processes;
+    size_t n_processes;
+    bool scaled; /* to another setting, or from the guard's pools to /dev/shm */
 } PlanMeasured;
 
 typedef struct PlanView {

@@ -107,6 +107,24 @@ static int safety_words(const TuneReport *report, const TuneSetting *best, Buffe
                          SIZE_TEXT(ceiling));
 }
 
+static int start_words(const TuneReport *report, Buffer *out)
+{
+    const Tune *tune = &report->tune;
+    TuneStart start = tune_start(tune);
+    if (tune->n == 0 || tune->trials[0].setting != start.setting) /* it goes on from other options */
+        return 0;
+    int r = buffer_append_text(out, ". The first was ");
+    if (r == 0)
+        r = tune_setting_words(tune, start.setting, out);
+    if (r < 0 || tune->ceiling_bytes == U64_UNKNOWN)
+        return r < 0 ? r : buffer_append_text(out, ", the middle of the grid");
+    if (!start.fits)
+        return buffer_printf(out, ", which needs least: for samples of %s%s none is known to be safe",
+                             SIZE_TEXT(start.sample_bytes), start.assumed ? " (assumed)" : "");
+    return buffer_printf(out, ", safe by plan's arithmetic for samples of up to %s%s",
+                         SIZE_TEXT(start.sample_bytes), start.assumed ? " (assumed)" : "");
+}
+
 static int effort_words(const TuneReport *report, Buffer *out)
 {
     const TuneVerdict *verdict = &report->verdict;
@@ -118,6 +136,8 @@ static int effort_words(const TuneReport *report, Buffer *out)
     if (r == 0 && verdict->skipped > 0)
         r = buffer_printf(out, "; %zu would not fit, as estimated, and %s skipped", verdict->skipped,
                           verdict->skipped == 1 ? "was" : "were");
+    if (r == 0)
+        r = start_words(report, out);
     if (r == 0 && report->interrupted)
         r = buffer_append_text(out, "; the search was interrupted");
     return r < 0 ? r : buffer_append_text(out, ".");

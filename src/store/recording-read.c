@@ -13,10 +13,10 @@
  * tables must be letter for letter those that we make, and what is in them is believed only as far as it
  * makes sense.
  */
-enum {
-    TEXT_MOST = 1 << 16,      /* bytes of one text */
-    PROCESSES_MOST = 1 << 20, /* rows */
-};
+enum { PROCESSES_MOST = 1 << 20 }; /* rows */
+
+/* 30,000 years: whoever reckons with times need not think of overflow. */
+#define SECONDS_MOST 1e12
 
 typedef struct Row {
     sqlite3_int64 id;
@@ -121,6 +121,12 @@ static int schema_check(Reader *reader)
     return r;
 }
 
+/* The file is there: what SQLite does not find are the files beside it, and it may not make them. */
+static int wal_check(int r)
+{
+    return r == -ENOENT ? -EROFS : r;
+}
+
 /* --- Values ------------------------------------------------------------------------------------------- */
 
 static bool column_seconds(sqlite3_stmt *statement, int place, double *ret)
@@ -128,7 +134,7 @@ static bool column_seconds(sqlite3_stmt *statement, int place, double *ret)
     int type = sqlite3_column_type(statement, place);
     double value =
         type == SQLITE_FLOAT || type == SQLITE_INTEGER ? sqlite3_column_double(statement, place) : NAN;
-    if (!isfinite(value))
+    if (!(fabs(value) <= SECONDS_MOST))
         return false;
     *ret = value;
     return true;
@@ -455,7 +461,7 @@ int recording_read(const char *path, History *ret)
     _cleanup_(reader_free) Reader reader = {0};
     int r = database_open(&reader, path);
     if (r >= 0)
-        r = schema_check(&reader);
+        r = wal_check(schema_check(&reader));
     if (r >= 0)
         r = meta_read(&reader);
     if (r >= 0)

@@ -5,10 +5,12 @@ control groups that they made.
 """
 
 import contextlib
+import itertools
 import os
 import pathlib
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -74,6 +76,19 @@ def one_python(request):
     return python_of(request.param)
 
 
+def cells(names, chosen, *axes, slow=lambda *cell: False):
+    """Parameters for all combinations of the axes, a version of PyTorch first. The chosen ones have all that matters, mostly every
+    pair of values; the others are long rounds."""
+    assert all(cell in itertools.product(*axes) for cell in chosen)
+    made = []
+    for cell in itertools.product(*axes):
+        marks = [] if cell in chosen else [pytest.mark.long]
+        if cell[0] != "1.13" and SANITIZED:
+            continue
+        made.append(pytest.param(*cell, marks=marks + [pytest.mark.slow] * slow(*cell)))
+    return pytest.mark.parametrize(names, made)
+
+
 def python_of(version):
     path = PYTHONS[version]
     if not os.access(path, os.X_OK):
@@ -95,6 +110,10 @@ class Machine:
         """The same machine, seen by a command that `prefix` starts."""
         return Machine([*self.prefix, *map(str, prefix)], self.pid, program or self.program)
 
+    def alone(self):
+        """The same machine without the processes of others, whose jobs would be judged too. For commands that start none."""
+        return self.within("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--")
+
     @property
     def shm(self):
         """/dev/shm as it is there."""
@@ -115,6 +134,10 @@ class Machine:
         if "input" not in kwargs:
             kwargs.setdefault("stdin", subprocess.DEVNULL)
         return subprocess.run([*self.prefix, *map(str, command)], check=False, **kwargs)
+
+    def run_plainly(self, *command, **kwargs):
+        """Without us, where it is to die: PyTorch sometimes hangs instead when a batch is lost, and is then ended."""
+        return self.run("timeout", "--kill-after=5", "30", *command, **kwargs)
 
     def shmguard(self, *arguments, **kwargs):
         return self.run(self.program, *arguments, **kwargs)
@@ -168,6 +191,13 @@ def wait_until(condition, seconds, what):
     while not condition():
         assert time.monotonic() < deadline, f"waited {seconds} s in vain: {what}"
         time.sleep(0.02)
+
+
+def free_port():
+    """One that nobody has at this moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
 
 
 def children(pid):

@@ -60,6 +60,13 @@ def predict(program, case):
     return json.loads(done.stdout)
 
 
+def error(plan, peak, between):
+    """How far the peak is from the need; of samples that may be ready within the handover, from what lies between it and its bound."""
+    if between and plan["base"] <= peak <= plan["bound"]:
+        return 0
+    return (plan["bound"] if between and peak > plan["bound"] else plan["base"]) / peak - 1
+
+
 def measure(python, cases):
     """The peaks of the cases, one after the other as they come, each in bytes."""
     command = 'mount -t tmpfs -o size=4g tmpfs /dev/shm && exec "$0" -W ignore "$1"'
@@ -137,10 +144,11 @@ def main():
     def outstanding(loader):
         return loader["prefetch"] * loader["workers"]
 
+    def batch_bytes(loader):
+        return loader["batch"] * sum(field.numel() * field.element_size() for field in Samples(loader, 0, 0).sample)
+
     def step_seconds(case):
-        sizes = [loader["batch"] * field.numel() * field.element_size() for loader in case["loaders"]
-                 for field in Samples(loader, 0, 0).sample]
-        return STEP_SECONDS + sum(sizes) / BYTES_A_SECOND
+        return STEP_SECONDS + sum(map(batch_bytes, case["loaders"])) / BYTES_A_SECOND
 
     def make(loader, case):
         batches = outstanding(loader) + case["held"] + STEPS_AFTER_FULL
@@ -178,7 +186,8 @@ def main():
         if case["mode"] == "stalled":
             for _ in range(held):
                 step()
-            settle(lambda: True, 20)
+            least = sum((outstanding(loader) + held) * batch_bytes(loader) for loader in case["loaders"])
+            settle(lambda: used() >= least, 60)
         peak = sampler.peak
         pause = 0 if case["mode"] == "stalled" else step_seconds(case)
         while step():  # to the end: under file_system what is not fetched stays

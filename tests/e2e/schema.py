@@ -65,7 +65,7 @@ SHAPES = {
     },
     "plan": {
         "schema": {"shmguard.plan/1"},
-        "batch_bytes": (int, None), "in_flight": (int, None), "per_trainer": int, "trainers": int, "base": int,
+        "batch_bytes": (int, None), "in_flight": (int, None), "per_trainer": int, "trainers": int, "base": int, "bound": int,
         "recommended": int, "available": (int, None), "fits": bool, "source": {"arithmetic", "measured"},
         "basis": {"loaders", "per-process", "rule-of-thumb", "command", "process"},
         "margin": float, "with_margin": int, "handover": int,
@@ -77,6 +77,8 @@ SHAPES = {
         "flags": ({"docker": str, "podman": str, "compose": str, "kubernetes": str, "remount": str, "fstab": str}, None),
         "measured": ({"peak": int, "guarded": bool, "now": bool, "seconds": float, "trainers": int, "workers": int,
                       "batch": (int, None), "scaled": bool}, None),
+        "processes": [{"pid": int, "role": {"trainer", "worker", "manager", "other"}, "command": str,
+                       "rss_peak": (int, None), "shm_peak": (int, None), "own_peak": (int, None)}],
         "loaders": [{"batch": (int, None), "workers": int, "prefetch": int, "held": int, "payload_bytes": int,
                      "batch_bytes": int, "segments": int, "in_flight": int, "semaphore_bytes": int, "bytes": int}],
         "ladder": [{"name": str, "share": float, "batch": (int, None), "workers": (int, None)}],
@@ -91,6 +93,7 @@ SHAPES = {
         "best": ({"values": dict, "rate": float, "low": float, "high": float, "trials": int, "memory": (int, None)},
                  None),
         "safe": bool, "why": (str, None), "separated": bool, "rivals": int, "unit": {"samples/s", "bytes/s"},
+        "start": {"values": dict, "sample_bytes": int, "assumed": bool, "fits": bool, "shm": int},
         "noise": float, "ceiling": (int, None), "grid": int, "trials_most": int, "method": {"gaussian-process"},
         "skipped": [{"values": dict, "estimated": (int, None), "why": str}], "interrupted": bool,
     },
@@ -190,6 +193,7 @@ def check_explain(answer, code):
 def check_plan(answer, code):
     assert code == 0
     assert answer["base"] == answer["per_trainer"] * answer["trainers"]
+    assert answer["base"] <= answer["bound"] == answer["base"] + answer["handover"] * answer["trainers"]
     assert answer["base"] <= answer["with_margin"] <= answer["recommended"] or answer["base"] == 0
     assert (answer["source"] == "measured") == (answer["measured"] is not None)
     if "table" in answer:

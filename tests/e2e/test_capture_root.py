@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from conftest import NOBODY, PROJECT, TRAIN, children, end_tree, needs_root
+from conftest import NOBODY, PROJECT, PYTHONS, TRAIN, cells, children, end_tree, needs_root, python_of, wait_until
 
 CAPTURE = PROJECT / "scripts" / "capture-root"
 SECRET = "capture-me-not-7f3a"
@@ -102,21 +102,19 @@ def test_what_the_readers_read_is_there_and_secrets_are_not(private_shm, secreti
     assert command[1:3] == [b"-u", b"my-train.py"] and b"\xe2\x80\xa6" in command
     assert tree.stat().st_mode & 0o077 == 0
 
-
-@needs_root
-def test_arguments_on_request(private_shm, secretive, tmp_path):
-    tree = tmp_path / "tree"
-    capture(private_shm, tree, "--arguments", env={**os.environ, "SECRET": SECRET})
-    text = every_byte(tree)
+    asked = tmp_path / "asked"
+    capture(private_shm, asked, "--arguments", env={**os.environ, "SECRET": SECRET})
+    text = every_byte(asked)
     assert f"--password={SECRET}-argument".encode() in text
     assert f"{SECRET}-environment".encode() not in text
 
 
 @needs_root
-@pytest.mark.parametrize("user, method", [("root", "fork"), ("root", "spawn"), ("root", "forkserver"),
-                                          ("nobody", "fork")])
-def test_same_answers(private_shm, python, ordinary, tmp_path, user, method):
+@cells("version, user, method", [("2.13", "root", "fork"), ("1.13", "root", "spawn"), ("1.13", "root", "forkserver"),
+                                 ("1.13", "nobody", "fork")], PYTHONS, ("root", "nobody"), ("fork", "spawn", "forkserver"))
+def test_same_answers(private_shm, ordinary, tmp_path, version, user, method):
     """Of the tree as of the machine: for root, and for a user who may look into his own processes only."""
+    python = python_of(version)
     open_to_all(tmp_path)
     machine = ordinary(private_shm) if user == "nobody" else private_shm
     if machine.run("sh", "-c", f"exec '{python}' -c pass").returncode != 0:
@@ -228,7 +226,7 @@ def test_the_kernel_log_keeps_only_what_is_about_memory(here, tmp_path):
 def test_other_processes_on_request(here, tmp_path):
     sleeper = subprocess.Popen(["sh", "-c", "sleep 300; :"])
     try:
-        time.sleep(0.2)
+        wait_until(lambda: children(sleeper.pid), 20, "the shell has a child")
         child = children(sleeper.pid)[0]
         capture(here, tmp_path / "default")
         capture(here, tmp_path / "asked", "--pid", sleeper.pid)

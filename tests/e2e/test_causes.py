@@ -11,7 +11,7 @@ import uuid
 
 import pytest
 
-from conftest import HERE, PROGRAM, Machine, children, needs_root, wait_until
+from conftest import HERE, PROGRAM, PYTHONS, Machine, cells, children, needs_root, python_of, wait_until
 
 CRASH = HERE / "crash.py"
 MIB = 1 << 20
@@ -104,10 +104,11 @@ def test_worker_killed(here, python, tmp_path, way):
     expect(report, "killed", "SIGKILL")
 
 
-@pytest.mark.parametrize("signo", [signal.SIGKILL, signal.SIGTERM])
-@pytest.mark.parametrize("whom", ["trainer", "worker"])
-def test_killed_from_outside(here, python, tmp_path, whom, signo):
-    job = start(here, python, tmp_path, "waits", "--batches", 1000)
+@cells("version, whom, signo", [("1.13", "trainer", signal.SIGKILL), ("2.13", "trainer", signal.SIGTERM),
+                               ("1.13", "worker", signal.SIGTERM), ("2.13", "worker", signal.SIGKILL)],
+       PYTHONS, ("trainer", "worker"), (signal.SIGKILL, signal.SIGTERM))
+def test_killed_from_outside(here, tmp_path, version, whom, signo):
+    job = start(here, python_of(version), tmp_path, "waits", "--batches", 1000)
     assert job.stdout.readline() == b"training\n"
     trainer = children(job.pid)[0]
     pid = trainer if whom == "trainer" else next(pid for pid in children(trainer))
@@ -147,16 +148,20 @@ def test_hung_worker(here, python, tmp_path):
     expect(report, "worker-hang", confidence=0.7)
 
 
-@pytest.mark.parametrize("guard", [[], ["--no-guard"]])
-def test_descriptors(here, python, tmp_path, guard):
+@cells("version, guard", [("1.13", "guard"), ("2.13", "no-guard")], PYTHONS, ("guard", "no-guard"))
+def test_descriptors(here, tmp_path, version, guard):
+    python = python_of(version)
+    options = ["--no-guard"] if guard == "no-guard" else []
     limited = here.within("prlimit", "--nofile=160:160")
-    report = crash(limited, python, tmp_path, "none", "--keep", "--batches", 400, "--bytes", 64 * 1024, options=guard)
+    report = crash(limited, python, tmp_path, "none", "--keep", "--batches", 400, "--bytes", 64 * 1024, options=options)
     expect(report, "fd-exhausted")
 
 
-@pytest.mark.parametrize("guard", [[], ["--no-guard"]])
-def test_mappings(here, python, tmp_path, guard):
-    report = crash(here, python, tmp_path, "maps", "--keep", options=guard)
+@cells("version, guard", [("1.13", "guard"), ("2.13", "no-guard")], PYTHONS, ("guard", "no-guard"))
+def test_mappings(here, tmp_path, version, guard):
+    python = python_of(version)
+    options = ["--no-guard"] if guard == "no-guard" else []
+    report = crash(here, python, tmp_path, "maps", "--keep", options=options)
     expect(report, "maps-exhausted")
 
 
@@ -174,7 +179,7 @@ def test_segments_deleted(private_shm, python, tmp_path):
     expect(report, "segments-deleted")
 
 
-@pytest.mark.parametrize("way", ["exit", "abort", "worker-abort"])
-def test_what_is_not_known_is_unknown(here, python, tmp_path, way):
-    report = crash(here, python, tmp_path, way)
+@cells("version, way", [("1.13", "exit"), ("2.13", "abort"), ("1.13", "worker-abort")], PYTHONS, ("exit", "abort", "worker-abort"))
+def test_what_is_not_known_is_unknown(here, tmp_path, version, way):
+    report = crash(here, python_of(version), tmp_path, way)
     assert report["cause"]["id"] == "unknown", report["cause"]

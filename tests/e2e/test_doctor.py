@@ -31,7 +31,7 @@ def shm_findings(report):
 
 @needs_root
 def test_64_mb_is_critical_and_the_fix_mends_it(small_shm):
-    report = small_shm.doctor()
+    report = small_shm.alone().doctor()
     finding = report["by_id"]["shm-too-small"]
     assert finding["severity"] == report["verdict"] == "critical"
     assert "64.0 MiB" in finding["title"] and "64.0 MiB" in finding["evidence"]
@@ -42,16 +42,15 @@ def test_64_mb_is_critical_and_the_fix_mends_it(small_shm):
 
     remount = next(fix for fix in finding["fixes"] if "mount -o remount" in (fix["command"] or ""))
     assert remount["needs"] == "root"
-    assert any("/etc/fstab" in command for command in commands(finding))
     small_shm.run("sh", "-ec", remount["command"])
-    mended = small_shm.doctor()
+    mended = small_shm.alone().doctor()
     assert mended["shm"]["size"] >= GIB
     assert "shm-too-small" not in mended["by_id"]
 
 
 @needs_root
 def test_a_roomy_mount_is_fine(private_shm):
-    report = private_shm.doctor()
+    report = private_shm.alone().doctor()
     assert shm_findings(report) == set()
     assert report["shm"] == {**report["shm"], "size": 2 * GIB, "used": 0, "available": 2 * GIB}
     fs = os.statvfs(private_shm.shm)

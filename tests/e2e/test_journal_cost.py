@@ -9,7 +9,7 @@ import pytest
 from conftest import PROGRAM, SANITIZED
 
 PROCESSES = 64
-SECONDS = 10
+SECONDS = 4
 CORE_SHARE = 0.005
 TRIES = 5
 

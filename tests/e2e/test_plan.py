@@ -3,11 +3,12 @@
 import os
 import statistics
 import subprocess
+import sys
 
 import pytest
 
 from conftest import MIB, PROGRAM, TRAIN, needs_root
-from planned import case, loader, measure, predict
+from planned import case, error, loader, measure, predict
 from schema import loads_checked
 from test_bad_input import refused
 
@@ -25,6 +26,7 @@ GRID = [
     case([loader(WORDS, 33, 3, 1)], strategy="file_system"),
     case([loader(IMAGES, 16, 2, 2), loader(LARGE, 4, 1, 2)], held=2),
     case([loader(IMAGES, 16, 2, 2)], mode="steady"),
+    case([loader(IMAGES, 16, 1, 2)], mode="instant"),
 ]
 
 
@@ -34,8 +36,9 @@ def test_real_loaders(python):
     errors = []
     for one, peak in zip(GRID, measure(python, GRID)):
         plan = predict(PROGRAM, one)
-        assert peak <= plan["with_margin"], one
-        errors.append(abs(plan["base"] / peak - 1))
+        assert peak <= plan["bound"] <= plan["with_margin"], one
+        # On a busy machine the trainer may be slow to let go, whatever the samples take.
+        errors.append(abs(error(plan, peak, one["mode"] != "stalled")))
     assert statistics.median(errors) <= 0.03, errors
     assert max(errors) <= 0.10, errors
 
@@ -106,7 +109,7 @@ def test_a_rule_of_thumb_says_so(here, kind, least, most):
 @pytest.mark.slow
 def test_measure(small_shm, one_python):
     """Two workers with batches of 12 MiB do not fit 64 MiB, and are measured there all the same."""
-    options = ["--for", "8s", "--ranks", "2", "--workers", "4", "--batch", "32", "--from-batch", "16"]
+    options = ["--for", "4s", "--ranks", "2", "--workers", "4", "--batch", "32", "--from-batch", "16"]
     command = [one_python, "-W", "ignore", TRAIN, "--workers", "2", "--batch", "16", "--side", "512", "--steps", "100000"]
     done = small_shm.shmguard("plan", "--measure", *options, "--json", "--", *command)
     assert done.returncode == 0, done
@@ -120,6 +123,33 @@ def test_measure(small_shm, one_python):
     assert plan["trainers"] == 2
     assert any("Measured with 2 workers, scaled to 4" in note for note in plan["notes"])
     assert any("Measured with batches of 16, scaled to 32" in note for note in plan["notes"])
+    roles = sorted(process["role"] for process in plan["processes"])
+    assert roles == ["trainer", "worker", "worker"], plan["processes"]
+    for process in plan["processes"]:  # each worker has its pool mapped, the trainer those of both
+        batches = 6 if process["role"] == "trainer" else 3
+        assert process["shm_peak"] == pytest.approx(batches * batch / 2, rel=0.1), process
+        assert process["rss_peak"] >= max(process["shm_peak"], process["own_peak"])
+    assert any("Besides shared memory a trainer had" in note and "scaled" in note for note in plan["notes"])
+
+
+def test_a_short_peak(here, tmp_path):
+    """The kernel keeps each process's own peak: what was there for a millisecond is not missed."""
+    program = tmp_path / "short.py"
+    program.write_text("import mmap, time\n"
+                       "from multiprocessing import shared_memory\n"
+                       "kept = shared_memory.SharedMemory(create=True, size=8 << 20)\n"
+                       "kept.buf[:] = bytes(8 << 20)\n"
+                       "time.sleep(1)\n"
+                       "own = mmap.mmap(-1, 100 << 20, flags=mmap.MAP_PRIVATE)\n"
+                       "own.write(bytes(100 << 20))\n"
+                       "own.close()\n"
+                       "kept.close()\n"
+                       "kept.unlink()\n"
+                       "time.sleep(1)\n")
+    plan = loads_checked("plan", here.shmguard("plan", "--json", "--measure", "--", sys.executable, program))
+    assert plan["measured"]["peak"] >= 8 * MIB
+    (process,) = [one for one in plan["processes"] if one["rss_peak"] > 50 * MIB]
+    assert process["rss_peak"] >= 100 * MIB and 8 * MIB <= process["shm_peak"] < 20 * MIB
 
 
 @needs_root
@@ -130,6 +160,8 @@ def test_pid(private_shm, one_python):
     assert plan["source"] == "measured" and plan["measured"]["now"]
     assert plan["measured"]["workers"] == 2
     assert plan["base"] >= 5 * batch
+    assert sorted(process["role"] for process in plan["processes"]) == ["trainer", "worker", "worker"]
+    assert all(process["rss_peak"] > process["shm_peak"] > 0 for process in plan["processes"])
 
 
 def test_a_command_without_shared_memory(here):
@@ -138,7 +170,7 @@ def test_a_command_without_shared_memory(here):
 
 
 def test_a_command_that_is_not_there(here):
-    refused(here.shmguard("plan", "--measure", "--", "/nonexistent/python"), 65, "/nonexistent/python", "not found")
+    refused(here.shmguard("plan", "--measure", "--", "/nonexistent/python"), 127, "/nonexistent/python", "not found")
 
 
 def test_root(here):
@@ -177,6 +209,11 @@ SIZE = ["--batch-bytes", "1M"]
     (["--per-process", "5M", "--gpus", "8", "--per-gpu", "12..1"], ["12..1"]),
     (["--per-process", "5M", "--gpus", "8", "--per-gpu", "1..99999"], ["1..99999"]),
     (["--per-process", "5M", "--gpus", "8"], ["--per-gpu"]),
+    (["--per-process", "5M", "--workers", "8"], ["--workers", "--per-process"]),
+    (["--kind", "video", "--batch", "8"], ["--batch", "--kind"]),
+    (["--kind", "video", "--sample", "int64"], ["--sample", "--kind"]),
+    ([*SIZE, "--workers", "2", "--for", "5s"], ["--for", "--measure"]),
+    (["--measure", "--for", "0", "--", "true"], ["--for"]),
     (["--per-process", "5M", "--per-gpu", "8"], ["--gpus"]),
     (["--kind", "smell"], ["--kind", "smell"]),
     (["--loader", "sample=int64;batch=2;wrkers=3"], ["wrkers"]),

@@ -5,12 +5,10 @@ import subprocess
 
 import pytest
 
-from conftest import MIB, TRAIN, children, end_tree, holder, needs_root
+from conftest import MIB, PYTHONS, TRAIN, cells, children, end_tree, free_port, holder, needs_root, python_of
 
 BATCH_BYTES = 16 * 3 * 256 * 256  # what training() makes unless told otherwise
 IN_FLIGHT = 2 * 2 + 2             # two for each worker, and the two that the trainer keeps
-
-START_METHODS = ["fork", pytest.param("spawn", marks=pytest.mark.slow), pytest.param("forkserver", marks=pytest.mark.slow)]
 
 
 def holders_by_hand(pids, device, inode):
@@ -33,10 +31,12 @@ def holders_by_hand(pids, device, inode):
 
 
 @needs_root
-@pytest.mark.parametrize("strategy", ["file_descriptor", "file_system"])
-@pytest.mark.parametrize("method", START_METHODS)
-def test_roles_holders_and_attribution(private_shm, python, method, strategy):
-    with private_shm.training(python, "--start-method", method, "--strategy", strategy) as trainer:
+@cells("version, method, strategy",
+       [("1.13", "fork", "file_descriptor"), ("2.13", "fork", "file_system"), ("1.13", "spawn", "file_system"),
+        ("2.13", "spawn", "file_descriptor"), ("1.13", "forkserver", "file_descriptor"), ("2.13", "forkserver", "file_system")],
+       PYTHONS, ("fork", "spawn", "forkserver"), ("file_descriptor", "file_system"), slow=lambda _, method, __: method != "fork")
+def test_roles_holders_and_attribution(private_shm, version, method, strategy):
+    with private_shm.training(python_of(version), "--start-method", method, "--strategy", strategy) as trainer:
         tree = [trainer, *children(trainer)]
         report = private_shm.json("ps")
         processes = {process["pid"]: process for process in report["processes"]}
@@ -83,8 +83,8 @@ def test_roles_holders_and_attribution(private_shm, python, method, strategy):
 def test_ranks_of_torchrun_are_trainers(private_shm, python, tmp_path):
     # 1.13's launcher fails under Python 3.11 unless it is told where the ranks' errors go.
     launcher = private_shm.popen(
-        python, "-m", "torch.distributed.run", "--nproc_per_node=2", "--master_port=29517", "--redirects=2", "--tee=2",
-        f"--log_dir={tmp_path}", TRAIN, "--batch=16", "--side=256", "--hold=300",
+        python, "-m", "torch.distributed.run", "--nproc_per_node=2", f"--master_port={free_port()}", "--redirects=2",
+        "--tee=2", f"--log_dir={tmp_path}", TRAIN, "--batch=16", "--side=256", "--hold=300",
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True)
     try:
         # Both ranks write to one pipe, the word and its newline apart where the launcher has told Python not to buffer.
@@ -95,7 +95,7 @@ def test_ranks_of_torchrun_are_trainers(private_shm, python, tmp_path):
             said += piece
         report = private_shm.json("ps", "--all")
         processes = {process["pid"]: process for process in report["processes"]}
-        trainers = [pid for pid in children(launcher.pid) if processes[pid]["role"] == "trainer"]
+        trainers = [pid for pid in children(launcher.pid) if pid in processes and processes[pid]["role"] == "trainer"]
         assert len(trainers) == 2
         assert processes[launcher.pid]["role"] == "other"
         for trainer in trainers:

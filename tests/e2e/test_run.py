@@ -18,12 +18,13 @@ import uuid
 
 import pytest
 
-from conftest import PROGRAM, TRAIN, children, needs_root
+from conftest import PROGRAM, PYTHONS, TRAIN, cells, children, free_port, needs_root, python_of
 
 PYTHON = "/usr/bin/python3"
 QUIET_PYTHON = ("-W", "ignore")
 BATCH = ("--batch", "43", "--side", "512")  # 32 MiB
 MARK = "SHMGUARD_TEST_MARK"
+STRATEGIES = ("file_descriptor", "file_system")
 
 
 @pytest.fixture
@@ -102,16 +103,19 @@ def script(tmp_path, text, name="job.py"):
 
 @needs_root
 def test_plain_dies(small_shm, python):
-    done = small_shm.run(python, *QUIET_PYTHON, TRAIN, *BATCH, "--steps", 20, "--workers", 4)
+    done = small_shm.run_plainly(python, *QUIET_PYTHON, TRAIN, *BATCH, "--steps", 20, "--workers", 4)
     assert done.returncode != 0
     assert b"Bus error" in done.stderr or b"unable to allocate shared memory" in done.stderr
 
 
 @needs_root
-@pytest.mark.parametrize("strategy", ["file_descriptor", "file_system"])
-@pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.slow),
-                                    pytest.param("forkserver", marks=pytest.mark.slow)])
-def test_survives(small_shm, python, mark, tmp_path, method, strategy):
+@cells("version, method, strategy",
+       [("1.13", "fork", "file_descriptor"), ("1.13", "fork", "file_system"), ("2.13", "fork", "file_descriptor"),
+        ("2.13", "fork", "file_system"), ("1.13", "spawn", "file_descriptor"), ("2.13", "spawn", "file_system"),
+        ("2.13", "forkserver", "file_descriptor")],
+       PYTHONS, ("fork", "spawn", "forkserver"), STRATEGIES, slow=lambda _, method, __: method != "fork")
+def test_survives(small_shm, mark, tmp_path, version, method, strategy):
+    python = python_of(version)
     report_path = tmp_path / "report.json"
     workers = 4 if method == "fork" else 2  # starting a PyTorch anew takes seconds
     before = shmem_of_nobody()
@@ -335,7 +339,7 @@ def test_signals_are_passed_on(here, mark, tmp_path, signo):
                      env=mark, stdout=subprocess.PIPE)
     assert job.stdout.readline() == b"ready\n"
     job.send_signal(signo)
-    assert job.wait(10) == 128 + signo
+    assert job.wait(30) == 128 + signo
     job.stdout.close()
     report = json.loads(report_path.read_text())
     assert report["exit"]["signal"] == signo
@@ -420,9 +424,18 @@ def test_the_line_of_progress_keeps_out_of_the_way(mark):
 
 
 def test_who_writes_to_a_file_leaves_the_line_alone(mark, tmp_path):
-    command = f"exec {PROGRAM} run -- {PYTHON} -W ignore -c '{LINES}' > {tmp_path / 'log'}"
+    job = script(tmp_path, f"""
+        import os, time, torch
+        torch.zeros(1 << 20).share_memory_()
+        while not os.path.exists("{tmp_path}/go"):
+            time.sleep(0.05)
+        print("a line\\n25%|##  |", end="")
+        """)
+    command = f"exec {PROGRAM} run -- {PYTHON} -W ignore -u {job} > {tmp_path / 'log'}"
     with on_terminal("/bin/sh", "-c", command, env={**mark, "TERM": "xterm"}) as terminal:
         terminal.expect(b"\rshmguard: ")
+        (tmp_path / "go").touch()
+        assert b"\r\n" not in terminal.expect(b"\x1b[1mshmguard:")
         assert terminal.wait() == 0
     assert (tmp_path / "log").read_bytes() == b"a line\n25%|##  |"
 
@@ -451,7 +464,7 @@ def test_many_workers_and_little_room(here, python, mark, tmp_path, tensors):
     guard = json.loads((tmp_path / "r").read_text())["guard"]
     assert guard["refused"] == 0 and guard["waits"] > 10
     assert guard["bytes_peak"] <= (24 + 2 * 8) << 20  # a rescue's batch, and the one that the trainer lets go just then
-    assert float(done.stdout.split()[-1]) < 30
+    assert float(done.stdout.split()[-1]) < 60
 
 
 CACHE = """
@@ -539,7 +552,7 @@ def test_control_c_in_a_training(mark):
         terminal.type(b"\x03")
         terminal.expect(b"KeyboardInterrupt")
         assert terminal.wait() == -signal.SIGINT
-        assert wait_until(lambda: marked(mark) == [], 2)
+        assert wait_until(lambda: marked(mark) == [], 20)
 
 
 def test_command_has_the_terminal(mark):
@@ -561,8 +574,12 @@ def test_terminal_beside_a_redirected_input(mark):
 
 
 def states(pids):
-    """Of each process: R, S, T …"""
-    return [pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] for pid in pids]
+    """Of each process: R, S, T …; of one that has ended meanwhile, nothing."""
+    found = []
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            found.append(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0])
+    return found
 
 
 def test_pager(mark):
@@ -583,13 +600,13 @@ def test_pager(mark):
         terminal.type(b"\x1a")
         terminal.expect(b"Stopped")
         terminal.expect(b"prompt> ")
-        assert wait_until(lambda: set(states(children(terminal.pid))) == {"T"}, 5)
+        assert wait_until(lambda: set(states(children(terminal.pid))) == {"T"}, 20)
         terminal.type(b"fg\n")
         terminal.expect(b"| cat\r\n")
-        time.sleep(0.5)
+        assert wait_until(lambda: "T" not in states(children(terminal.pid)), 20)
         terminal.type(b"\x03")
         terminal.expect(b"prompt> ")
-        assert wait_until(lambda: len(marked(mark)) == 1, 5)
+        assert wait_until(lambda: len(marked(mark)) == 1, 20)
 
 
 def test_job_control(mark):
@@ -603,12 +620,10 @@ def test_job_control(mark):
         terminal.type(b"\x1a")
         terminal.expect(b"Stopped")
         terminal.expect(b"prompt> ")
-        stopped = [pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-                   for pid in children(terminal.pid)]
-        assert stopped and set(stopped) == {"T"}
+        assert wait_until(lambda: set(states(children(terminal.pid))) == {"T"}, 20)
         terminal.type(b"fg\n")
         terminal.expect(b"| cat\r\n")
-        time.sleep(0.5)
+        assert wait_until(lambda: "T" not in states(children(terminal.pid)), 20)
         terminal.type(b"two\n")
         terminal.expect(b"two\r\ntwo\r\n")
         terminal.type(b"\x04")
@@ -626,6 +641,8 @@ def test_brought_to_the_foreground(mark):
         for command, state in [("cat", b"Stopped"), ("sh -c 'sleep 2; exec cat'", b"prompt> ")]:
             terminal.type(f"{PROGRAM} run -q -- {command} &\n".encode())
             terminal.expect(b"prompt> ")
+            if state == b"Stopped":
+                assert wait_until(lambda: "T" in states(children(terminal.pid)), 20)
             time.sleep(0.5)
             terminal.type(b"\n")  # the shell tells of its jobs before it prompts
             terminal.expect(state)
@@ -655,7 +672,7 @@ def test_strays(here, mark, stray, most):
     began = time.monotonic()
     job, _, err = run_job(here, mark, "sh", "-c", f"{stray} & exit 4")
     assert job.returncode == 4
-    assert time.monotonic() - began < most + 2
+    assert time.monotonic() - began < most + 20  # on a busy machine, too; sixty seconds are not waited for
     assert marked(mark) == []
     assert ("had left running" in err) == (most > 3)
 
@@ -672,14 +689,17 @@ def test_children_from_before(here, mark):
         end_marked(mark)
 
 
-@pytest.mark.parametrize("guard", [(), ("--no-guard",)])
-@pytest.mark.parametrize("strategy", ["file_descriptor", "file_system"])
+@cells("version, strategy, guard",
+       [("1.13", "file_descriptor", "guard"), ("1.13", "file_system", "guard"), ("2.13", "file_system", "guard"),
+        ("1.13", "file_system", "no-guard")],
+       PYTHONS, STRATEGIES, ("guard", "no-guard"))
 @needs_root
-def test_killed_trainer(private_shm, python, mark, strategy, guard):
+def test_killed_trainer(private_shm, mark, version, strategy, guard):
     """What a SIGKILL of the trainer leaves: workers, torch_shm_manager, names, segments. In /dev/shm itself it is the
     manager that removes the files, once it is left alone."""
     before = shmem_of_nobody()
-    job = private_shm.popen(PROGRAM, "run", *guard, "--", python, *QUIET_PYTHON, TRAIN, *BATCH, "--hold", "60",
+    options = ("--no-guard",) if guard == "no-guard" else ()
+    job = private_shm.popen(PROGRAM, "run", *options, "--", python_of(version), *QUIET_PYTHON, TRAIN, *BATCH, "--hold", "60",
                             "--strategy", strategy, env=mark, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         assert job.stdout.readline() == b"holding\n"
@@ -713,11 +733,11 @@ def job_under_way(machine, environment, tmp_path, *command):
         job.wait()
 
 
-@pytest.mark.parametrize("strategy", ["file_descriptor", "file_system"])
+@cells("version, strategy", [("2.13", "file_descriptor"), ("1.13", "file_system")], PYTHONS, STRATEGIES)
 @needs_root
-def test_killed_supervisor(private_shm, python, mark, tmp_path, strategy):
+def test_killed_supervisor(private_shm, mark, tmp_path, version, strategy):
     """The training goes on, or ends with an exception: it neither hangs nor aborts nor sees wrong bytes."""
-    with job_under_way(private_shm, mark, tmp_path, python, *QUIET_PYTHON, "-u", TRAIN, *BATCH, "--steps", "60",
+    with job_under_way(private_shm, mark, tmp_path, python_of(version), *QUIET_PYTHON, "-u", TRAIN, *BATCH, "--steps", "60",
                        "--strategy", strategy) as (job, end):
         job.kill()
         code, out, err = end()
@@ -729,6 +749,8 @@ def test_killed_supervisor(private_shm, python, mark, tmp_path, strategy):
         assert wait_until(lambda: marked(mark) == [], 20)
         assert not [name for name in shm_files(private_shm) if name.startswith("torch_")]
 
+
+STOPPED_SECONDS = 6
 
 BY_NAME = """
     import os, signal, subprocess, sys, time, torch
@@ -749,7 +771,7 @@ BY_NAME = """
         supervisor = int(os.environ["SUPERVISOR"])
         if sys.argv[1] == "stop":
             os.kill(supervisor, signal.SIGSTOP)
-            subprocess.Popen(["sh", "-c", f"sleep 12; kill -CONT {supervisor}"])
+            subprocess.Popen(["sh", "-c", f"sleep {sys.argv[2]}; kill -CONT {supervisor}"])
         else:
             os.kill(supervisor, signal.SIGKILL)
             time.sleep(0.5)
@@ -767,16 +789,16 @@ BY_NAME = """
 
 def by_name(machine, mark, tmp_path, python, what):
     return run_job(machine, mark, "sh", "-c", 'export SUPERVISOR=$PPID; "$@"; echo code $?', "sh", python, *QUIET_PYTHON,
-                   script(tmp_path, BY_NAME), what, options=("-q",))
+                   script(tmp_path, BY_NAME), what, STOPPED_SECONDS, options=("-q",))
 
 
 @needs_root
-def test_stopped_supervisor(private_shm, python, mark, tmp_path):
+def test_stopped_supervisor(private_shm, one_python, mark, tmp_path):
     """However long: whoever needs it waits, and goes on when it does."""
     began = time.monotonic()
-    job, out, err = by_name(private_shm, mark, tmp_path, python, "stop")
+    job, out, err = by_name(private_shm, mark, tmp_path, one_python, "stop")
     assert (job.returncode, out) == (0, "went on 0\ncode 0\n"), err
-    assert time.monotonic() - began > 12
+    assert time.monotonic() - began > STOPPED_SECONDS
     nothing_left(private_shm, mark, job.pid)
 
 
@@ -790,7 +812,7 @@ def test_names_of_a_killed_supervisor(private_shm, python, mark, tmp_path):
 
 
 @needs_root
-def test_few_descriptors(private_shm, python, mark, tmp_path):
+def test_few_descriptors(private_shm, one_python, mark, tmp_path):
     """More names than the supervisor can have descriptors: the rest are files, and all are whole."""
     path = script(tmp_path, """
         import torch
@@ -817,10 +839,10 @@ def test_few_descriptors(private_shm, python, mark, tmp_path):
             print("all whole")
         """)
     limited = private_shm.within("prlimit", "--nofile=1024:1024")
-    plain = limited.run(python, *QUIET_PYTHON, path, env=mark)
+    plain = limited.run(one_python, *QUIET_PYTHON, path, env=mark)
     assert (plain.returncode, plain.stdout) == (0, b"all whole\n"), plain.stderr
     report_path = tmp_path / "report.json"
-    job, out, err = run_job(limited, mark, python, *QUIET_PYTHON, path, options=("--report", report_path))
+    job, out, err = run_job(limited, mark, one_python, *QUIET_PYTHON, path, options=("--report", report_path))
     assert (job.returncode, out) == (0, "all whole\n"), err
     guard = json.loads(report_path.read_text())["guard"]
     assert guard["fallbacks"] > 1000 and guard["names_served"] > 1000
@@ -844,11 +866,11 @@ def test_closed_connection(private_shm, mark, tmp_path):
     assert (job.returncode, out) == (0, "all there\n"), err
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
+@cells("version, method", [("1.13", "spawn"), ("2.13", "fork")], PYTHONS, ("fork", "spawn"))
 @needs_root
-def test_killed_producer(private_shm, python, mark, tmp_path, method):
+def test_killed_producer(private_shm, mark, tmp_path, version, method):
     """Tensors shared by name can be opened after their maker was killed, and are gone with the job."""
-    job, out, err = run_job(private_shm, mark, python, *QUIET_PYTHON, script(tmp_path, """
+    job, out, err = run_job(private_shm, mark, python_of(version), *QUIET_PYTHON, script(tmp_path, """
         import os, signal, sys, time, torch
         import torch.multiprocessing as mp
 
@@ -878,10 +900,10 @@ def test_killed_producer(private_shm, python, mark, tmp_path, method):
 
 
 @needs_root
-@pytest.mark.parametrize("kind", ["gone", "idle"])
-def test_memory_comes_back(private_shm, python, mark, tmp_path, kind):
+@cells("version, kind", [("2.13", "gone"), ("1.13", "idle")], PYTHONS, ("gone", "idle"))
+def test_memory_comes_back(private_shm, mark, tmp_path, version, kind):
     """The trainer sleeps: after its loader has gone, or with workers that wait for the next epoch."""
-    job = private_shm.popen(PROGRAM, "run", "-q", "--", python, *QUIET_PYTHON, script(tmp_path, """
+    job = private_shm.popen(PROGRAM, "run", "-q", "--", python_of(version), *QUIET_PYTHON, script(tmp_path, """
         import sys, time, torch
         from torch.utils.data import DataLoader, Dataset
 
@@ -915,7 +937,7 @@ def test_memory_comes_back(private_shm, python, mark, tmp_path, kind):
         job.stdin.write(b"\n")
         job.stdin.flush()
         assert job.stdout.readline() == b"idle\n"
-        assert wait_until(lambda: held() < 1 << 20, 6)
+        assert wait_until(lambda: held() < 1 << 20, 20)
         job.stdin.write(b"\n")  # and it goes on where it stopped, with every byte right
         job.stdin.flush()
         assert job.stdout.readline() == b"idle\n"
@@ -1058,8 +1080,10 @@ def test_shared_memory_tests_of_python(small_shm, mark):
 
 
 @needs_root
-@pytest.mark.parametrize("launcher", ["script", "module", pytest.param("torchrun", marks=pytest.mark.slow)])
-def test_launchers(small_shm, python, mark, tmp_path, launcher):
+@cells("version, launcher", [("1.13", "script"), ("2.13", "module"), ("1.13", "torchrun"), ("2.13", "torchrun")], PYTHONS,
+       ("script", "module", "torchrun"), slow=lambda _, launcher: launcher == "torchrun")
+def test_launchers(small_shm, mark, tmp_path, version, launcher):
+    python = python_of(version)
     options = (*map(str, BATCH), "--steps", "10", "--workers", "2")
     if launcher == "script":
         command = [script(tmp_path, f"""\
@@ -1074,7 +1098,7 @@ def test_launchers(small_shm, python, mark, tmp_path, launcher):
         command = [python, "-W", "ignore", "-m", "train", *options]
     else:
         # 1.13's launcher fails under Python 3.11 unless it is told where the ranks' errors go.
-        command = [python, "-W", "ignore", "-m", "torch.distributed.run", "--nproc_per_node=2", "--master_port=29518",
+        command = [python, "-W", "ignore", "-m", "torch.distributed.run", "--nproc_per_node=2", f"--master_port={free_port()}",
                    "--redirects=2", "--tee=2", f"--log_dir={tmp_path}", TRAIN, *options]
     job, out, err = run_job(small_shm, mark, *command)
     assert job.returncode == 0, err

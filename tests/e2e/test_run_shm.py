@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from conftest import children, holder, needs_root, prepared_namespace
+from conftest import PYTHONS, cells, children, holder, needs_root, prepared_namespace, python_of
 
 pytestmark = needs_root
 
@@ -61,10 +61,12 @@ def test_auto_hides_no_data(small_shm):
     assert b"imagenet.tar" in done.stderr
 
 
-@pytest.mark.parametrize("strategy", ["file_descriptor", "file_system"])
-@pytest.mark.parametrize("guard", ["guard", "no-guard"])
-def test_training(somebody, small_shm, python, public, strategy, guard):
+@cells("version, strategy, guard",
+       [("1.13", "file_descriptor", "no-guard"), ("1.13", "file_system", "guard"), ("2.13", "file_system", "no-guard")],
+       PYTHONS, ("file_descriptor", "file_system"), ("guard", "no-guard"))
+def test_training(somebody, small_shm, public, version, strategy, guard):
     """That dies of a bus error in 64 MiB, without the guard."""
+    python = python_of(version)
     options = ["--no-guard"] if guard == "no-guard" else []
     done = somebody.shmguard("run", *options, "--shm", "1g", "--", reachable(somebody, python), public / "train.py",
                              *USUAL, "--strategy", strategy)

@@ -11,7 +11,7 @@ import textwrap
 
 import pytest
 
-from conftest import PROGRAM, PYTHONS, SANITIZED, needs_root, python_of
+from conftest import PROGRAM, PYTHONS, SANITIZED, free_port, needs_root, python_of
 
 CASES = pathlib.Path(__file__).with_name("semantics.py")
 LIBRARY = pathlib.Path(PROGRAM).resolve().parent / "libshmguard-preload.so"
@@ -75,10 +75,12 @@ def test_under_run(python, method):
     assert_same(guarded, plain(python, method))
 
 
-@pytest.mark.parametrize("method", METHODS)
+# The guard's part is the same as under run: here it is what goes without the broker.
+@pytest.mark.parametrize("method", [pytest.param(("fork", *FEW), id="few"),
+                                    *(pytest.param(*method.values, id=method.id, marks=pytest.mark.long) for method in METHODS)])
 def test_by_hand(one_python, method):
     """Without a supervisor descriptors need no /dev/shm; what goes by name is in the real one, and must fit."""
-    expected = plain(one_python, method)
+    expected = plain(one_python, FORK if method[0] == "fork" else method)
     in_1_mb = run_cases((), "1m", one_python, "--no-names", "--methods", *method, LD_PRELOAD=str(LIBRARY))
     by_name = run_cases((), "2g", one_python, "--strategies", "file_system", "--methods", *method, LD_PRELOAD=str(LIBRARY))
     assert in_1_mb and by_name
@@ -149,10 +151,10 @@ def test_torchrun(python, tmp_path):
 
 LAUNCHER = """\
     import os, subprocess, sys
-    environment = dict(os.environ, MASTER_ADDR="127.0.0.1", MASTER_PORT="29511", WORLD_SIZE="2", OMP_NUM_THREADS="1")
+    environment = dict(os.environ, MASTER_ADDR="127.0.0.1", MASTER_PORT=sys.argv[2], WORLD_SIZE="2", OMP_NUM_THREADS="1")
     for name in sys.argv[1].split(","):
         environment.pop(name, None)
-    ranks = [subprocess.Popen([sys.executable, *sys.argv[2:]], env=dict(environment, RANK=str(rank), LOCAL_RANK=str(rank)),
+    ranks = [subprocess.Popen([sys.executable, *sys.argv[3:]], env=dict(environment, RANK=str(rank), LOCAL_RANK=str(rank)),
                               stdout=subprocess.PIPE) for rank in range(2)]
     for rank in ranks:
         sys.stdout.buffer.write(rank.communicate()[0])
@@ -167,7 +169,7 @@ def test_accelerate_style_launcher(tmp_path, wiped):
     python = PYTHONS["1.13"]
     script = tmp_path / "launch.py"
     script.write_text(textwrap.dedent(LAUNCHER))
-    got = launch(python, script, wiped, *QUIET_PYTHON, CASES, *BOTH, "train", size="2g" if wiped else "1m")
+    got = launch(python, script, wiped, str(free_port()), *QUIET_PYTHON, CASES, *BOTH, "train", size="2g" if wiped else "1m")
     assert got == [trained(python)] * 4
 
 

@@ -229,9 +229,33 @@ static void test_crowd(void **state)
     fixture_free(f);
 }
 
+static void test_recommend(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t bytes;
+        uint64_t least;
+        double margin;
+        uint64_t recommended;
+    } cases[] = {
+        {0, 0, 1.3, 0},
+        {1, 0, 1.3, 512 * MIB},
+        {256 * MIB, 0, 1.3, 512 * MIB},
+        {256 * MIB + 1, 0, 1.3, GIB},
+        {512 * MIB, 0, 1, 512 * MIB},
+        {800 * MIB, 0, 1.3, 2 * GIB},
+        {100 * MIB, 3 * GIB, 1.3, 3 * GIB},
+        {10 * GIB, 0, 1.3, 13 * GIB},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+        assert_int_equal(shm_recommend(cases[i].bytes, cases[i].least, cases[i].margin),
+                         cases[i].recommended);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_recommend),
         cmocka_unit_test(test_round_up),
         cmocka_unit_test(test_arithmetic),
         cmocka_unit_test(test_no_job),

@@ -128,29 +128,7 @@ static void test_table(void **state)
     assert_int_equal(plan.trainers, 96);
     assert_int_equal(plan.batch_bytes, U64_UNKNOWN);
     assert_int_equal(plan.guard_bytes, plan.base_bytes);
-}
-
-static void test_recommend(void **state)
-{
-    (void)state;
-    static const struct {
-        uint64_t bytes;
-        uint64_t least;
-        double margin;
-        uint64_t recommended;
-    } cases[] = {
-        {0, 0, 1.3, 0},
-        {1, 0, 1.3, 512 * MIB},
-        {256 * MIB, 0, 1.3, 512 * MIB},
-        {256 * MIB + 1, 0, 1.3, GIB},
-        {512 * MIB, 0, 1, 512 * MIB},
-        {800 * MIB, 0, 1.3, 2 * GIB},
-        {100 * MIB, 3 * GIB, 1.3, 3 * GIB},
-        {10 * GIB, 0, 1.3, 13 * GIB},
-    };
-    for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-        assert_int_equal(plan_recommend(cases[i].bytes, cases[i].least, cases[i].margin),
-                         cases[i].recommended);
+    assert_int_equal(plan.bound_bytes, plan.base_bytes);
 }
 
 /* What is said to fit fits, and one more does not. */
@@ -314,6 +292,10 @@ static void test_scale(void **state)
         {{16, 4, 2, 1}, {1, 4, 2, 1}, 0, 57},
         {{1, 1, 1, 0}, {UINT64_C(1) << 62, 1, 1, 0}, -EOVERFLOW, 0},
         {{1, 1, 1, 0}, {1, UINT64_MAX, 2, 0}, -EOVERFLOW, 0},
+        {{1, 2, 2, 1, true}, {1, 2, 2, 1, false}, 0, 750}, /* 6 batches in the pools, 5 in flight */
+        {{1, 2, 2, 1, true}, {2, 3, 2, 1, true}, 0, 2700},
+        {{1, 2, 2, 1}, {1, 0, 2, 1}, 0, 0},
+        {{1, 0, 2, 1}, {1, 2, 2, 1}, -ENODATA, 0},
     };
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         uint64_t bytes = 0;
@@ -493,10 +475,10 @@ static void test_numbers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_measured),  cmocka_unit_test(test_bytes),    cmocka_unit_test(test_table),
-        cmocka_unit_test(test_recommend), cmocka_unit_test(test_inverse),  cmocka_unit_test(test_handover),
-        cmocka_unit_test(test_notes),     cmocka_unit_test(test_overflow), cmocka_unit_test(test_scale),
-        cmocka_unit_test(test_samples),   cmocka_unit_test(test_loaders),  cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_measured), cmocka_unit_test(test_bytes),    cmocka_unit_test(test_table),
+        cmocka_unit_test(test_inverse),  cmocka_unit_test(test_handover), cmocka_unit_test(test_notes),
+        cmocka_unit_test(test_overflow), cmocka_unit_test(test_scale),    cmocka_unit_test(test_samples),
+        cmocka_unit_test(test_loaders),  cmocka_unit_test(test_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

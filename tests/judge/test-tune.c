@@ -17,6 +17,8 @@
 
 static const char *const batches[] = {"8", "16", "32", "64", "128", "256"};
 static const char *const workers[] = {"1", "2", "3", "4", "6", "8"};
+static const char *const few_batches[] = {"1", "2", "4", "8", "16", "32"};
+static const char *const few_workers[] = {"1", "2", "3", "4"};
 
 /* The same numbers every time. */
 typedef struct Dice {
@@ -63,6 +65,28 @@ static double one_peak(double batch, double n)
     return 500 * exp(-0.15 * x * x - 0.4 * y * y);
 }
 
+/* On two cores, where a third worker takes turns with the other two and the trainer. An edge, as real
+ * machines have it: the neighbours of the best are no stairs up to it. */
+static double decode_two_cores(double batch, double n)
+{
+    static const double parts[] = {0.53, 1, 0.92, 0.9};
+    return 3300 * parts[(size_t)n - 1] * batch / (batch + 1.3);
+}
+
+/* The same with a fixed cost for each batch, so that small ones are far slower. */
+static double decode_two_cores_steep(double batch, double n)
+{
+    static const double parts[] = {0.6, 1, 0.93, 0.85};
+    return 3300 * parts[(size_t)n - 1] * batch / (batch + 4);
+}
+
+/* Workers get in each other's way, and large batches fall out of the caches. */
+static double transport_two_cores(double batch, double n)
+{
+    static const double parts[] = {0.85, 1, 0.9, 0.8};
+    return 2000 * parts[(size_t)n - 1] * batch / (batch + 6) / (1 + batch / 60);
+}
+
 typedef double (*Training)(double batch, double workers);
 
 static uint64_t shm_of(double batch, double n)
@@ -81,14 +105,23 @@ typedef struct Grid {
     Tune tune;
 } Grid;
 
-static void grid_open(Grid *grid, uint64_t ceiling)
+static void grid_open_small(Grid *grid, bool small, uint64_t ceiling)
 {
     memset(grid, 0, sizeof *grid);
-    assert_int_equal(tune_axis_make("batch", batches, ARRAY_SIZE(batches), &grid->arena, &grid->axes[0]), 0);
-    assert_int_equal(tune_axis_make("workers", workers, ARRAY_SIZE(workers), &grid->arena, &grid->axes[1]),
+    assert_int_equal(tune_axis_make("batch", small ? few_batches : batches, ARRAY_SIZE(batches), &grid->arena,
+                                    &grid->axes[0]),
+                     0);
+    assert_int_equal(tune_axis_make("workers", small ? few_workers : workers,
+                                    small ? ARRAY_SIZE(few_workers) : ARRAY_SIZE(workers), &grid->arena,
+                                    &grid->axes[1]),
                      0);
     grid->tune = (Tune){.axes = grid->axes, .n_axes = 2, .ceiling_bytes = ceiling};
     grid->tune.most = tune_trials_default(tune_settings(&grid->tune), 2);
+}
+
+static void grid_open(Grid *grid, uint64_t ceiling)
+{
+    grid_open_small(grid, false, ceiling);
 }
 
 static void numbers_of(const Grid *grid, size_t setting, double *ret_batch, double *ret_workers)
@@ -142,14 +175,18 @@ static void test_finds(void **state)
     static const struct {
         const char *name;
         Training training;
+        bool small;
     } cases[] = {
-        {"decode", decode_bound},
-        {"transport", transport_bound},
-        {"trainer", trainer_bound},
-        {"peak", one_peak},
+        {"decode", decode_bound, false},
+        {"decode, 2 cores", decode_two_cores, true},
+        {"decode, 2 cores, steep", decode_two_cores_steep, true},
+        {"transport", transport_bound, false},
+        {"transport, 2 cores", transport_two_cores, true},
+        {"trainer", trainer_bound, false},
+        {"peak", one_peak, false},
     };
-    static const double noises[] = {0.005, 0.02};
-    enum { ROUNDS = 60 };
+    static const double noises[] = {0.005, 0.016};
+    enum { ROUNDS = 100 };
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
         for (size_t k = 0; k < ARRAY_SIZE(noises); k++) {
             unsigned found = 0;
@@ -158,7 +195,7 @@ static void test_finds(void **state)
             for (unsigned round = 0; round < ROUNDS; round++) {
                 Grid grid;
                 Dice dice = {.state = round * 977 + 13};
-                grid_open(&grid, U64_UNKNOWN);
+                grid_open_small(&grid, cases[i].small, U64_UNKNOWN);
                 search(&grid, cases[i].training, noises[k], &dice);
                 TuneVerdict verdict = tune_verdict(&grid.tune);
                 double part =
@@ -169,9 +206,10 @@ static void test_finds(void **state)
                 trials += (double)grid.tune.n / ROUNDS;
                 arena_free(&grid.arena);
             }
-            print_message("%s, noise %.1f%%: %u of %d within 5%%, worst %.3f, %.1f trials of 36\n",
-                          cases[i].name, noises[k] * 100, found, ROUNDS, worst, trials);
-            assert_true(found >= ROUNDS * 9 / 10);
+            print_message("%s, noise %.1f%%: %u of %d within 5%%, worst %.3f, %.1f trials of %d\n",
+                          cases[i].name, noises[k] * 100, found, ROUNDS, worst, trials,
+                          cases[i].small ? 24 : 36);
+            assert_true(found >= ROUNDS * 95 / 100);
         }
 }
 
@@ -190,7 +228,7 @@ static void test_grid(void **state)
     _cleanup_buffer_ Buffer words = {0};
     assert_int_equal(tune_setting_words(&grid.tune, setting_of(3, 4), &words), 0);
     assert_string_equal(buffer_text(&words), "batch=64 workers=6");
-    assert_true(grid.axes[1].processes && !grid.axes[0].processes);
+    assert_true(grid.axes[1].counts == COUNTS_WORKERS && grid.axes[0].counts == COUNTS_SAMPLES);
 
     static const char *const names[] = {"b\n", "a"};
     static const char *const falling[] = {"8", "1", "2"};
@@ -208,6 +246,91 @@ static void test_grid(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(trials); i++)
         assert_int_equal(tune_trials_default(trials[i].settings, trials[i].axes), trials[i].trials);
     arena_free(&grid.arena);
+}
+
+static TuneStart start_of(uint64_t ceiling, const PlanLoader *loader)
+{
+    Grid grid;
+    TuneStep step;
+    grid_open(&grid, ceiling);
+    grid.tune.loader = loader;
+    TuneStart start = tune_start(&grid.tune);
+    assert_int_equal(tune_next(&grid.tune, &step), 0);
+    assert_int_equal(step.setting, start.setting);
+    assert_int_equal(step.move, start.fits || !loader ? TUNE_TRY : TUNE_DONE);
+    arena_free(&grid.arena);
+    return start;
+}
+
+/* The first trial is of a setting that plan's arithmetic calls safe, as near to the middle as that allows. */
+static void test_start(void **state)
+{
+    (void)state;
+    uint64_t fields[] = {UINT64_C(3) << 20, 8};
+    PlanLoader loader = {.field_bytes = fields, .n_fields = 2};
+    TuneStart start = start_of(U64_UNKNOWN, NULL);
+    assert_true(start.setting == setting_of(2, 2) && start.fits && start.assumed);
+    assert_int_equal(start.sample_bytes, 32 << 20);
+
+    start = start_of(1024 * GIB, NULL);
+    assert_true(start.setting == setting_of(2, 2) && start.fits);
+    start = start_of(4 * GIB, NULL); /* 8 samples of 32 MiB with 3 workers: 9 batches */
+    assert_true(start.setting == setting_of(0, 2) && start.fits);
+    assert_int_equal(start.need_bytes, UINT64_C(9) * 8 * (32 << 20));
+    start = start_of(GIB, NULL); /* none, so the smallest */
+    assert_true(start.setting == setting_of(0, 0) && !start.fits);
+
+    start = start_of(4 * GIB, &loader); /* samples of 3 MiB that were told */
+    assert_true(start.setting == setting_of(2, 2) && start.fits && !start.assumed);
+    assert_int_equal(start.sample_bytes, (3 << 20) + 8);
+    assert_int_equal(start.need_bytes, UINT64_C(9) * (32 * (3 << 20) + 4096));
+    fields[0] = GIB;
+    start = start_of(GIB, &loader);
+    assert_true(start.setting == setting_of(0, 0) && !start.fits);
+    fields[0] = UINT64_C(1) << 62; /* beyond all bounds */
+    start = start_of(GIB, &loader);
+    assert_true(!start.fits && start.need_bytes == INT64_MAX);
+
+    /* What was told keeps settings out before anything was tried. */
+    Grid grid;
+    fields[0] = UINT64_C(3) << 20;
+    grid_open(&grid, 4 * GIB);
+    grid.tune.loader = &loader;
+    assert_int_equal(tune_setting(&grid.tune, setting_of(5, 5)).fate, TUNE_SKIPPED_MEMORY);
+    assert_int_equal(tune_setting(&grid.tune, setting_of(1, 1)).fate, TUNE_UNTRIED);
+    assert_int_equal(tune_setting(&grid.tune, setting_of(1, 1)).memory_bytes,
+                     UINT64_C(6) * (16 * (3 << 20) + 4096));
+    arena_free(&grid.arena);
+}
+
+/* From one trial to other settings, as plan scales it. */
+static void test_memory(void **state)
+{
+    (void)state;
+    static const char *const none[] = {"0", "1", "4"};
+    static const char *const ahead[] = {"2", "4"};
+    static const char *const sides[] = {"100", "300"};
+    static const struct {
+        size_t setting; /* of workers, prefetch, side */
+        uint64_t shm;   /* of 100 with one worker, prefetch 2, side 100: 4 batches of 25 */
+        uint64_t own;   /* of 2000, two processes */
+    } cases[] = {
+        {4, 100, 2000}, {0, 0, 2000}, {5, 300, 2000}, {6, 150, 2000}, {8, 300, 5000}, {11, 1500, 5000},
+    };
+    _cleanup_arena_ Arena arena = {0};
+    TuneAxis axes[3];
+    assert_int_equal(tune_axis_make("num_workers", none, 3, &arena, &axes[0]), 0);
+    assert_int_equal(tune_axis_make("prefetch_factor", ahead, 2, &arena, &axes[1]), 0);
+    assert_int_equal(tune_axis_make("side", sides, 2, &arena, &axes[2]), 0);
+    assert_true(axes[1].counts == COUNTS_PREFETCH && axes[2].counts == COUNTS_OTHER);
+    TuneTrial trial = {.setting = 4, .measured = true, .rate = 5, .shm_bytes = 100, .own_bytes = 2000};
+    Tune tune = {
+        .axes = axes, .n_axes = 3, .ceiling_bytes = U64_UNKNOWN, .most = 9, .trials = &trial, .n = 1};
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+        assert_int_equal(tune_setting(&tune, cases[i].setting).memory_bytes, cases[i].shm + cases[i].own);
+    trial.setting = 0; /* without workers it tells nothing about workers */
+    assert_int_equal(tune_setting(&tune, 4).memory_bytes, U64_UNKNOWN);
+    assert_int_equal(tune_setting(&tune, 1).memory_bytes, 2000);
 }
 
 /* Nothing that cannot fit is tried, and the best is what fits. */
@@ -352,7 +475,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_grid),     cmocka_unit_test(test_finds),  cmocka_unit_test(test_ceiling),
         cmocka_unit_test(test_failures), cmocka_unit_test(test_equals), cmocka_unit_test(test_noise),
-        cmocka_unit_test(test_small),
+        cmocka_unit_test(test_small),    cmocka_unit_test(test_start),  cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

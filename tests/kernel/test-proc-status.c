@@ -30,6 +30,7 @@ static void test_process(void **state)
     assert_int_equal(status.euid, 1001);
     assert_false(status.kernel_thread);
     assert_int_equal(status.rss_bytes, 4000 * KIB);
+    assert_int_equal(status.rss_peak_bytes, 5000 * KIB);
     assert_int_equal(status.rss_anon_bytes, 1000 * KIB);
     assert_int_equal(status.rss_file_bytes, 1200 * KIB);
     assert_int_equal(status.rss_shmem_bytes, 1800 * KIB);

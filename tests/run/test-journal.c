@@ -132,6 +132,55 @@ static void test_the_command_is_one_of_them(void **state)
 }
 
 /* One end told three times over. */
+/* What a process had for a moment, between two looks and before it ended. */
+static void test_peaks_of_processes(void **state)
+{
+    (void)state;
+    enum { HELD = 48 << 20, MAPPED = 16 << 20 };
+    _cleanup_arena_ Arena arena = {0};
+    Evidence evidence;
+    Job job = job_begin();
+    int told[2];
+    assert_int_equal(pipe(told), 0);
+    int pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        char *own = mmap(NULL, HELD, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        memset(own, 1, HELD);
+        munmap(own, HELD);
+        char *shared = mmap(NULL, MAPPED, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        memset(shared, 1, MAPPED);
+        if (write(told[1], "", 1) != 1)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    journal_tick(job.journal);
+    char byte = 0;
+    assert_int_equal(read(told[0], &byte, 1), 1);
+    journal_peek(job.journal);
+    int status = 0;
+    process_end(pid, SIGKILL, &status);
+    journal_reaped(job.journal, pid, status, false);
+
+    ProcessPeak *peaks = NULL;
+    size_t n = 0;
+    assert_int_equal(journal_processes(job.journal, &arena, &peaks, &n), 0);
+    assert_int_equal(n, 2);
+    const ProcessPeak *peak = peaks[0].pid == pid ? &peaks[0] : &peaks[1];
+    assert_int_equal(peak->pid, pid);
+    assert_in_range(peak->rss_bytes, HELD, UINT64_C(1) << 34);
+    assert_in_range(peak->shm_bytes, MAPPED, 2 * MAPPED);
+    assert_in_range(peak->own_bytes, 1, UINT64_C(1) << 34);
+    uint64_t trainers = 0;
+    uint64_t workers = 0;
+    journal_roles(job.journal, &trainers, &workers);
+    assert_int_equal(trainers + workers, 0);
+    close(told[0]);
+    close(told[1]);
+    job_end(&job, &arena, &evidence);
+}
+
 static void test_one_end_is_one(void **state)
 {
     (void)state;
@@ -492,6 +541,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_command_is_one_of_them),
         cmocka_unit_test(test_one_end_is_one),
+        cmocka_unit_test(test_peaks_of_processes),
         cmocka_unit_test(test_a_zombie_tells_its_status),
         cmocka_unit_test(test_the_tree),
         cmocka_unit_test(test_places),

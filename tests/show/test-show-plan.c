@@ -60,6 +60,7 @@ static void test_text(void **state)
     assert_non_null(strstr(text, "one batch     18.4 MiB in 2 tensors\n"
                                  "in flight     9 batches: 4 workers x prefetch 2 + 1 kept by the trainer\n"
                                  "needed        165.5 MiB (computed): 1 trainer x 165.5 MiB\n"
+                                 "for moments   up to 183.9 MiB, where samples take no time to make\n"
                                  "recommended   512.0 MiB for /dev/shm (margin 1.3, then a round figure)\n"
                                  "available     64.0 MiB in /dev/shm, 1.0 GiB of memory\n"));
     assert_non_null(strstr(text, "does not fit (215.1 MiB with the margin)\n"
@@ -92,10 +93,26 @@ static void test_measured(void **state)
     assert_int_equal(plan_make(&question, &arena, &plan), 0);
     PlanMeasured measured = {
         .peak_bytes = 12 * MIB, .guarded = true, .seconds = 60, .trainers = 1, .workers = 2, .scaled = true};
+    ProcessPeak processes[] = {
+        {.pid = 7, .role = ROLE_WORKER, .comm = "py\n", .rss_bytes = 90 * MIB, .shm_bytes = 6 * MIB},
+        {.pid = 5, .role = ROLE_TRAINER, .rss_bytes = 300 * MIB, .shm_bytes = 12 * MIB, .own_bytes = MIB},
+        {.pid = 8,
+         .role = ROLE_WORKER,
+         .rss_bytes = 80 * MIB,
+         .shm_bytes = 7 * MIB,
+         .own_bytes = U64_UNKNOWN},
+    };
+    measured.processes = processes;
+    measured.n_processes = ARRAY_SIZE(processes);
     PlanView view = {&question, &plan, NULL, &guard_missing, &measured};
     _cleanup_free_ char *text = shown(&view, false);
-    assert_non_null(strstr(text, "measured      12.0 MiB at most in 60 s, of 1 trainer with 2 workers each\n"
-                                 "needed        40.0 MiB (measured, then scaled): 4 trainers x 10.0 MiB\n"));
+    assert_non_null(strstr(text,
+                           "measured      12.0 MiB at most in 60 s, of 1 trainer with 2 workers each\n"
+                           "\nMeasured peaks, of the process with the largest:\n"
+                           "role     processes     memory    shared  its own\n"
+                           "trainer          1  300.0 MiB  12.0 MiB  1.0 MiB\n"
+                           "worker           2   90.0 MiB   7.0 MiB      0 B\n"
+                           "\nneeded        40.0 MiB (measured, then scaled): 4 trainers x 10.0 MiB\n"));
     assert_non_null(strstr(text, "room for      4 trainers like this\n"
                                  "\nper GPU  processes    needed  recommended\n"
                                  "      1          2  20.0 MiB    512.0 MiB\n"
@@ -111,6 +128,12 @@ static void test_measured(void **state)
     assert_true(json_is_null(json_object_get(answer, "largest_fit")));
     assert_true(json_is_null(json_object_get(answer, "flags")));
     assert_int_equal(json_array_size(json_object_get(answer, "table")), 2);
+    const json_t *list = json_object_get(answer, "processes");
+    assert_int_equal(json_array_size(list), 3);
+    const json_t *first = json_array_get(list, 0);
+    assert_string_equal(json_string_value(json_object_get(first, "role")), "worker");
+    assert_int_equal(json_integer_value(json_object_get(first, "rss_peak")), 90 * MIB);
+    assert_int_equal(json_integer_value(json_object_get(first, "shm_peak")), 6 * MIB);
     assert_int_equal(json_integer_value(json_object_get(answer, "base")), 40 * MIB);
     json_decref(answer);
 }

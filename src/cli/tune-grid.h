@@ -1,0 +1,13 @@
+/* From --vary and the places in the command to the grid that `tune` searches. */
+#pragma once
+
+#include "options.h"
+#include "tune.h"
+
+/*
+ * texts: of --vary; without any, {batch} and {workers} in the command get the usual values. by_rate: the
+ * training prints its rate, so it may do without workers. EX_OK, or the exit code for what is wrong, said.
+ * The axes live in arena.
+ */
+int tune_grid_make(const OptionList *texts, char *const *command, bool by_rate, Arena *arena,
+                   TuneAxis **ret_axes, size_t *ret_n);
