@@ -1,5 +1,5 @@
 # The front door. Meson does the work; every target installs what it needs (Debian packages, with sudo when not root).
-.PHONY: all build page demo test sanitize soak bench lint fuzz install clean
+.PHONY: all build page demo test sanitize sanitize-jobs sanitize-rest soak bench lint fuzz install clean
 
 BUILD := build
 PYTHON := /usr/bin/python3
