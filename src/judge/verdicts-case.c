@@ -38,15 +38,7 @@ bool track_is_there(const Trial *trial, const ProcessTrack *track)
 
 uint64_t value_at(const Figures *figures, double seconds)
 {
-    size_t low = 0;
-    size_t high = figures->n;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (figures->seconds[middle] <= seconds)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = LOWER_BOUND(i, figures->n, figures->seconds[i] <= seconds);
     size_t oldest = low > 256 ? low - 256 : 0;
     for (size_t i = low; i > oldest; i--)
         if (figures->values[i - 1] != U64_UNKNOWN)

@@ -301,15 +301,7 @@ static int processes_read(Reader *reader)
 
 static Row *row_find(const Reader *reader, sqlite3_int64 id)
 {
-    size_t low = 0;
-    size_t high = reader->n_rows;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (reader->rows[middle].id < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = LOWER_BOUND(i, reader->n_rows, reader->rows[i].id < id);
     return low < reader->n_rows && reader->rows[low].id == id ? &reader->rows[low] : NULL;
 }
 
@@ -441,15 +433,7 @@ static void tracks_finish(Reader *reader)
         ProcessTrack *track = &reader->history.tracks[i];
         Row key = {.process = track->last, .id = INT64_MIN};
         const Row *wanted = &key;
-        size_t low = 0;
-        size_t high = reader->n_rows;
-        while (low < high) {
-            size_t middle = low + (high - low) / 2;
-            if (by_pid_order(&reader->by_pid[middle], &wanted) < 0)
-                low = middle + 1;
-            else
-                high = middle;
-        }
+        size_t low = LOWER_BOUND(k, reader->n_rows, by_pid_order(&reader->by_pid[k], &wanted) < 0);
         const Row *row = reader->by_pid[low]; /* the first of them: all tracks come from rows */
         track->first_seconds = row->first;
         track->ended_seconds = row->ended;

@@ -410,16 +410,7 @@ static bool process_changed(const Row *row, const ProcessMoment *process, uint64
 /* Where pid is, or would be. */
 static size_t row_place(const Recording *recording, int pid)
 {
-    size_t low = 0;
-    size_t high = recording->n_rows;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (recording->rows[middle].last.pid < pid)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return LOWER_BOUND(i, recording->n_rows, recording->rows[i].last.pid < pid);
 }
 
 static int row_insert(Recording *recording, size_t place)
