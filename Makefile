@@ -1,5 +1,5 @@
 # The front door. Meson does the work; every target installs what it needs (Debian packages, with sudo when not root).
-.PHONY: all build page demo test sanitize soak bench lint fuzz install clean
+.PHONY: all build page demo test sanitize sanitize-jobs sanitize-rest soak bench lint fuzz install clean
 
 BUILD := build
 PYTHON := /usr/bin/python3
@@ -43,7 +43,15 @@ sanitize:
 	@ninja -C $(BUILD)-sanitize
 	meson test -C $(BUILD)-sanitize --print-errorlogs
 	scripts/test-threads
-	SHMGUARD=$(abspath $(BUILD))-sanitize/shmguard $(PYTHON) -m pytest tests/e2e -m "not slow and not long"
+	@$(MAKE) --no-print-directory --output-sync=target -j 2 sanitize-jobs sanitize-rest
+
+# These mostly wait, so they run beside each other: what runs trainings, and the rest.
+JOBS := $(addprefix tests/e2e/test_,causes.py guard.py retry.py run.py run_shm.py)
+SANITIZED = SHMGUARD=$(abspath $(BUILD))-sanitize/shmguard $(PYTHON) -m pytest -p no:cacheprovider -m "not slow and not long"
+sanitize-jobs:
+	$(SANITIZED) $(JOBS)
+sanitize-rest:
+	$(SANITIZED) tests/e2e $(JOBS:%=--ignore=%)
 
 # Hours of random loaders under the guard, every byte checked, and the tests that take minutes. Not part of the tests.
 SOAK_BATCHES := 1000000

@@ -15,25 +15,9 @@ import sys
 import tempfile
 import time
 
-PROCESSES = 64
-JOB = f"""
-import os, threading, time, torch
-files = [open(os.devnull) for _ in range(40)]
-for _ in range({PROCESSES} - 1):
-    if os.fork() == 0:
-        break
-own = torch.ones(16 << 20)
-shared = torch.ones(1 << 18).share_memory_()
-threads = [threading.Thread(target=time.sleep, args=(600,), daemon=True) for _ in range(4)]
-[thread.start() for thread in threads]
-time.sleep(600)
-"""
+from crowd import PROCESSES, cpu_seconds, program
 
-
-def cpu_seconds(pid):
-    with open(f"/proc/{pid}/stat") as stat:
-        fields = stat.read().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+JOB = program("own = torch.ones(16 << 20)\nshared = torch.ones(1 << 18).share_memory_()")
 
 
 def rss_bytes(pid):

@@ -41,3 +41,19 @@ static inline void free_pointer(void *p)
     })
 #define TAKE_FD(fd)   TAKE(fd, -EBADF)
 #define TAKE_PTR(ptr) TAKE(ptr, NULL)
+
+/* Of n sorted items, the number of those for which `before`, an expression in i, holds: where the first
+ * other one is. */
+#define LOWER_BOUND(i, n, before)                                                                            \
+    ({                                                                                                       \
+        size_t _low = 0;                                                                                     \
+        size_t _high = (n);                                                                                  \
+        while (_low < _high) {                                                                               \
+            size_t i = _low + (_high - _low) / 2;                                                            \
+            if (before)                                                                                      \
+                _low = i + 1;                                                                                \
+            else                                                                                             \
+                _high = i;                                                                                   \
+        }                                                                                                    \
+        _low;                                                                                                \
+    })

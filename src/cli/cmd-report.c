@@ -1,5 +1,7 @@
+#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "command.h"
 #include "page.h"
@@ -43,7 +45,15 @@ static int recording_complain(const char *path, int error)
                         "report: %s is no recording, or a broken one; shmguard record -o FILE makes one",
                         file);
     case ENODATA:
-        return complain(EX_DATAERR, "report: %s is empty; record again, for longer than its interval", file);
+        return complain(EX_DATAERR,
+                        "report: %s is empty; record again, for longer than its interval, or, when it is a "
+                        "copy, copy %s-wal with it",
+                        file, file);
+    case EROFS:
+        return complain(EX_DATAERR,
+                        "report: %s was not ended, so something must be written beside it to read it; copy "
+                        "it, and %s-wal, elsewhere",
+                        file, file);
     default:
         return complain(EX_DATAERR, "report: %s: %s; give a file that shmguard record has made", file,
                         strerror(error));
@@ -80,6 +90,15 @@ static int page_complain(const char *path, int error)
                     strerror(error));
 }
 
+/* Nobody wants a recording of a week replaced by the page of another one. */
+static bool is_database(const char *path)
+{
+    char head[16] = "";
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    return fd >= 0 && pread(fd, head, sizeof head, 0) == sizeof head &&
+           memcmp(head, "SQLite format 3", sizeof head) == 0;
+}
+
 /* All that can be told before the recording is read. */
 static int page_check(const char *path, const char *recording)
 {
@@ -89,12 +108,14 @@ static int page_check(const char *path, const char *recording)
         return complain(EX_UNAVAILABLE,
                         "report: this program was built without the page; in its source, make page "
                         "installs nodejs and npm and builds it; or leave out -o");
-    if (stat(path, &a) < 0 || stat(recording, &b) < 0 || a.st_dev != b.st_dev || a.st_ino != b.st_ino)
+    bool there = stat(path, &a) == 0;
+    bool same = there && stat(recording, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+    if (!same && !(there && S_ISREG(a.st_mode) && is_database(path)))
         return EX_OK;
     _cleanup_buffer_ Buffer safe = {0};
     (void)text_escape(text_of(path), &safe);
-    return complain(EX_USAGE, "report: -o %s is the recording itself; give the page another name",
-                    buffer_text(&safe));
+    return complain(EX_USAGE, "report: -o %s is %s; give the page another name", buffer_text(&safe),
+                    same ? "the recording itself" : "a database, most likely another recording");
 }
 
 static int page_fill(FILE *out, const void *context)

@@ -155,6 +155,11 @@ static int replay_complain(const char *path, int r)
     case -EACCES:
     case -EPERM:
         return complain(EX_NOPERM, "watch: %s may not be read", shown);
+    case -EROFS:
+        return complain(EX_DATAERR,
+                        "watch: %s was not ended, so something must be written beside it to read it; copy "
+                        "it, and %s-wal, elsewhere",
+                        shown, shown);
     default:
         return complain(EX_DATAERR, "watch: %s cannot be read: %s", shown, strerror(-r));
     }
@@ -170,8 +175,10 @@ static int replay_open(Watch *watch)
     if (series->n == 0) {
         _cleanup_buffer_ Buffer safe = {0};
         (void)text_escape(text_of(path), &safe);
-        return complain(EX_DATAERR, "watch: %s has no samples: it was ended before the first",
-                        buffer_text(&safe));
+        return complain(
+            EX_DATAERR,
+            "watch: %s has no samples: it was ended before the first, or it is a copy without its -wal",
+            buffer_text(&safe));
     }
     const char *slash = strrchr(path, '/');
     watch->scene.replay = slash && slash[1] != '\0' ? slash + 1 : path;

@@ -1,6 +1,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -25,11 +26,13 @@ struct Recorder {
     pthread_t thread;
     bool runs;
     bool hangs; /* the thread was given up: what it has is lost to us */
+    bool discards;
     bool said;
 
     /* The thread's while it runs. */
     Recording *recording;
     Sampler *sampler;
+    int pid;
     double offset; /* the sampler's second 0 in the recording's time */
     Event attempt;
     bool attempt_due;
@@ -43,6 +46,7 @@ struct Recorder {
     GuardFigures guard;
     bool guard_fresh;
     RecorderStatus status;
+    atomic_bool parked;
 };
 
 /* --- The thread --------------------------------------------------------------------------------------- */
@@ -104,7 +108,7 @@ static int moment_add(Recorder *recorder, Moment moment)
     if (r >= 0)
         r = recording_add(recorder->recording, &moment);
     if (r < 0)
-        return r;
+        return r == -EBUSY ? 0 : r;
     pthread_mutex_lock(&recorder->mutex);
     recorder->status.moments++;
     recorder->status.processes += processes_met(&moment, first);
@@ -142,14 +146,38 @@ static void over_tell(Recorder *recorder, int error)
     (void)eventfd_write(recorder->over_fd, 1);
 }
 
+/*
+ * SQLite maps the -shm, and a file system that copies on write may have no room for a page of it, or somebody
+ * cuts it short: SIGBUS. That ends the recording, not the supervisor of a training. Nothing can be undone in
+ * the middle of SQLite, so the thread stays where it is, with all that it holds, until the program ends. It
+ * faults in SQLite alone, where it does not hold the mutex.
+ */
+static _Thread_local Recorder *recorder_here; /* NULL: another thread's fault, which is none of ours */
+
+static void bus_park(int signo)
+{
+    Recorder *recorder = recorder_here;
+    if (!recorder) {
+        (void)signal(signo, SIG_DFL); /* it comes again at once */
+        return;
+    }
+    uint64_t one = 1;
+    atomic_store(&recorder->parked, true);
+    if (write(recorder->over_fd, &one, sizeof one) < 0)
+        errno = 0; /* it was told already */
+    for (;;)
+        pause();
+}
+
 /* After a look that took too long the next one is not due at once: it keeps to the beat. */
 static void *record(void *context)
 {
     Recorder *recorder = context;
+    recorder_here = recorder;
     double next = now_seconds();
     bool last = false;
-    int r = 0;
-    while ((r = moment_record(recorder)) >= 0 && !last) {
+    int r = recording_set_pid(recorder->recording, recorder->pid);
+    while (r >= 0 && (r = moment_record(recorder)) >= 0 && !last) {
         double now = now_seconds();
         next += recorder->interval * MAX(1.0, ceil((now - next) / recorder->interval));
         last = !time_wait(recorder, next);
@@ -158,17 +186,45 @@ static void *record(void *context)
     return NULL;
 }
 
-/* Signals are the main thread's. */
-static int thread_start(Recorder *recorder)
+static void *file_close(void *context)
+{
+    Recorder *recorder = context;
+    recorder_here = recorder;
+    if (recorder->discards)
+        recording_discard(TAKE_PTR(recorder->recording));
+    else
+        recording_close(TAKE_PTR(recorder->recording));
+    return NULL;
+}
+
+/* Signals are the main thread's, but for that one. */
+static int thread_start(Recorder *recorder, void *(*work)(void *))
 {
     sigset_t all;
     sigset_t before;
+    struct sigaction bus = {.sa_handler = bus_park};
+    (void)sigaction(SIGBUS, &bus, NULL);
     sigfillset(&all);
+    sigdelset(&all, SIGBUS);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&recorder->thread, NULL, record, recorder);
+    int error = pthread_create(&recorder->thread, NULL, work, recorder);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     recorder->runs = error == 0;
     return -error;
+}
+
+/* In short waits: a thread that has parked does not end. */
+static void thread_join(Recorder *recorder)
+{
+    enum { WAITS_PER_SECOND = 10 };
+    for (int i = 0; i < HANG_SECONDS * WAITS_PER_SECOND; i++) {
+        double end = now_seconds() + 1.0 / WAITS_PER_SECOND;
+        struct timespec until = {.tv_sec = (time_t)end, .tv_nsec = (long)((end - floor(end)) * 1e9)};
+        recorder->hangs = pthread_clockjoin_np(recorder->thread, NULL, CLOCK_MONOTONIC, &until) != 0;
+        if (!recorder->hangs || atomic_load(&recorder->parked))
+            break;
+    }
+    recorder->runs = false;
 }
 
 /* --- Whoever opened it -------------------------------------------------------------------------------- */
@@ -213,6 +269,10 @@ int recorder_complain(const char *name, const char *path, int error)
         return complain(EX_DATAERR,
                         "%s: %s is there and is no recording; it stays as it is, give another name", name,
                         file);
+    case -ENOTEMPTY:
+        return complain(EX_DATAERR,
+                        "%s: %s.old is there and is no recording; it stays as it is, give another name", name,
+                        file);
     case -EBUSY:
         return complain(EX_DATAERR, "%s: %s is in use, most likely by another recorder; give another name",
                         name, file);
@@ -240,7 +300,9 @@ static int nothing_record(Recorder *recorder)
     Moment moment = {.seconds = 0};
     for (size_t i = 0; i < JOB_METRICS; i++)
         moment.values[i] = U64_UNKNOWN;
-    int r = moment_add(recorder, moment);
+    int r = recording_set_pid(recorder->recording, recorder->pid);
+    if (r >= 0)
+        r = moment_add(recorder, moment);
     over_tell(recorder, MIN(r, 0));
     return r;
 }
@@ -256,13 +318,12 @@ int recorder_begin(Recorder *recorder, int pid, const char *attempt)
     recorder->attempt_due = attempt;
     recorder->attempt = (Event){.seconds = recorder->offset, .kind = EVENT_ATTEMPT};
     snprintf(recorder->attempt.text, sizeof recorder->attempt.text, "%s", attempt ? attempt : "");
-    int r = recording_set_pid(recorder->recording, pid);
-    if (r >= 0)
-        r = sampler_open(&recorder->root, &wish, &recorder->sampler);
+    recorder->pid = pid;
+    int r = sampler_open(&recorder->root, &wish, &recorder->sampler);
     if (r == -ESRCH)
         return nothing_record(recorder);
     if (r >= 0)
-        r = thread_start(recorder);
+        r = thread_start(recorder, record);
     if (r < 0)
         over_tell(recorder, r);
     return r;
@@ -281,6 +342,10 @@ RecorderStatus recorder_status(Recorder *recorder)
     pthread_mutex_lock(&recorder->mutex);
     RecorderStatus status = recorder->status;
     pthread_mutex_unlock(&recorder->mutex);
+    if (atomic_load(&recorder->parked)) {
+        status.over = true;
+        status.error = -EIO;
+    }
     return status;
 }
 
@@ -291,16 +356,12 @@ int recorder_fd(const Recorder *recorder)
 
 void recorder_end(Recorder *recorder)
 {
-    struct timespec until;
     if (recorder->runs && !recorder->hangs) {
         pthread_mutex_lock(&recorder->mutex);
         recorder->stop = true;
         pthread_cond_signal(&recorder->wake);
         pthread_mutex_unlock(&recorder->mutex);
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_sec += HANG_SECONDS;
-        recorder->hangs = pthread_clockjoin_np(recorder->thread, NULL, CLOCK_MONOTONIC, &until) != 0;
-        recorder->runs = false;
+        thread_join(recorder);
     }
     if (!recorder->hangs) {
         sampler_free(TAKE_PTR(recorder->sampler));
@@ -309,17 +370,26 @@ void recorder_end(Recorder *recorder)
     }
 }
 
+/* All of it goes into the file, which may take a disk long. */
+static void recorder_finish(Recorder *recorder)
+{
+    if (recorder->hangs || !recorder->recording)
+        return;
+    if (thread_start(recorder, file_close) < 0)
+        (void)file_close(recorder);
+    else
+        thread_join(recorder);
+}
+
 void recorder_close(Recorder *recorder, bool discard)
 {
     if (!recorder)
         return;
     recorder_end(recorder);
+    recorder->discards = discard;
+    recorder_finish(recorder);
     if (recorder->hangs)
         return; /* its thread may still use all of it */
-    if (discard)
-        recording_discard(recorder->recording);
-    else
-        recording_close(recorder->recording);
     root_close(&recorder->root);
     fd_close(recorder->over_fd);
     free(recorder->events);
@@ -333,12 +403,14 @@ void recorder_say(Recorder *recorder)
     RecorderStatus status = recorder_status(recorder);
     _cleanup_buffer_ Buffer safe = {0};
     (void)text_escape(text_of(recorder->path), &safe);
-    if (recorder->hangs) {
-        complain(0, "the disk of %s does not answer; the recording may lack its end", buffer_text(&safe));
-        return;
-    }
     (void)recorder_say_stopped(recorder);
-    recording_close(TAKE_PTR(recorder->recording)); /* its size is known then */
+    recorder_finish(recorder); /* its size is known then */
+    if (recorder->hangs && !atomic_load(&recorder->parked))
+        complain(0, "the disk of %s does not answer; the recording may lack its end", buffer_text(&safe));
+    if (recorder->hangs)
+        return;
+    if (status.error == -ESTALE || status.error == -EBADMSG)
+        return; /* there is nothing to read any more under this name */
     complain(0, "%llu moment%s of %llu process%s in %s (%s); next: shmguard report %s",
              (unsigned long long)status.moments, status.moments == 1 ? "" : "s",
              (unsigned long long)status.processes, status.processes == 1 ? "" : "es", buffer_text(&safe),
@@ -355,6 +427,8 @@ bool recorder_say_stopped(Recorder *recorder)
     _cleanup_buffer_ Buffer safe = {0};
     (void)text_escape(text_of(recorder->path), &safe);
     complain(0, "the recording stops, the training goes on: %s: %s", buffer_text(&safe),
-             error == -ESTALE ? "somebody took the file away" : strerror(-error));
+             error == -ESTALE    ? "somebody took the file away"
+             : error == -EBADMSG ? "somebody else has written into the file"
+                                 : strerror(-error));
     return true;
 }

@@ -82,15 +82,7 @@ void look_fix(Look *look, FixNeeds needs, const char *what, const char *command)
 
 const JobNeed *look_job(const Look *look, int trainer)
 {
-    size_t low = 0;
-    size_t high = look->n_jobs;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (look->jobs[middle].trainer < trainer)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = LOWER_BOUND(i, look->n_jobs, look->jobs[i].trainer < trainer);
     return low < look->n_jobs && look->jobs[low].trainer == trainer ? &look->jobs[low] : NULL;
 }
 

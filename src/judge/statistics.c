@@ -99,16 +99,7 @@ static bool figure_at(const Figures *figures, size_t i, double *ret)
 /* The first that is not before `seconds`. */
 static size_t figure_from(const Figures *figures, double seconds)
 {
-    size_t low = 0;
-    size_t high = figures->n;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (figures->seconds[middle] < seconds)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return LOWER_BOUND(i, figures->n, figures->seconds[i] < seconds);
 }
 
 static size_t known_between(const Figures *figures, size_t i, size_t end)

@@ -1,4 +1,5 @@
 #include <math.h>
+#include <string.h>
 
 #include "units.h"
 #include "verdicts-case.h"
@@ -37,15 +38,7 @@ bool track_is_there(const Trial *trial, const ProcessTrack *track)
 
 uint64_t value_at(const Figures *figures, double seconds)
 {
-    size_t low = 0;
-    size_t high = figures->n;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (figures->seconds[middle] <= seconds)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = LOWER_BOUND(i, figures->n, figures->seconds[i] <= seconds);
     size_t oldest = low > 256 ? low - 256 : 0;
     for (size_t i = low; i > oldest; i--)
         if (figures->values[i - 1] != U64_UNKNOWN)
@@ -59,25 +52,49 @@ uint64_t job_at(const Trial *trial, size_t metric, double seconds)
     return value_at(&figures, seconds);
 }
 
-bool is_worth(double growth, double level, Least least)
+double growth_of(const Trend *trend)
+{
+    return trend->kind == TREND_UNKNOWN ? 0 : trend->until - trend->from;
+}
+
+double seconds_of(const Trend *trend)
+{
+    return trend->ended - trend->began;
+}
+
+Least least_after(Least least, double seconds)
+{
+    double times = MAX(least.seconds / MAX(seconds, 1e-3), 1.0);
+    return (Least){least.amount * times, MAX(least.share, MIN(least.share * times, SHARE_MOST)), seconds};
+}
+
+static bool is_worth(double growth, double level, Least least)
 {
     return growth >= least.amount && growth >= least.share * level;
 }
 
+Worth worth_of(double growth, double level, Least least, double seconds)
+{
+    if (!is_worth(growth, level, least))
+        return WORTH_NOTHING;
+    return is_worth(growth, level, least_after(least, seconds)) ? WORTH_NAMING : WORTH_WAITING;
+}
+
+Worth worth_growing(const Trend *trend, Least least)
+{
+    return trend->kind == TREND_RISING ? worth_of(growth_of(trend), trend->until, least, seconds_of(trend))
+                                       : WORTH_NOTHING;
+}
+
 bool grows(const Trend *trend, Least least)
 {
-    return trend->kind == TREND_RISING && is_worth(trend->until - trend->from, trend->until, least);
+    return worth_growing(trend, least) == WORTH_NAMING;
 }
 
 bool grew(const Trend *trend, Least least)
 {
     return (trend->kind == TREND_RISING || trend->kind == TREND_SETTLING) &&
-           is_worth(trend->until - trend->from, trend->until, least);
-}
-
-double growth_of(const Trend *trend)
-{
-    return trend->kind == TREND_UNKNOWN ? 0 : trend->until - trend->from;
+           worth_of(growth_of(trend), trend->until, least, seconds_of(trend)) == WORTH_NAMING;
 }
 
 /* --- How long it can go on ------------------------------------------------------------------------------ */
@@ -175,6 +192,30 @@ void cache_add(Trial *trial, Job *job, const ProcessTrack *track, const Trend *f
                    .metric = "file",
                    .rate = MAX(file->slope, 0.0),
                    .confidence = confidence_of(file)});
+}
+
+/* Twice as long as must be watched: a part of it will be warm-up again. */
+void unripe_add(Trial *trial, Job *job, const ProcessTrack *track, const char *what, const char *metric,
+                const Trend *trend, Least least)
+{
+    double growth = growth_of(trend);
+    double seconds = seconds_of(trend);
+    double times = growth / least_after(least, seconds).amount;
+    if (job->unripe.track && job->unripe.times >= times)
+        return;
+    bool counted = strcmp(metric, "descriptors") == 0;
+    const char *amount = counted ? WORDS(trial, "%.0f", growth) : WORDS(trial, "%s", BYTES(growth));
+    job->unripe =
+        (Unripe){.track = track,
+                 .metric = metric,
+                 .rate = trend->slope,
+                 .times = times,
+                 .evidence = WORDS(trial,
+                                   "%s of %s grew by %s in %s: too little in too short a time to tell what "
+                                   "goes on growing from what fills once, as pools and caches do. Record for "
+                                   "%s or longer.",
+                                   what, subject_words(trial, track), amount, DURATION_TEXT(seconds),
+                                   DURATION_TEXT(2 * least.seconds))};
 }
 
 void verdict_add(Trial *trial, const Verdict *verdict)

@@ -18,20 +18,35 @@ enum { SAMPLES_LEAST = 16 };
 #define WARM_UP          0.20
 #define WARM_UP_ATTACHED 0.05 /* of one that had lived for longer than it was watched, when that began */
 
-/* What is smaller is nobody's trouble, or ordinary wear: an amount, and the part of the level at the end. */
+/*
+ * What is smaller is nobody's trouble, or ordinary wear: an amount, and the part of the level at the end,
+ * when it was watched for so many seconds. What was watched for less must be as many times more: pools and
+ * caches fill in a straight line too, and only time tells them from what never ends.
+ */
 typedef struct Least {
     double amount;
     double share;
+    double seconds;
 } Least;
 
-#define LEAK_LEAST   ((Least){4 * MIB, 0.02})
-#define SAW_LEAST    ((Least){8 * MIB, 0.03})
-#define TEETH_LEAST  ((Least){16 * MIB, 0.10})
-#define SHARED_LEAST ((Least){4 * MIB, 0.10})
-#define FILE_LEAST   ((Least){16 * MIB, 0.15})
-#define FDS_LEAST    ((Least){12, 0.20})
-#define COPY_LEAST   ((Least){16 * MIB, 0.15}) /* the share is of what was shared at fork */
-#define CROWD_LEAST  ((Least){64 * MIB, 0.20})
+#define LEAK_LEAST   ((Least){4 * MIB, 0.02, 300})
+#define SAW_LEAST    ((Least){8 * MIB, 0.03, 60})
+#define TEETH_LEAST  ((Least){16 * MIB, 0.10, 300}) /* allocators make even ones too, of a few seconds */
+#define SHARED_LEAST ((Least){4 * MIB, 0.10, 60})
+#define KEPT_LEAST   ((Least){32 * MIB, 0.67, 60})
+#define FILE_LEAST   ((Least){16 * MIB, 0.15, 60})
+#define FDS_LEAST    ((Least){12, 0.20, 60})
+#define COPY_LEAST   ((Least){16 * MIB, 0.15, 60}) /* the share is of what was shared at fork */
+#define CROWD_LEAST  ((Least){64 * MIB, 0.20, 60})
+
+/* However short it was watched, growth by such a part of all is not asked to be a larger one. */
+#define SHARE_MOST 0.30
+
+typedef enum Worth {
+    WORTH_NOTHING,
+    WORTH_WAITING, /* a verdict, had it been watched for long enough */
+    WORTH_NAMING,
+} Worth;
 
 enum { ROLES = ROLE_MANAGER + 1 };
 
@@ -47,6 +62,15 @@ typedef struct Kin {
     double left_of_all; /* bytes that can follow, of what ends by itself: copies, teeth */
 } Kin;
 
+/* Growth that may become a verdict when it is watched for longer: the one that lacks least. */
+typedef struct Unripe {
+    const ProcessTrack *track; /* NULL: there is none */
+    const char *metric;
+    double rate;
+    double times; /* the least amount */
+    const char *evidence;
+} Unripe;
+
 typedef struct Job {
     int id;
     double first_worker; /* when it was born; 0 when there was one at the start, or is none */
@@ -56,6 +80,7 @@ typedef struct Job {
     double worker_life;         /* the longest of those that have ended */
     const ProcessTrack *judged; /* the one whose steadiness is worth a word */
     Trend judged_trend;
+    Unripe unripe;
     Kin kin[VERDICT_IDS][ROLES];
 } Job;
 
@@ -82,10 +107,15 @@ bool track_is_there(const Trial *trial, const ProcessTrack *track);
 uint64_t value_at(const Figures *figures, double seconds);
 uint64_t job_at(const Trial *trial, size_t metric, double seconds);
 
-bool is_worth(double growth, double level, Least least);
 double growth_of(const Trend *trend);
-bool grows(const Trend *trend, Least least); /* and goes on */
-bool grew(const Trend *trend, Least least);
+double seconds_of(const Trend *trend); /* for which it was watched */
+
+/* What growth must be when it was watched for so long. */
+Least least_after(Least least, double seconds);
+Worth worth_of(double growth, double level, Least least, double seconds);
+Worth worth_growing(const Trend *trend, Least least); /* of what goes on */
+bool grows(const Trend *trend, Least least);
+bool grew(const Trend *trend, Least least); /* whether or not it goes on */
 
 /* --- How long it can go on: seconds, INFINITY when that is unknown ----------------------------------------
  */
@@ -113,6 +143,14 @@ void kin_add(Trial *trial, Job *job, VerdictId id, const ProcessTrack *track, co
 void cache_add(Trial *trial, Job *job, const ProcessTrack *track, const Trend *file);
 void verdict_add(Trial *trial, const Verdict *verdict);
 
+#define PRIVATE_WHAT "Private memory"
+#define COPIES_WHAT  "Private copies"
+#define FILE_WHAT    "Resident pages of files"
+
+/* Growth that is WORTH_WAITING; `what` begins a sentence. */
+void unripe_add(Trial *trial, Job *job, const ProcessTrack *track, const char *what, const char *metric,
+                const Trend *trend, Least least);
+
 /* One process by itself. */
 void process_judge(Trial *trial, Job *job, const ProcessTrack *track);
 
@@ -122,13 +160,13 @@ bool is_of_epoch(const Job *job, const ProcessTrack *track);
 /* All of those together, and others' figures folded by the epoch. */
 void epochs_judge(Trial *trial, Job *job);
 
-/* Whether a process grows within epochs and falls at their ends, where these are known. */
+/* What a process does within epochs, where these are known, and for how many seconds it was watched. */
 bool epochs_fold(Trial *trial, const Job *job, const ProcessTrack *track, double from, Trend *ret_trend,
-                 size_t *ret_epochs);
+                 size_t *ret_epochs, double *ret_seconds);
 
 /* Copies of what was shared at fork. */
 bool shared_at_fork(const ProcessTrack *track, double *ret_bytes);
-bool is_copying(const Trend *copies, const Trend *own, const Trend *file, double shared);
+Worth worth_copying(const Trend *copies, const Trend *own, const Trend *file, double shared, double seconds);
 void copies_add(Trial *trial, Job *job, const ProcessTrack *track, const Trend *copies, double shared);
 
 /* The job as a whole. */

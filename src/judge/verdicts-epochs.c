@@ -35,14 +35,17 @@ bool shared_at_fork(const ProcessTrack *track, double *ret_bytes)
 }
 
 /* What only this process has may also be new memory, or pages of a file that nobody else maps. */
-bool is_copying(const Trend *copies, const Trend *own, const Trend *file, double shared)
+Worth worth_copying(const Trend *copies, const Trend *own, const Trend *file, double shared, double seconds)
 {
     double growth = growth_of(copies);
     double rest = growth - MAX(growth_of(own), 0.0) - MAX(growth_of(file), 0.0);
     bool moved =
         copies->kind == TREND_RISING || copies->kind == TREND_SETTLING || copies->kind == TREND_STEPPED;
-    return moved && is_worth(rest, shared, COPY_LEAST) && rest >= COPY_SHARE * growth &&
-           growth <= COPY_MOST * shared;
+    if (!moved || rest < COPY_SHARE * growth || growth > COPY_MOST * shared)
+        return WORTH_NOTHING;
+    Worth worth = worth_of(rest, shared, COPY_LEAST, seconds);
+    /* What every worker copies when it starts has come to its end. */
+    return worth == WORTH_WAITING && copies->kind != TREND_RISING ? WORTH_NOTHING : worth;
 }
 
 void copies_add(Trial *trial, Job *job, const ProcessTrack *track, const Trend *copies, double shared)
@@ -68,6 +71,19 @@ typedef struct LifeSpan {
     double from;
     double until;
 } LifeSpan;
+
+/* From the first of them to the end of the last: growth that comes again in each was watched for all of it.
+ */
+static double spans_seconds(const LifeSpan *spans, size_t n)
+{
+    double from = INFINITY;
+    double until = 0;
+    for (size_t i = 0; i < n; i++) {
+        from = MIN(from, spans[i].from);
+        until = MAX(until, spans[i].until);
+    }
+    return until - from;
+}
 
 /* Medians over many spans by the part of each that had passed. */
 static int fold(Arena *arena, const LifeSpan *spans, size_t n, ProcessMetric metric, size_t phases,
@@ -174,7 +190,11 @@ static void workers_judge(Trial *trial, Job *job, const LifeSpan *spans, size_t 
     Trend file = trend_behind(&file_windows, 1);
     const ProcessTrack *newest = spans[n - 1].track;
     double at_fork = n_shared > 0 ? median_of(shared, n_shared) : 0;
-    if (grows(&own, SAW_LEAST)) {
+    double seconds = spans_seconds(spans, n);
+    Worth saw =
+        own.kind == TREND_RISING ? worth_of(growth_of(&own), own.until, SAW_LEAST, seconds) : WORTH_NOTHING;
+    Worth copying = n_shared > 0 ? worth_copying(&copies, &own, &file, at_fork, seconds) : WORTH_NOTHING;
+    if (saw == WORTH_NAMING) {
         double life = median_of(lives, n);
         kin_add(trial, job, VERDICT_SAWTOOTH, newest,
                 &(Kin){.trend = own,
@@ -187,11 +207,18 @@ static void workers_judge(Trial *trial, Job *job, const LifeSpan *spans, size_t 
                            "and comes free when it ends with the epoch (median of %zu workers)",
                            BYTES(own.from), BYTES(own.until), DURATION_TEXT(life), BYTES(own.slope), n)});
         workers_ahead(trial, job, life, &job->kin[VERDICT_SAWTOOTH][ROLE_WORKER]);
-    } else if (n_shared > 0 && is_copying(&copies, &own, &file, at_fork))
+    } else if (copying == WORTH_NAMING)
         copies_add(trial, job, newest, &copies, at_fork);
+    else if (saw == WORTH_WAITING)
+        unripe_add(trial, job, newest, PRIVATE_WHAT, "private", &own, SAW_LEAST);
+    else if (copying == WORTH_WAITING)
+        unripe_add(trial, job, newest, COPIES_WHAT, "private", &copies, COPY_LEAST);
     Trend late_file = trend_behind(&file_windows, PHASES_LEAST / 4);
-    if (grows(&late_file, FILE_LEAST))
+    Worth files = worth_growing(&late_file, FILE_LEAST);
+    if (files == WORTH_NAMING)
         cache_add(trial, job, newest, &late_file);
+    else if (files == WORTH_WAITING)
+        unripe_add(trial, job, newest, FILE_WHAT, "file", &late_file, FILE_LEAST);
 }
 
 /* Those that live long enough to be of the train loader rather than of a short validation, evenly chosen. */
@@ -239,7 +266,7 @@ static size_t epoch_times(const Trial *trial, const Job *job, double *ret, size_
 }
 
 bool epochs_fold(Trial *trial, const Job *job, const ProcessTrack *track, double from, Trend *ret_trend,
-                 size_t *ret_epochs)
+                 size_t *ret_epochs, double *ret_seconds)
 {
     double times[FOLDED_MOST];
     LifeSpan spans[FOLDED_MOST];
@@ -254,5 +281,6 @@ bool epochs_fold(Trial *trial, const Job *job, const ProcessTrack *track, double
     if (trial->r < 0)
         return false;
     *ret_epochs = n;
+    *ret_seconds = spans_seconds(spans, n);
     return true;
 }

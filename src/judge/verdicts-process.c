@@ -11,8 +11,6 @@
 #define SHADOW_SHARE  0.10
 #define SHADOW_PER_FD (16 * 1024.0)
 
-#define KEPT_RATIO    3.0 /* times as much as at first, and no longer growing: batches that are kept */
-#define KEPT_LEAST    (32 * MIB)
 #define LOADING_SHARE 0.25
 #define TEETH_GRADUAL 0.7 /* of all cycles */
 #define TRAINED_LEAST 0.7 /* of its life: a worker that is born later does not begin the training */
@@ -87,7 +85,7 @@ static bool teeth_are_found(const Teeth *teeth)
 {
     return teeth->gradual >= TEETH_COUNT && (double)teeth->gradual >= TEETH_GRADUAL * (double)teeth->cycles &&
            teeth->longest <= TEETH_REGULAR * teeth->shortest &&
-           is_worth(teeth->height, teeth->high, TEETH_LEAST);
+           worth_of(teeth->height, teeth->high, TEETH_LEAST, teeth->ended - teeth->began) == WORTH_NAMING;
 }
 
 /* An epoch may be a small part of a long recording: if the whole shows no teeth, its last parts may. */
@@ -114,8 +112,13 @@ static void judge_leak(Trial *trial, Job *job, const ProcessTrack *track, const 
     bool shadow =
         (grew(&trends->shared, SHARED_LEAST) && growth < SHADOW_SHARE * growth_of(&trends->shared)) ||
         (grows(&trends->fds, FDS_LEAST) && growth < SHADOW_PER_FD * growth_of(&trends->fds));
-    if (!grows(own, LEAK_LEAST) || own->t < LEAK_T || shadow)
+    Worth worth = worth_growing(own, LEAK_LEAST);
+    if (worth == WORTH_NOTHING || own->t < LEAK_T || shadow)
         return;
+    if (worth == WORTH_WAITING) {
+        unripe_add(trial, job, track, PRIVATE_WHAT, "private", own, LEAK_LEAST);
+        return;
+    }
     kin_add(trial, job, VERDICT_LEAK, track,
             &(Kin){.trend = *own, .metric = "private", .rate = own->slope, .confidence = confidence_of(own)});
 }
@@ -126,6 +129,7 @@ static void judge_own(Trial *trial, Job *job, const ProcessTrack *track, const T
     Teeth teeth;
     Trend folded;
     size_t epochs = 0;
+    double seconds = 0;
     if (teeth_find(track, span, &teeth)) {
         if (grows(&teeth.troughs, LEAK_LEAST))
             judge_leak(trial, job, track, trends, &teeth.troughs);
@@ -145,8 +149,10 @@ static void judge_own(Trial *trial, Job *job, const ProcessTrack *track, const T
                                          "every %s; it does not keep more each time",
                                          subject_words(trial, track), BYTES(teeth.low), BYTES(teeth.high),
                                          teeth.cycles, DURATION_TEXT(teeth.period))});
-    } else if (own->kind != TREND_RISING && epochs_fold(trial, job, track, span.from, &folded, &epochs) &&
-               grows(&folded, SAW_LEAST))
+    } else if (own->kind != TREND_RISING &&
+               epochs_fold(trial, job, track, span.from, &folded, &epochs, &seconds) &&
+               folded.kind == TREND_RISING &&
+               worth_of(growth_of(&folded), folded.until, SAW_LEAST, seconds) == WORTH_NAMING)
         kin_add(trial, job, VERDICT_SAWTOOTH, track,
                 &(Kin){.trend = folded,
                        .metric = "private",
@@ -164,13 +170,14 @@ static void judge_own(Trial *trial, Job *job, const ProcessTrack *track, const T
 
 static void judge_shared(Trial *trial, Job *job, const ProcessTrack *track, const Trends *trends)
 {
-    bool growing = grows(&trends->shared, SHARED_LEAST);
-    bool fds_grow = grows(&trends->fds, FDS_LEAST);
+    Worth shared = worth_growing(&trends->shared, SHARED_LEAST);
+    Worth open = worth_growing(&trends->fds, FDS_LEAST);
+    bool growing = shared == WORTH_NAMING;
+    bool fds_grow = open == WORTH_NAMING;
     bool with_segments =
         trends->segments.kind == TREND_RISING && growth_of(&trends->segments) > growth_of(&trends->fds) / 2;
     bool kept = track->last.role == ROLE_TRAINER && trends->shared.kind == TREND_SETTLING &&
-                growth_of(&trends->shared) >= KEPT_LEAST &&
-                trends->shared.until >= KEPT_RATIO * trends->shared.from;
+                grew(&trends->shared, KEPT_LEAST);
     if (!growing && !kept && !(fds_grow && with_segments)) {
         if (fds_grow)
             kin_add(trial, job, VERDICT_FD_LEAK, track,
@@ -178,6 +185,10 @@ static void judge_shared(Trial *trial, Job *job, const ProcessTrack *track, cons
                            .metric = "descriptors",
                            .rate = trends->fds.slope,
                            .confidence = confidence_of(&trends->fds)});
+        else if (open == WORTH_WAITING)
+            unripe_add(trial, job, track, "Open descriptors", "descriptors", &trends->fds, FDS_LEAST);
+        if (shared == WORTH_WAITING)
+            unripe_add(trial, job, track, "Shared memory", "shared", &trends->shared, SHARED_LEAST);
         return;
     }
     const char *fds = fds_grow ? WORDS(trial, ". Its open descriptors grew with it, from %.0f to %.0f",
@@ -214,13 +225,20 @@ void process_judge(Trial *trial, Job *job, const ProcessTrack *track)
     judge_shared(trial, job, track, &trends);
     if (!is_of_epoch(job, track)) {
         judge_own(trial, job, track, &trends, span);
-        if (track->last.role == ROLE_WORKER && shared_at_fork(track, &shared) &&
-            is_copying(&trends.copies, &trends.own, &trends.file, shared))
+        Worth copying =
+            track->last.role == ROLE_WORKER && shared_at_fork(track, &shared)
+                ? worth_copying(&trends.copies, &trends.own, &trends.file, shared, seconds_of(&trends.copies))
+                : WORTH_NOTHING;
+        if (copying == WORTH_NAMING)
             copies_add(trial, job, track, &trends.copies, shared);
+        else if (copying == WORTH_WAITING)
+            unripe_add(trial, job, track, COPIES_WHAT, "private", &trends.copies, COPY_LEAST);
         /* Files that come with private memory, and then no more, are libraries that are loaded. */
         bool loads = trends.file.kind == TREND_SETTLING &&
                      growth_of(&trends.own) > LOADING_SHARE * growth_of(&trends.file);
         if (grew(&trends.file, FILE_LEAST) && !loads)
             cache_add(trial, job, track, &trends.file);
+        else if (worth_growing(&trends.file, FILE_LEAST) == WORTH_WAITING)
+            unripe_add(trial, job, track, FILE_WHAT, "file", &trends.file, FILE_LEAST);
     }
 }

@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "verdicts-words.h"
 
 typedef enum Whose {
@@ -14,7 +16,7 @@ static const struct {
     VerdictId id;
     unsigned whose;
     const char *what;
-    const char *command;
+    const char *command; /* with PID where the subject's belongs */
 } advice[] = {
     {VERDICT_LEAK, OF_TRAINERS,
      "Look for what outlives a step: losses that are summed or kept as tensors (use loss.item() or "
@@ -83,7 +85,8 @@ static const struct {
      "ulimit -n 65536"},
     {VERDICT_PAGE_CACHE, OF_ANY,
      "Nothing needs to be done: the kernel drops these pages when somebody needs the memory.", NULL},
-    {VERDICT_TOO_SHORT, OF_ANY, "Record for longer, or look more often (--interval 0.2s).", NULL},
+    {VERDICT_TOO_SHORT, OF_ANY,
+     "Record for longer; a training that is over soon, also more often (--interval 0.2s).", NULL},
 };
 
 static bool is_for(unsigned whose, const Verdict *verdict, bool guarded)
@@ -98,12 +101,25 @@ static bool is_for(unsigned whose, const Verdict *verdict, bool guarded)
     return wanted == 0 || (wanted & its);
 }
 
+static int command_make(const char *command, int pid, Arena *arena, const char **ret)
+{
+    const char *at = command ? strstr(command, "PID") : NULL;
+    *ret =
+        at ? arena_printf(arena, "%.*s%d%s", (int)(at - command), command, pid, at + strlen("PID")) : command;
+    return at && !*ret ? -ENOMEM : 0;
+}
+
 int verdict_advise(Verdict *verdict, bool guarded, Arena *arena)
 {
     int r = 0;
-    for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(advice); i++)
-        if (advice[i].id == verdict->id && is_for(advice[i].whose, verdict, guarded))
-            r = fix_add(arena, &verdict->fixes, NEEDS_NOTHING, advice[i].what, advice[i].command);
+    for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(advice); i++) {
+        if (advice[i].id != verdict->id || !is_for(advice[i].whose, verdict, guarded))
+            continue;
+        const char *command = NULL;
+        r = command_make(advice[i].command, verdict->pid, arena, &command);
+        if (r >= 0)
+            r = fix_add(arena, &verdict->fixes, NEEDS_NOTHING, advice[i].what, command);
+    }
     return r;
 }
 
@@ -136,7 +152,7 @@ const char *verdict_meaning(VerdictId id)
             "Files are opened and not closed: when the limit is reached, nothing can be opened.",
         [VERDICT_PAGE_CACHE] =
             "Only pages of files grow, which the kernel can drop at any time: no reason to worry.",
-        [VERDICT_TOO_SHORT] = "There are too few samples to say.",
+        [VERDICT_TOO_SHORT] = "It was not watched for long enough to say.",
     };
     return meanings[id];
 }

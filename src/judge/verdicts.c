@@ -136,9 +136,10 @@ static int jobs_list(const History *history, Arena *arena, Jobs *ret)
 static void judge_steady(Trial *trial, const Job *job)
 {
     const Trend *trend = &job->judged_trend;
-    double span = trend->ended - trend->began;
-    double seen = MAX(MAX(LEAK_LEAST.amount, LEAK_LEAST.share * trend->until) / span, 4 * trend->error);
-    bool rose = is_worth(growth_of(trend), trend->until, LEAK_LEAST);
+    double span = seconds_of(trend);
+    Least least = least_after(LEAK_LEAST, span);
+    double seen = MAX(MAX(least.amount, least.share * trend->until) / span, 4 * trend->error);
+    bool rose = worth_of(growth_of(trend), trend->until, LEAK_LEAST, span) != WORTH_NOTHING;
     const char *how = rose && trend->kind == TREND_SETTLING  ? "settles at"
                       : rose && trend->kind == TREND_STEPPED ? "rose once, to"
                                                              : "stayed at about";
@@ -157,12 +158,28 @@ static void judge_steady(Trial *trial, const Job *job)
                                       DURATION_TEXT(span), BYTES(seen * 60))});
 }
 
+static void judge_unripe(Trial *trial, const Unripe *unripe)
+{
+    verdict_add(trial, &(Verdict){.id = VERDICT_TOO_SHORT,
+                                  .pid = unripe->track->last.pid,
+                                  .role = unripe->track->last.role,
+                                  .metric = unripe->metric,
+                                  .rate = unripe->rate,
+                                  .exhausts_in = INFINITY,
+                                  .evidence = unripe->evidence});
+}
+
 static void judge_too_short(Trial *trial)
 {
     const History *history = trial->history;
+    Role role = ROLE_OTHER;
+    for (size_t i = 0; i < history->n_tracks; i++)
+        if (history->tracks[i].last.pid == history->pid)
+            role = history->tracks[i].last.role;
     verdict_add(
         trial, &(Verdict){.id = VERDICT_TOO_SHORT,
                           .pid = history->pid,
+                          .role = role,
                           .metric = "private",
                           .exhausts_in = INFINITY,
                           .evidence = WORDS(trial,
@@ -195,9 +212,15 @@ static int judge_all(Trial *trial)
     if (trial->r >= 0 && !is_found(trial, VERDICT_PAGE_CACHE))
         cache_judge(trial);
     bool found = trial->verdicts.n > 0;
-    for (size_t i = 0; trial->r >= 0 && !found && i < jobs.n; i++)
-        if (jobs.items[i].judged && (jobs.items[i].id != 0 || jobs.n == 1))
-            judge_steady(trial, &jobs.items[i]);
+    for (size_t i = 0; trial->r >= 0 && !found && i < jobs.n; i++) {
+        const Job *job = &jobs.items[i];
+        if (job->id == 0 && jobs.n > 1)
+            continue;
+        if (job->unripe.track)
+            judge_unripe(trial, &job->unripe);
+        else if (job->judged)
+            judge_steady(trial, job);
+    }
     return trial->r;
 }
 

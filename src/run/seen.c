@@ -70,16 +70,7 @@ void seen_free(SeenTable *table)
 /* Where pid is, or would be. */
 static size_t live_place(const SeenTable *table, int pid)
 {
-    size_t low = 0;
-    size_t high = table->n_live;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (table->live[middle].actor.pid < pid)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return LOWER_BOUND(i, table->n_live, table->live[i].actor.pid < pid);
 }
 
 Seen *seen_live(const SeenTable *table, int pid)

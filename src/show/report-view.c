@@ -58,16 +58,7 @@ static void value_add(uint64_t *sum, uint64_t value)
 /* The first sample at that time or later. */
 static size_t time_find(const Series *series, double seconds)
 {
-    size_t low = 0;
-    size_t high = series->n;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (series->seconds[middle] < seconds)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return LOWER_BOUND(i, series->n, series->seconds[i] < seconds);
 }
 
 /* The process counts at every time of the job from its first sample to its last, with what was known of it

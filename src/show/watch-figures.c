@@ -7,17 +7,7 @@ enum { STEPS_BACK = 600 };
 
 bool series_place(const Series *series, double at, size_t *ret)
 {
-    size_t low = 0;
-    size_t high = series->n;
-    if (high > 0 && series->seconds[high - 1] <= at)
-        low = high;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (series->seconds[middle] <= at)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = LOWER_BOUND(i, series->n, series->seconds[i] <= at);
     if (low == 0)
         return false;
     *ret = low - 1;

@@ -52,7 +52,8 @@ static char kind_letter(SegmentKind kind)
 }
 
 /* Of what is used in /dev/shm, who has it. A live look knows which segments are files of the mount; a
- * recording has sums in which memfds count too, so the guard's are left out and the rest cut to fit. */
+ * recording has sums in which memfds count too, so the guard's and those of an unknown kind, which most
+ * memfds are, are left out, and the rest is cut to fit. */
 static void shm_parts(const WatchScene *scene, double at, Meter *meter)
 {
     uint64_t kinds[SEGMENT_KINDS] = {0};
@@ -66,7 +67,8 @@ static void shm_parts(const WatchScene *scene, double at, Meter *meter)
     } else
         for (SegmentKind kind = 0; kind < SEGMENT_KINDS; kind++) {
             uint64_t bytes = series_known(&scene->history->series, JOB_KIND_BYTES + kind, at);
-            kinds[kind] = bytes == U64_UNKNOWN || kind == KIND_SHMGUARD ? 0 : bytes;
+            bool memfds = kind == KIND_SHMGUARD || kind == KIND_OTHER;
+            kinds[kind] = bytes == U64_UNKNOWN || memfds ? 0 : bytes;
         }
     uint64_t left = meter->used;
     for (SegmentKind kind = 0; kind < SEGMENT_KINDS; kind++) {
@@ -75,7 +77,7 @@ static void shm_parts(const WatchScene *scene, double at, Meter *meter)
         left -= bytes;
     }
     unheld = MIN(unheld, left);
-    part_add(meter, '-', "held by nobody", unheld);
+    part_add(meter, '-', "no holder seen", unheld);
     part_add(meter, '?', scene->survey && !scene->job ? "unattributed" : "others", left - unheld);
 }
 

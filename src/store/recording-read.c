@@ -13,10 +13,10 @@
  * tables must be letter for letter those that we make, and what is in them is believed only as far as it
  * makes sense.
  */
-enum {
-    TEXT_MOST = 1 << 16,      /* bytes of one text */
-    PROCESSES_MOST = 1 << 20, /* rows */
-};
+enum { PROCESSES_MOST = 1 << 20 }; /* rows */
+
+/* 30,000 years: whoever reckons with times need not think of overflow. */
+#define SECONDS_MOST 1e12
 
 typedef struct Row {
     sqlite3_int64 id;
@@ -121,6 +121,12 @@ static int schema_check(Reader *reader)
     return r;
 }
 
+/* The file is there: what SQLite does not find are the files beside it, and it may not make them. */
+static int wal_check(int r)
+{
+    return r == -ENOENT ? -EROFS : r;
+}
+
 /* --- Values ------------------------------------------------------------------------------------------- */
 
 static bool column_seconds(sqlite3_stmt *statement, int place, double *ret)
@@ -128,7 +134,7 @@ static bool column_seconds(sqlite3_stmt *statement, int place, double *ret)
     int type = sqlite3_column_type(statement, place);
     double value =
         type == SQLITE_FLOAT || type == SQLITE_INTEGER ? sqlite3_column_double(statement, place) : NAN;
-    if (!isfinite(value))
+    if (!(fabs(value) <= SECONDS_MOST))
         return false;
     *ret = value;
     return true;
@@ -295,15 +301,7 @@ static int processes_read(Reader *reader)
 
 static Row *row_find(const Reader *reader, sqlite3_int64 id)
 {
-    size_t low = 0;
-    size_t high = reader->n_rows;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (reader->rows[middle].id < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = LOWER_BOUND(i, reader->n_rows, reader->rows[i].id < id);
     return low < reader->n_rows && reader->rows[low].id == id ? &reader->rows[low] : NULL;
 }
 
@@ -435,15 +433,7 @@ static void tracks_finish(Reader *reader)
         ProcessTrack *track = &reader->history.tracks[i];
         Row key = {.process = track->last, .id = INT64_MIN};
         const Row *wanted = &key;
-        size_t low = 0;
-        size_t high = reader->n_rows;
-        while (low < high) {
-            size_t middle = low + (high - low) / 2;
-            if (by_pid_order(&reader->by_pid[middle], &wanted) < 0)
-                low = middle + 1;
-            else
-                high = middle;
-        }
+        size_t low = LOWER_BOUND(k, reader->n_rows, by_pid_order(&reader->by_pid[k], &wanted) < 0);
         const Row *row = reader->by_pid[low]; /* the first of them: all tracks come from rows */
         track->first_seconds = row->first;
         track->ended_seconds = row->ended;
@@ -455,7 +445,7 @@ int recording_read(const char *path, History *ret)
     _cleanup_(reader_free) Reader reader = {0};
     int r = database_open(&reader, path);
     if (r >= 0)
-        r = schema_check(&reader);
+        r = wal_check(schema_check(&reader));
     if (r >= 0)
         r = meta_read(&reader);
     if (r >= 0)

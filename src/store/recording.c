@@ -88,7 +88,8 @@ static int parts_unlink(const char *path)
     return 0;
 }
 
-/* A -wal goes along: it holds the end of a recording whose writer was killed. */
+/* A -wal goes along: it holds the end of a recording whose writer was killed. Nothing may be there yet under
+ * the new name: SQLite takes any -wal for the file's own, and would write what it says into it. */
 static int parts_move(const char *path, const char *from, const char *to)
 {
     _cleanup_buffer_ Buffer old = {0};
@@ -107,8 +108,8 @@ static int parts_move(const char *path, const char *from, const char *to)
     return 0;
 }
 
-/* A recording that is there is kept as FILE.old. Anything else stays. 1: there was one. */
-static int old_keep(const char *path)
+/* 0: there is none; -EISDIR, -EEXIST: it is something else. */
+static int recording_find(const char *path, int *ret_fd)
 {
     struct stat st;
     if (lstat(path, &st) < 0)
@@ -123,7 +124,34 @@ static int old_keep(const char *path)
     int r = is_recording(fd);
     if (r <= 0)
         return r < 0 ? r : -EEXIST;
-    r = is_in_use(fd) ? -EBUSY : parts_move(path, "", OLD);
+    *ret_fd = TAKE(fd, -1);
+    return 1;
+}
+
+static int old_unlink(const char *path)
+{
+    _cleanup_buffer_ Buffer old = {0};
+    _cleanup_close_ int fd = -1;
+    int r = buffer_printf(&old, "%s" OLD, path);
+    if (r >= 0)
+        r = recording_find(buffer_text(&old), &fd);
+    if (r == -EISDIR || r == -EEXIST)
+        return -ENOTEMPTY;
+    return r < 0 ? r : parts_unlink(buffer_text(&old));
+}
+
+/* A recording that is there is kept as FILE.old. Anything else stays. 1: there was one. */
+static int old_keep(const char *path)
+{
+    _cleanup_close_ int fd = -1;
+    int r = recording_find(path, &fd);
+    if (r <= 0)
+        return r;
+    if (is_in_use(fd))
+        return -EBUSY;
+    r = old_unlink(path);
+    if (r >= 0)
+        r = parts_move(path, "", OLD);
     return r < 0 ? r : 1;
 }
 
@@ -157,7 +185,8 @@ static int database_open(Recording *recording)
 }
 
 /*
- * After the tables were made, so that the file itself says what it is from its first moment on.
+ * After the tables were made and the head was written, so that the file itself says what it is from its first
+ * moment on.
  *
  * NORMAL: a commit is a write into the -wal and no more, which a SIGKILL cannot undo; the disk is waited for
  * when the -wal is copied into the file, every few minutes. After a loss of power the file is whole, and may
@@ -234,13 +263,22 @@ static int statements_prepare(Recording *recording)
     return r < 0 ? r : thin_open(recording->db, &recording->thin);
 }
 
-/* Any SQLite tool must be able to show it. */
+/* At most so many bytes, and no part of a letter. */
+static size_t text_cut(const Buffer *text, size_t most)
+{
+    size_t n = MIN(text->size, most);
+    while (n > 0 && n < text->size && ((unsigned char)text->data[n] & 0xc0) == 0x80)
+        n--;
+    return n;
+}
+
+/* Any SQLite tool must be able to show it, and our own reader must take it. */
 static void bind_text(Recording *recording, sqlite3_stmt *statement, int place, const char *text)
 {
     buffer_clear(&recording->text);
     (void)text_repair(text_of(text), &recording->text);
-    (void)sqlite3_bind_text(statement, place, buffer_text(&recording->text), (int)recording->text.size,
-                            SQLITE_TRANSIENT);
+    (void)sqlite3_bind_text(statement, place, buffer_text(&recording->text),
+                            (int)text_cut(&recording->text, TEXT_MOST), SQLITE_TRANSIENT);
 }
 
 static int head_write(Recording *recording, const History *head)
@@ -271,7 +309,9 @@ int recording_set_pid(Recording *recording, int pid)
     if (recording->failed < 0)
         return recording->failed;
     snprintf(sql, sizeof sql, "UPDATE meta SET value = %d WHERE key = 'pid'", pid);
-    return recording->failed = sqlite_run(recording->db, sql);
+    int r = sqlite_run(recording->db, sql);
+    recording->failed = r == -EBUSY ? 0 : r;
+    return recording->failed;
 }
 
 int recording_create(const char *path, const History *head, Recording **ret)
@@ -293,11 +333,11 @@ int recording_create(const char *path, const History *head, Recording **ret)
     if (r >= 0)
         r = tables_make(recording);
     if (r >= 0)
-        r = wal_begin(recording);
-    if (r >= 0)
         r = statements_prepare(recording);
     if (r >= 0)
         r = head_write(recording, head);
+    if (r >= 0)
+        r = wal_begin(recording);
     if (r < 0) {
         recording->failed = r;
         if (made)
@@ -370,16 +410,7 @@ static bool process_changed(const Row *row, const ProcessMoment *process, uint64
 /* Where pid is, or would be. */
 static size_t row_place(const Recording *recording, int pid)
 {
-    size_t low = 0;
-    size_t high = recording->n_rows;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (recording->rows[middle].last.pid < pid)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return LOWER_BOUND(i, recording->n_rows, recording->rows[i].last.pid < pid);
 }
 
 static int row_insert(Recording *recording, size_t place)
@@ -512,8 +543,12 @@ int recording_add(Recording *recording, const Moment *moment)
     if (recording->failed < 0)
         return recording->failed;
     int r = file_is_there(recording) ? 0 : -ESTALE;
-    if (r >= 0)
-        r = sqlite_run(recording->db, "BEGIN");
+    if (r >= 0) {
+        /* Somebody has it open in an editor: before anything has changed, this is no reason to end. */
+        r = sqlite_run(recording->db, "BEGIN IMMEDIATE");
+        if (r == -EBUSY)
+            return r;
+    }
     if (r >= 0)
         r = moment_add(recording, moment);
     if (r >= 0)
@@ -540,7 +575,11 @@ void recording_close(Recording *recording)
     statement_finish(&recording->add_event);
     statement_finish(&recording->thin_events);
     statement_finish(&recording->add_meta);
-    if (recording->db && recording->failed != -ESTALE)
+    /* A file that was moved has another name now, and its -wal has not: what is in that goes into the file.
+     */
+    if (recording->db && recording->failed == -ESTALE)
+        (void)sqlite3_wal_checkpoint_v2(recording->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    else if (recording->db)
         (void)sqlite_run(recording->db, "PRAGMA journal_mode = DELETE");
     (void)sqlite3_close(recording->db);
     buffer_free(&recording->text);

@@ -16,15 +16,17 @@ typedef struct Recording Recording;
 
 /*
  * Makes the file; a recording that is there becomes FILE.old, anything else there is -EEXIST and stays, as
- * does one that somebody has open (-EBUSY). Of the history its head is taken (command, pid, began,
- * interval). Errors are negative errno; -EOPNOTSUPP: the file system cannot share memory between processes.
+ * does one that somebody has open (-EBUSY), or when FILE.old is no recording (-ENOTEMPTY). Of the history its
+ * head is taken (command, pid, began, interval). Errors are negative errno; -EOPNOTSUPP: the file system
+ * cannot share memory between processes.
  */
 int recording_create(const char *path, const History *head, Recording **ret);
 
 /* The job's first process, which was not there when the file was made; of several attempts the last one's. */
 int recording_set_pid(Recording *recording, int pid);
 
-/* After an error it does nothing but say it again. */
+/* After an error it does nothing but say it again; but for -EBUSY: somebody else writes into it, and this
+ * moment is lost. */
 int recording_add(Recording *recording, const Moment *moment);
 
 /* NULL is fine. Leaves one file, without -wal and -shm beside it, unless somebody reads it or there is no
@@ -36,6 +38,7 @@ void recording_discard(Recording *recording);
 
 /*
  * Reads all of it, also while it is being written, and after a writer that was killed. -EBADMSG: it is no
- * recording, or a broken one; -EPROTO: it was made by a later version.
+ * recording, or a broken one; -EPROTO: it was made by a later version; -EROFS: its writer was killed, and
+ * nothing can be written beside it, as SQLite needs it then.
  */
 int recording_read(const char *path, History *ret);

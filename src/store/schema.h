@@ -11,6 +11,9 @@
 /* Of the schema. Raised when a reader of the version before would misunderstand it. */
 enum { RECORDING_VERSION = 1 };
 
+/* Bytes of one text: a command line may have megabytes. */
+enum { TEXT_MOST = 1 << 16 };
+
 typedef enum RecordingTable {
     TABLE_META,
     TABLE_PROCESS,

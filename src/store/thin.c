@@ -172,15 +172,7 @@ static int kept_choose(Thin *thin, Group *group, bool *ret_any)
 /* In rising order of process. */
 static Carried *carried_find(Thin *thin, sqlite3_int64 process)
 {
-    size_t low = 0;
-    size_t high = thin->n_carried;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (thin->carried[middle].process < process)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = LOWER_BOUND(i, thin->n_carried, thin->carried[i].process < process);
     if (low < thin->n_carried && thin->carried[low].process == process)
         return &thin->carried[low];
     if (thin->n_carried == thin->carried_capacity) {

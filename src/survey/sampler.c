@@ -166,15 +166,7 @@ static int events_order(const void *a, const void *b)
 
 static Watched *watched_find(const Sampler *sampler, int pid)
 {
-    size_t low = 0;
-    size_t high = sampler->n;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (sampler->watched[middle].actor.pid < pid)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = LOWER_BOUND(i, sampler->n, sampler->watched[i].actor.pid < pid);
     return low < sampler->n && sampler->watched[low].actor.pid == pid ? &sampler->watched[low] : NULL;
 }
 

@@ -98,15 +98,18 @@ def collate_some(samples):
 class Trainer:
     def __init__(self, args):
         self.args = args
-        self.pace = Pace(args.rate)
+        self.pace = None
         self.kept = []
         self.model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3, stride=2), torch.nn.ReLU(),
                                          torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(8, 1))
         self.optimizer = torch.optim.Adam(self.model.parameters())
-        self.start = time.monotonic()
+        self.start = None
         self.stepped = False
 
     def step(self, batch):
+        if self.pace is None:  # what workers take to come is not due
+            self.pace = Pace(self.args.rate)
+            self.start = time.monotonic()
         loss = self.model(batch).square().mean()
         self.optimizer.zero_grad()
         loss.backward()

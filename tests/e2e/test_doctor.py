@@ -316,7 +316,8 @@ def test_the_tightest_group_limits(private_shm):
                 control_group(private_shm, 500 * MIB, directory) as (inner, _):
             memory = inner.doctor()["memory"]
             assert memory["cgroup_limit"] == 300 * MIB
-            assert memory["cgroup_used"] == pytest.approx(group_used(directory), rel=0.1), "of the group that limits"
+            # What the program itself takes in there is counted, and gone when we look; a sanitizer makes that several MiB.
+            assert memory["cgroup_used"] == pytest.approx(group_used(directory), abs=16 * MIB), "of the group that limits"
         with control_group(private_shm, 200 * MIB, directory) as (inner, _):
             assert inner.doctor()["memory"]["cgroup_limit"] == 200 * MIB
 
@@ -332,7 +333,7 @@ while int(open(used).read()) < goal:
 @needs_root
 @pytest.mark.parametrize("share, severity", [(0.92, "warning"), (0.97, "critical")])
 def test_a_group_near_its_limit(private_shm, share, severity):
-    limit = 256 * MIB
+    limit = 512 * MIB
     with control_group(private_shm, limit) as (inside, directory):
         assert "cgroup-near-limit" not in inside.doctor()["by_id"]
         usage = next(directory / n for n in ["memory.usage_in_bytes", "memory.current"] if (directory / n).exists())
@@ -343,7 +344,7 @@ def test_a_group_near_its_limit(private_shm, share, severity):
                 report = look()
                 finding = report["by_id"]["cgroup-near-limit"]
                 assert finding["severity"] == severity
-                assert "256.0 MiB" in finding["evidence"] and directory.name in finding["evidence"]
+                assert "512.0 MiB" in finding["evidence"] and directory.name in finding["evidence"]
                 assert report["memory"]["cgroup_used"] == pytest.approx(group_used(directory), rel=0.05)
             assert "cgroup-near-limit" not in private_shm.doctor("--pid", private_shm.pid)["by_id"]
 

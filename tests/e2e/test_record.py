@@ -175,6 +175,18 @@ def test_a_full_disk_stops_the_recording_and_not_the_training(options, seconds, 
     assert moments(tmp_path / "run.db") > 0
 
 
+@pytest.mark.parametrize("options", [("record", "--interval", "0.05", "-o"), ("run", "--record")])
+def test_a_mapped_page_that_goes_stops_the_recording_and_not_the_training(options, here, file):
+    """As on a full file system that copies on write: the recorder gets SIGBUS from the -shm of SQLite."""
+    # The second look is being written: the first is whole.
+    looks = 'until [ "$(stat -c %s "$0-wal")" -gt 30000 ]; do sleep 0.1; done'
+    command = looks + '; : > "$0-shm"; sleep 2.5; echo trained; exit 6'
+    done = here.shmguard(*options, file, "--", "sh", "-c", command, file)
+    assert (done.returncode, done.stdout) == (6, b"trained\n"), done.stderr
+    assert done.stderr.count(b"the recording stops, the training goes on") == 1, done.stderr
+    assert moments(file) > 0
+
+
 def test_the_command_is_as_without_us(here, file):
     assert here.shmguard("record", "-q", "-o", file, "--", "sh", "-c", "exit 7").returncode == 7
     assert here.shmguard("record", "-q", "-o", file, "--", "sh", "-c", "kill -TERM $$").returncode == 128 + signal.SIGTERM

@@ -124,6 +124,11 @@ def test_bad_output(here, recording, tmp_path, page_built):
     link.symlink_to(recording)
     for path in (recording, link):
         refused(here.shmguard("report", recording, "-o", path), 64, "is the recording itself", "another name")
+    other = tmp_path / "other.db"
+    other.write_bytes(before)
+    refused(here.shmguard("report", recording, "-o", other), 64, "other.db", "another recording", "another name")
+    assert other.read_bytes() == before
+    other.unlink()
     refused(here.shmguard("report", recording, "-o", ""), 64, "-o", "report.html")
     refused(here.shmguard("report", recording, "-o", "-", "--json"), 64, "--json", "-o")
     refused(here.shmguard("report", recording, "-o", tmp_path), 65, "directory")

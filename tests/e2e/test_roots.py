@@ -81,7 +81,7 @@ TREES = {
         "verdict": "critical",
         "findings": {"shm-too-small": "critical", "workers-exceed-cpus": "warning"},
         "fix": ("restart", re.compile(r"(?s)spec:.*mountPath: /dev/shm.*emptyDir:\n +medium: Memory\n"
-                                      r" +sizeLimit: 512Mi")),
+                                      r" +sizeLimit: 1Gi")),
     },
     "lxc": {
         "kind": "lxc", "can_remount": True, "cgroup_limit": 4 * GIB, "shm": (256 * MIB, 168386560),

@@ -13,49 +13,53 @@ GROW = HERE / "grow.py"
 EXPECTED = {"leak": "leak", "worker-leak": "leak", "cow": "copy-on-write", "sawtooth": "sawtooth",
             "trainer-sawtooth": "sawtooth", "backlog": "backlog", "fd": "fd-leak", "page-cache": "page-cache"}
 
-# One of each verdict and some steady ones, each long enough to be fair.
+# PyTorch 2.13 fills pools of its allocator for 40 s, in a straight line: before they are full, nobody can tell.
+POOLS = "--kind steady --side 160 --batch 16 --strategy file_system"
+
+# One of each verdict and some steady ones. Growth is as large as it must be to be told in so short a time (docs/verdicts.md).
 SHORT = [
-    "--kind leak --rate 6",
-    "--kind cow --size 300 --rate 20",
-    "--kind sawtooth --rate 12 --epochs 4",
-    "--kind backlog --rate 8",
-    "--kind fd --rate 20",
-    "--kind page-cache --size 400 --rate 20",
+    "--kind leak --rate 30",
+    "--kind cow --size 300 --rate 40",
+    "--kind sawtooth --rate 40 --epochs 4",
+    "--kind backlog --rate 12",
+    "--kind fd --rate 30",
+    "--kind page-cache --size 500 --rate 35",
     "--kind steady",
     "--kind noisy --size 60",
 ]
 
-# Sizes, rates, and ways to load.
+# Sizes, rates, and ways to load. What grows slowly is watched for longer.
 LONG = SHORT + [
-    "--kind leak --rate 1.5",
+    "--kind leak --rate 10 --seconds 40",
+    "--kind leak --rate 2 --seconds 60",
     "--kind leak --rate 40 --workers 0",
-    "--kind leak --rate 4 --epochs 4",
-    "--kind leak --rate 3 --epochs 3 --persistent --start-method spawn",
-    "--kind worker-leak --rate 2 --persistent",
-    "--kind worker-leak --rate 12 --workers 1 --start-method spawn",
-    "--kind cow --size 120 --rate 6",
+    "--kind leak --rate 15 --epochs 4",
+    "--kind leak --rate 4 --epochs 3 --persistent --start-method spawn --seconds 60",
+    "--kind worker-leak --rate 3 --persistent --seconds 60",
+    "--kind worker-leak --rate 20 --workers 1 --start-method spawn",
+    "--kind cow --size 200 --rate 5 --seconds 60",
     "--kind cow --size 800 --rate 60 --workers 1",
-    "--kind cow --size 300 --rate 40 --epochs 3",
+    "--kind cow --size 300 --rate 60 --epochs 3",
     "--kind cow --size 200 --rate 30 --epochs 3 --persistent",
-    "--kind sawtooth --rate 4 --epochs 3",
+    "--kind sawtooth --rate 8 --epochs 3",
     "--kind sawtooth --rate 30 --epochs 6 --workers 1",
-    "--kind sawtooth --rate 10 --epochs 4 --start-method spawn",
-    "--kind trainer-sawtooth --rate 10 --epochs 5 --persistent",
-    "--kind trainer-sawtooth --rate 30 --epochs 5 --workers 0",
-    "--kind trainer-sawtooth --rate 10 --epochs 4",
-    "--kind backlog --rate 3 --side 32",
+    "--kind sawtooth --rate 15 --epochs 4 --start-method spawn",
+    "--kind trainer-sawtooth --rate 40 --epochs 5 --persistent --seconds 60",
+    "--kind trainer-sawtooth --rate 60 --epochs 5 --workers 0 --seconds 60",
+    "--kind trainer-sawtooth --rate 12 --epochs 4 --seconds 60",
+    "--kind backlog --rate 3 --side 32 --seconds 60",
     "--kind backlog --rate 25 --side 128 --strategy file_system",
     "--kind backlog --rate 8 --start-method spawn",
-    "--kind fd --rate 3",
+    "--kind fd --rate 3 --seconds 60",
     "--kind fd --rate 60 --workers 0",
-    "--kind page-cache --size 150 --rate 8",
+    "--kind page-cache --size 250 --rate 12",
     "--kind page-cache --size 900 --rate 80 --workers 1",
     "--kind steady --workers 0",
     "--kind steady --epochs 5",
     "--kind steady --epochs 5 --persistent",
     "--kind steady --epochs 3 --start-method spawn",
-    # PyTorch 2.13 fills pools of its allocator for so long, on a busy machine.
-    "--kind steady --side 160 --batch 16 --strategy file_system --seconds 80",
+    POOLS,
+    POOLS + " --seconds 80",
     "--kind noisy --size 200 --epochs 3",
     "--kind noisy --size 20 --workers 1",
     "--kind spikes --size 100",
@@ -97,22 +101,29 @@ def judge_all(python, workloads, seconds, at_once, directory):
         return list(pool.map(one, enumerate(workloads)))
 
 
-def right(workload, answer):
-    return answer["overall"] == expected(workload)
+def outcome(workload, answer):
+    overall = answer["overall"]
+    if overall == expected(workload) or (workload == POOLS and overall == "too-short"):
+        return "right"
+    if overall == "too-short":
+        return "undecided"
+    return "false alarm" if expected(workload) == "steady" else "missed"
 
 
 def line(workload, answer):
     first = answer["verdicts"][0]
-    return (f"{'right' if right(workload, answer) else 'WRONG'}  {workload:62} {answer['overall']:14} "
-            f"{first['confidence']:.2f}  {first['evidence']}")
+    return (f"{outcome(workload, answer):11}  {workload:76} {answer['overall']:14} {first['confidence']:.2f}  "
+            f"{first['evidence']}")
 
 
 @needs_root
 @pytest.mark.slow
 def test_each_verdict(tmp_path):
-    answers = judge_all(python_of("1.13"), SHORT, 12, 4, tmp_path)
+    answers = judge_all(python_of("1.13"), SHORT, 12, len(SHORT), tmp_path)
     for workload, answer in zip(SHORT, answers):
-        assert right(workload, answer), line(workload, answer)
+        # A machine that does something else half of the time may make a steady training look as if it had to be watched longer.
+        allowed = ["right", "undecided"] if expected(workload) == "steady" else ["right"]
+        assert outcome(workload, answer) in allowed, line(workload, answer)
     by_kind = {workload.split()[1]: answer["verdicts"][0] for workload, answer in zip(SHORT, answers)}
     for kind, role, metric in [("leak", "trainer", "private"), ("cow", "worker", "private"), ("backlog", "trainer", "shared"),
                                ("sawtooth", "worker", "private"), ("fd", "trainer", "descriptors"),
@@ -121,7 +132,9 @@ def test_each_verdict(tmp_path):
         assert by_kind[kind]["fixes"] and by_kind[kind]["rate"] > 0
     assert by_kind["leak"]["exhausts_in"] and by_kind["backlog"]["exhausts_in"]
     assert by_kind["cow"]["exhausts_in"] is None and by_kind["steady"]["exhausts_in"] is None
-    assert 3 < by_kind["leak"]["rate"] / (1 << 20) < 9
+    assert 15 < by_kind["leak"]["rate"] / (1 << 20) < 45
+    fd = by_kind["fd"]
+    assert f"ls -l /proc/{fd['subject']['pid']}/fd" in [fix["command"] for fix in fd["fixes"]]
 
 
 @needs_root
@@ -132,6 +145,7 @@ def test_sizes_and_rates(version, tmp_path):
     print()
     for workload, answer in zip(LONG, answers):
         print(line(workload, answer))
-    wrong = [workload for workload, answer in zip(LONG, answers) if not right(workload, answer)]
-    assert not [workload for workload in wrong if expected(workload) == "steady"], "a false alarm"
-    assert len(wrong) <= len(LONG) * 0.05, wrong
+    outcomes = [outcome(workload, answer) for workload, answer in zip(LONG, answers)]
+    print(version, {kind: outcomes.count(kind) for kind in sorted(set(outcomes))}, "of", len(LONG))
+    assert "false alarm" not in outcomes
+    assert outcomes.count("right") >= 0.95 * len(LONG)

@@ -578,7 +578,7 @@ static void test_states_have_words(void **state)
     assert_true(shows(fixture, "93% critical"));            /* /dev/shm */
     assert_true(shows(fixture, "38% fine"));
     assert_true(shows(fixture, "T torch 600M  N nccl 74M"));
-    assert_true(shows(fixture, "- held by nobody 20M"));
+    assert_true(shows(fixture, "- no holder seen 20M"));
     draw(fixture, 40, 10, false);
     assert_true(shows(fixture, "shm 93%!!"));
     assert_true(shows(fixture, "cg 84%!"));

@@ -260,6 +260,102 @@ static void test_a_recording_is_kept_unless_it_is_written(void **state)
     unlink(old);
 }
 
+static void text_write(const char *path)
+{
+    FILE *out = fopen(path, "we");
+    assert_non_null(out);
+    fputs("somebody's", out);
+    fclose(out);
+}
+
+/* SQLite would write what a -wal of another file says into this one. */
+static void test_what_was_kept_before_is_not_mixed_with_it(void **state)
+{
+    (void)state;
+    char old[sizeof file + 4];
+    char wal[sizeof old + 4];
+    struct stat st;
+    ProcessMoment one = process(10, 1, 100);
+    snprintf(old, sizeof old, "%s.old", file);
+    snprintf(wal, sizeof wal, "%s-wal", old);
+    file_remove();
+    for (int i = 0; i < 2; i++) {
+        Recording *recording = create();
+        add(recording, 0, &one, 1);
+        recording_close(recording);
+    }
+    text_write(wal);
+    recording_close(create());
+    assert_int_equal(stat(wal, &st), -1);
+    assert_int_equal(moments_of(old), 1);
+
+    text_write(old); /* nobody's to remove */
+    Recording *recording = NULL;
+    History head = {.command = (char[]){""}, .interval = 1};
+    assert_int_equal(recording_create(file, &head, &recording), -ENOTEMPTY);
+    assert_int_equal(moments_of(file), 0);
+    assert_int_equal(stat(old, &st), 0);
+    assert_int_equal(st.st_size, 10);
+    unlink(old);
+}
+
+static void test_somebody_else_writes_into_it(void **state)
+{
+    (void)state;
+    file_remove();
+    ProcessMoment one = process(10, 1, 100);
+    Recording *recording = create();
+    add(recording, 0, &one, 1);
+    sqlite3 *db = NULL;
+    assert_int_equal(sqlite3_open(file, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+    Moment moment = moment_of(1, &one, 1);
+    assert_int_equal(recording_add(recording, &moment), -EBUSY);
+    assert_int_equal(sqlite3_exec(db, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+    add(recording, 2, &one, 1);
+    recording_close(recording);
+    assert_int_equal(moments_of(file), 2);
+}
+
+static void test_moved_meanwhile(void **state)
+{
+    (void)state;
+    char moved[sizeof file + 6];
+    snprintf(moved, sizeof moved, "%s.moved", file);
+    file_remove();
+    ProcessMoment one = process(10, 1, 100);
+    Recording *recording = create();
+    add(recording, 0, &one, 1);
+    add(recording, 1, &one, 1);
+    assert_int_equal(rename(file, moved), 0);
+    Moment moment = moment_of(2, &one, 1);
+    assert_int_equal(recording_add(recording, &moment), -ESTALE);
+    recording_close(recording);
+    file_remove(); /* its -wal */
+    assert_int_equal(rename(moved, file), 0);
+    assert_int_equal(moments_of(file), 2);
+}
+
+static void test_a_command_without_end_is_cut(void **state)
+{
+    (void)state;
+    file_remove();
+    char *command = malloc(400001);
+    assert_non_null(command);
+    command[400000] = '\0';
+    for (int i = 0; i < 400000; i += 2)
+        memcpy(command + i, i < 100 ? "\xff\xff" : "\xc3\xa9", 2);
+    History head = {.command = command, .interval = 1};
+    Recording *recording = NULL;
+    assert_int_equal(recording_create(file, &head, &recording), 0);
+    recording_close(recording);
+    _cleanup_history_ History history = {0};
+    assert_int_equal(recording_read(file, &history), 0);
+    assert_in_range(strlen(history.command), 65534, 65536);
+    free(command);
+}
+
 /* Writes as fast as it can, and tells of each moment after it was added. */
 static void writer_live(int told)
 {
@@ -483,6 +579,7 @@ static void test_lies(void **state)
         {"UPDATE sample SET anon = 1.5", -EBADMSG},
         {"UPDATE moment SET seconds = 5", -EBADMSG},
         {"UPDATE moment SET seconds = 9e999", -EBADMSG},
+        {"UPDATE moment SET seconds = -1e13 WHERE id = 1", -EBADMSG},
         {"UPDATE moment SET seconds = NULL", -EBADMSG},
         {"UPDATE process SET role = 'boss'", -EBADMSG},
         {"UPDATE process SET pid = 10", -EBADMSG}, /* twice in one moment */
@@ -552,6 +649,10 @@ int main(void)
         cmocka_unit_test(test_one_that_a_look_missed_is_one_process),
         cmocka_unit_test(test_what_is_no_recording_stays),
         cmocka_unit_test(test_a_recording_is_kept_unless_it_is_written),
+        cmocka_unit_test(test_somebody_else_writes_into_it),
+        cmocka_unit_test(test_moved_meanwhile),
+        cmocka_unit_test(test_a_command_without_end_is_cut),
+        cmocka_unit_test(test_what_was_kept_before_is_not_mixed_with_it),
         cmocka_unit_test(test_killed_at_any_moment),
         cmocka_unit_test(test_no_room_stops_it_once),
         cmocka_unit_test(test_a_file_that_was_taken_away),

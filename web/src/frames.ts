@@ -165,7 +165,7 @@ export function shmFrame(model: Model, subject: Subject): Frame {
     if (size) lines.push({ key: "limit", label: "size of /dev/shm", color: "--limit", values: size, limit: true });
     const [most, limit] = [peak(used), peak(size)];
     const far = most !== null && limit !== null && most < limit * LIMIT_WORTH_SEEING;
-    const holding = subject === "by-kind" ? "Segments that the job holds, by kind (looked at in turns)." : "Segments that each process holds (looked at in turns); one that two of them hold counts for both.";
+    const holding = subject === "by-kind" ? "Segments that the job holds, memfds among them (those do not count in /dev/shm), by kind (looked at in turns)." : "Segments that each process holds (looked at in turns); one that two of them hold counts for both.";
     return {
         times: model.times,
         events: eventsOf(model, subject),
