@@ -56,12 +56,28 @@ static bool still_ours(const Segment *segment)
            id.size == segment->size;
 }
 
-static void forget(Segment *segment)
+/* Whether it can be seen, by LOCK_KEPT, that this process has the tensor. */
+static void tell(int own, bool whether)
+{
+    struct flock told = {
+        .l_type = whether ? F_RDLCK : F_UNLCK, .l_whence = SEEK_SET, .l_start = LOCK_TOLD, .l_len = 1};
+    (void)fcntl(own, F_OFD_SETLK, &told); /* where it is refused, nobody relies on it */
+}
+
+static void drop(Segment *segment)
 {
     if (still_ours(segment))
         real_close(segment->fd);
     *segment = segments[--n_segments];
     segments[n_segments] = (Segment){0};
+}
+
+/* The supervisor may have the same description still, unread in its socket: the word is taken back, too. */
+static void forget(Segment *segment)
+{
+    if (still_ours(segment))
+        tell(segment->fd, false);
+    drop(segment);
 }
 
 /*
@@ -94,7 +110,7 @@ void pool_forget(void)
 {
     atomic_store_explicit(&batches, 0, memory_order_relaxed);
     while (n_segments > 0)
-        forget(&segments[n_segments - 1]);
+        drop(&segments[n_segments - 1]); /* what the parent has told stays true */
 }
 
 void pool_disown(uint64_t device, uint64_t inode)
@@ -177,10 +193,8 @@ static int issue_new(uint64_t size, uint64_t now)
         return -1;
     }
     broker_tell(MESSAGE_SEGMENT, "", own);
-    if (kept && pins_can_be()) { /* where it is refused, nobody relies on it */
-        struct flock told = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = LOCK_TOLD, .l_len = 1};
-        (void)fcntl(own, F_OFD_SETLK, &told);
-    }
+    if (kept && pins_can_be())
+        tell(own, true);
     atomic_fetch_add_explicit(&guard_counters()->segments_created, 1, memory_order_relaxed);
     if (!kept) {
         real_close(own);

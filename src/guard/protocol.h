@@ -33,8 +33,8 @@ enum {
     LOCK_USED,   /* shared: somebody has the handed-out description. Exclusive: the supervisor takes the pages
                   */
     LOCK_PINNED, /* shared: somebody may have registered the pages with CUDA: they must stay. Likewise */
-    LOCK_TOLD,   /* shared: the producer, whose pool has it, tells by the next whether it has the tensor */
-    LOCK_PRODUCER, /* shared: it has */
+    LOCK_TOLD,   /* shared: processes that have the tensor show it by the next */
+    LOCK_KEPT,   /* shared: one has it, and it is not the one whose loader pins its batches */
 };
 
 #define PROTOCOL_MAGIC UINT32_C(0x53484d47) /* SHMG */

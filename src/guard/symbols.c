@@ -90,11 +90,12 @@ EXPORT void *mmap(void *address, size_t size, int protection, int flags, int fd,
     bool tensor = fd >= 0 && !address && protection == (PROT_READ | PROT_WRITE) && flags == MAP_SHARED &&
                   offset == 0 && (size >= SEGMENT_MIN_BYTES || pending_any());
     if (tensor)
-        pins_poll();
+        cuda_look();
     if (!tensor || !guard_enter())
         return real_mmap(address, size, protection, flags, fd, offset);
     void *mapped = names_map(fd, size);
-    if (mapped == MAP_FAILED)
+    bool ours = mapped != MAP_FAILED;
+    if (!ours)
         mapped = real_mmap(address, size, protection, flags, fd, offset);
     if (mapped == MAP_FAILED && errno == ENOMEM) { /* what we keep for the next time may be what is missing */
         view_forget_unused();
@@ -102,6 +103,8 @@ EXPORT void *mmap(void *address, size_t size, int protection, int flags, int fd,
     }
     view_sweep(now_msec());
     guard_leave(mapped == MAP_FAILED);
+    if (ours) /* a mapping that CUDA itself makes must not lead back into CUDA, which has its locks then */
+        pins_poll();
     return mapped;
 }
 

@@ -23,7 +23,7 @@ typedef struct View {
     _Atomic size_t size;     /* of the mapping: all of the segment */
     size_t used;             /* the length that mmap was asked for; 0: unused */
     void *hold;              /* of one that is in use, or waits for its copies (pins.c) */
-    void *keep;              /* likewise one page, of the description that says that its producer has it */
+    void *keep;              /* likewise one page, of a description that says: somebody has this tensor */
     Pin *pin;                /* NULL: it is not registered */
     uint64_t unused_since;
     bool pinnable;            /* its own description carries the lock that keeps its pages in their place */
@@ -227,19 +227,19 @@ static View *make_view(int fd, const FileId *id, bool pinnable)
 }
 
 /*
- * Nobody but this process has the tensor: its producer would say so, and does not. A tensor that a worker has
- * sent is unmapped there as soon as it is pickled, unless the worker keeps it for itself.
+ * Nobody but this process has the tensor: its producer, or whoever handed it on, would say so. A tensor that
+ * a worker has sent is unmapped there as soon as it is pickled, unless the worker keeps it for itself.
  */
 static bool is_sole(int fd)
 {
-    return is_locked(fd, LOCK_TOLD, false) && !is_locked(fd, LOCK_PRODUCER, true);
+    return is_locked(fd, LOCK_TOLD, false) && !is_locked(fd, LOCK_KEPT, true);
 }
 
-/* For as long as this page is mapped, here or in a child, the producer has the tensor. */
+/* For as long as this page is mapped, here or in a child, somebody has the tensor. */
 static void *make_keep(int fd, const FileId *id)
 {
     int own = description_reopen(fd, id->device, id->inode);
-    void *keep = own >= 0 && lock_share(own, LOCK_PRODUCER)
+    void *keep = own >= 0 && lock_share(own, LOCK_KEPT)
                      ? real_mmap(NULL, page_bytes(), PROT_NONE, MAP_SHARED, own, 0)
                      : MAP_FAILED;
     if (own >= 0)
@@ -253,7 +253,7 @@ void *view_use(int fd, size_t size, bool made_here)
     if (file_id(fd, &id) < 0 || id.size < size || id.links != 0 || !id.regular)
         return MAP_FAILED;
     View *view = find_view(&id);
-    bool tells = made_here && pins_can_be();
+    bool tells = pins_can_be() && (made_here || !pins_wanted());
     if (view ? view->used > 0 || (view->pin && pin_is_shut(view->pin)) : !segment_is(fd, &id)) {
         if (view)
             pool_disown(id.device, id.inode); /* more than one mapping: who has it cannot be told */

@@ -60,6 +60,7 @@ static atomic_size_t offences;
 static atomic_int captures;
 static pid_t owner;
 static __thread int mode; /* of capture: 0 is global */
+static __thread bool locked;
 
 __attribute__((constructor)) static void start(void)
 {
@@ -74,7 +75,7 @@ static void offend(bool wrong)
 
 static void called(void)
 {
-    offend(getpid() != owner);
+    offend(getpid() != owner || locked);
 }
 
 /* A call that spoils whatever anybody captures. */
@@ -82,6 +83,18 @@ static void called_unsafely(void)
 {
     called();
     offend(atomic_load(&captures) > 0 && mode != MODE_RELAXED);
+}
+
+/* What the driver maps while it has its locks must not lead back into it. */
+static void map_inside(void)
+{
+    enum { BYTES = 1 << 20 };
+    int fd = memfd_create("fake-cuda", MFD_CLOEXEC);
+    locked = true;
+    if (fd >= 0 && ftruncate(fd, BYTES) == 0)
+        munmap(mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), BYTES);
+    locked = false;
+    close(fd);
 }
 
 static void copy_rows(const Task *task)
@@ -335,6 +348,7 @@ EXPORT int cuEventRecord(void *event, void *stream)
     offend(on->capturing);
     atomic_fetch_add(&((Event *)event)->pending, 1);
     stream_add(on, (Task){.event = event});
+    map_inside();
     return SUCCESS;
 }
 

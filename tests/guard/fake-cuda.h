@@ -38,7 +38,8 @@ void fake_fail_register(int error);
 void fake_context(bool exists);
 size_t fake_registered(void); /* ranges */
 size_t fake_registrations(void);
-size_t fake_offences(void); /* calls in a forked child, in a capture, of unmapped memory */
+size_t
+fake_offences(void); /* calls in a forked child, in a capture, of unmapped memory, from within itself */
 
 /* What no version of CUDA has. */
 int cudaMemcpyOnceMoreAsync(void *target, const void *source, size_t size, void *stream);

@@ -268,6 +268,36 @@ static void test_what_the_worker_keeps_is_copied(void **state)
     batch_drop(&batch);
 }
 
+/* By a process that is neither its producer nor the trainer. */
+static void test_what_was_handed_on_is_copied(void **state)
+{
+    (void)state;
+    batch_rehearse(4 * MIB);
+    Batch batch = batch_get(4 * MIB, 1, false);
+    int ready[2];
+    assert_int_equal(pipe(ready), 0);
+    assert_int_equal(munmap(batch.data, batch.size), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        void *has = mmap(NULL, batch.size, PROT_READ | PROT_WRITE, MAP_SHARED, batch.fd, 0);
+        if (has != MAP_FAILED && write(ready[1], "", 1) == 1)
+            pause();
+        _exit(1);
+    }
+    char byte;
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    batch.data = mmap(NULL, batch.size, PROT_READ | PROT_WRITE, MAP_SHARED, batch.fd, 0);
+    assert_false(pin(&batch));
+    assert_int_equal(munmap(batch.data, batch.size), 0);
+    kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    batch.data = mmap(NULL, batch.size, PROT_READ | PROT_WRITE, MAP_SHARED, batch.fd, 0);
+    assert_true(pin(&batch));
+    batch_drop(&batch);
+    close(ready[0]);
+    close(ready[1]);
+}
+
 static void test_what_is_made_here_is_copied(void **state)
 {
     (void)state;
@@ -766,6 +796,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_pinned_in_place),
         cmocka_unit_test(test_only_the_loader_pins),
         cmocka_unit_test(test_what_the_worker_keeps_is_copied),
+        cmocka_unit_test(test_what_was_handed_on_is_copied),
         cmocka_unit_test(test_what_is_made_here_is_copied),
         cmocka_unit_test(test_no_context),
         cmocka_unit_test(test_a_larger_tensor_is_registered_anew),
