@@ -7,14 +7,17 @@ itself is sound. Under a library in which nobody waits for copies (libshmguard-u
 
 Each batch goes one of many ways: on the stream at hand or a side stream, behind a kernel that keeps the stream busy, whole or in
 pieces on several streams, by another thread, blocking or not, and now and then into a graph that is replayed later. It is dropped at
-once or later, in any order, and sometimes the trainer forks in between. The batch's number and each word's place are in the word.
+once or later, in any order, some by a thread that never touched CUDA, and sometimes the trainer forks in between. One loader follows
+another, with other workers, so that segments are registered and given back. The batch's number and each word's place are in the word.
 """
 
 import argparse
 import concurrent.futures
 import os
+import queue
 import random
 import sys
+import threading
 import time
 
 import torch
@@ -24,6 +27,7 @@ from torch.utils.data import DataLoader, Dataset
 WORDS = 128 * 1024  # 1 MiB: the guard recycles from half of that on
 STRIDE = 1 << 20
 GRAPHS_MAX = 6  # each keeps its segment for ever
+LOADERS = 8
 
 
 class Numbers(Dataset):
@@ -77,6 +81,18 @@ def copy_captured(batch, number, checker, graphs):
     graphs.append((graph, target, number, None if batch.is_shared() else batch))
 
 
+def batches_of(args, first, batches):
+    each = -(-batches // LOADERS)
+    for start in range(0, batches, each):
+        numbers = Numbers(min(each, batches - start), first + start)
+        yield from DataLoader(numbers, batch_size=None, num_workers=args.workers, pin_memory=True, prefetch_factor=4)
+
+
+def drop_all(given):
+    while given.get() is not None:
+        pass
+
+
 def run(args, process):
     rng = random.Random(args.seed * 1000 + process)
     batches = args.batches // args.processes
@@ -88,10 +104,12 @@ def run(args, process):
     graphs, kept, done, pinned, in_place = [], [], 0, 0, 0
     children = []
     futures = []
-    loader = DataLoader(Numbers(batches, first), batch_size=None, num_workers=args.workers, pin_memory=True, prefetch_factor=4)
+    given = queue.SimpleQueue()
+    dropper = threading.Thread(target=drop_all, args=(given,), daemon=True)
+    dropper.start()
     end = time.monotonic() + args.seconds
     with concurrent.futures.ThreadPoolExecutor(4) as threads:
-        for number, batch in loader:
+        for number, batch in batches_of(args, first, batches):
             assert number == first + done, f"batch {number} came in the place of {first + done}"
             pinned += batch.is_pinned()
             in_place += batch.is_shared()
@@ -116,6 +134,8 @@ def run(args, process):
                 copy_on(stream, batch, number, checker, 0)
             if rng.random() < 0.2:
                 kept.append(batch)
+            elif rng.random() < 0.1:
+                given.put(batch)
             if kept and rng.random() < 0.25:
                 kept.pop(rng.randrange(len(kept)))
             if rng.random() < 0.0005:
@@ -135,6 +155,8 @@ def run(args, process):
                     break
         for future in futures:
             future.result()
+    given.put(None)
+    dropper.join()
     for graph, target, number, _ in graphs:
         graph.replay()
         checker.look(target, number)
