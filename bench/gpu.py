@@ -4,7 +4,8 @@
     python3 bench/gpu.py --profile PROGRAM       where the time of the loader's thread goes
 
 Rounds of the three are interleaved on the same machine; for each size it prints the median and the spread of each side, of the ratio,
-and the rate of copies from memory that PyTorch itself has pinned, as the limit. Needs a GPU. Fails when a target is missed.
+and two limits: the rate of copies from memory that PyTorch itself has pinned, and of as many processes that do nothing but copy, each
+from one place to three others. Needs a GPU. Fails when a target is missed.
 """
 
 import argparse
@@ -119,6 +120,32 @@ def link_rate():
     return 20 * 256 * MIB / (time.perf_counter() - start)
 
 
+def copy_for(seconds, size, counts):
+    import torch
+
+    torch.set_num_threads(1)
+    source = torch.ones(size, dtype=torch.uint8)
+    targets = [torch.zeros(size, dtype=torch.uint8).share_memory_() for _ in range(3)]
+    copies = 0
+    start = time.perf_counter()
+    while time.perf_counter() < start + seconds:
+        targets[copies % 3].copy_(source)
+        copies += 1
+    counts.put(copies / (time.perf_counter() - start))
+
+
+def copies_rate(size, workers):
+    import torch.multiprocessing
+
+    counts = torch.multiprocessing.SimpleQueue()
+    processes = [torch.multiprocessing.Process(target=copy_for, args=(2, size, counts)) for _ in range(workers)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    return size * sum(counts.get() for _ in processes)
+
+
 def spread(values):
     return f"{statistics.median(values):6.2f} ({min(values):.2f} to {max(values):.2f})"
 
@@ -145,8 +172,11 @@ def main():
     guard = [args.program, "run", "--quiet"]
     sides = {"plain": [], "recycled": [*guard, "--pin", "off", "--"], "in place": [*guard, "--"]}
     missed = False
+    sizes = [int(size) for size in args.mib.split(",")]
+    for mib in sizes:  # before CUDA is started here: it does not survive a fork
+        print(f"{args.workers} processes that copy {mib} MiB: {copies_rate(mib * MIB, args.workers) / 2**30:.1f} GiB/s", flush=True)
     print(f"link: {link_rate() / 2**30:.1f} GiB/s", flush=True)
-    for mib in (int(size) for size in args.mib.split(",")):
+    for mib in sizes:
         rates = {side: [] for side in sides}
         for number in range(args.rounds):
             for side, before in sides.items():
