@@ -69,7 +69,7 @@ enum {
     COPIES_MAX = 16,    /* streams at once, for one view */
     LOST_MAX = 16,      /* segments that are never issued again */
     WAITING_MAX = 64,   /* views that wait for their copies */
-    FAILURES_MAX = 4,   /* to register */
+    FAILURES_MAX = 4,   /* to register, one after another */
     QUESTIONS_MAX = 64, /* events in one poll */
     LONG_MSEC = 30000,
 };
@@ -381,18 +381,20 @@ static bool pin_register(Pin *pin)
     const Cuda *cuda = cuda_driver();
     void *context = NULL;
     int mode = relaxed_begin(cuda);
-    bool done = mode >= 0 && cuda->context_now(&context) == CUDA_SUCCESS && context &&
-                cuda->host_register(pin->address, pin->bytes, CUDA_REGISTER_PORTABLE) == CUDA_SUCCESS;
+    /* The thread of a new loader has none until PyTorch copies something for it: that is no failure. */
+    bool can = mode >= 0 && cuda->context_now(&context) == CUDA_SUCCESS && context;
+    bool done = can && cuda->host_register(pin->address, pin->bytes, CUDA_REGISTER_PORTABLE) == CUDA_SUCCESS;
     relaxed_end(cuda, mode);
     if (!guard_enter()) /* cannot be: nobody forks in here */
         return done;
     if (done) {
+        n_failures = 0;
         pin->registered = true;
         pin->context = context;
         if (!pin->lost)
             grant(pin, pin->bytes);
     } else {
-        n_failures++;
+        n_failures += can;
         if (!pin->lost)
             view_set_pin(pin->address, NULL);
         else

@@ -313,7 +313,8 @@ static void test_no_context(void **state)
     batch_rehearse(5 * MIB);
     fake_context(false);
     Batch batch = batch_get(5 * MIB, 1, false);
-    assert_false(pin(&batch));
+    for (int i = 0; i < 8; i++) /* as often as a loader is begun, it is no reason to give up */
+        assert_false(pin(&batch));
     fake_context(true);
     assert_true(pin(&batch));
     batch_drop(&batch);
