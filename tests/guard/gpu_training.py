@@ -1,6 +1,6 @@
 """A small residual network, trained on synthetic images in mixed precision: prints its losses, to the bit, and the time of each epoch.
 
-    python3 tests/guard/gpu_training.py [--epochs N] [--workers N]
+    python3 tests/guard/gpu_training.py [--epochs N] [--workers N] [--new-workers]
 
 Run plainly and under the guard on a machine with a GPU, it must print the same losses.
 """
@@ -57,6 +57,7 @@ def main():
     parser.add_argument("--workers", type=int, default=8)
     parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--images", type=int, default=16384)
+    parser.add_argument("--new-workers", action="store_true", help="in each epoch, as is PyTorch's default")
     args = parser.parse_args()
     if not torch.cuda.is_available():
         print("gpu-training: skipped, there is no GPU that PyTorch could use")
@@ -68,7 +69,7 @@ def main():
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
     scaler = torch.amp.GradScaler("cuda")
     loader = DataLoader(Images(args.images), batch_size=args.batch, shuffle=True, num_workers=args.workers, pin_memory=True,
-                        persistent_workers=True, generator=torch.Generator().manual_seed(2))
+                        persistent_workers=not args.new_workers, generator=torch.Generator().manual_seed(2))
     losses, seconds = [], []
     for _ in range(args.epochs):
         start = time.perf_counter()
