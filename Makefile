@@ -1,5 +1,5 @@
 # The front door. Meson does the work; every target installs what it needs (Debian packages, with sudo when not root).
-.PHONY: all build page demo test sanitize sanitize-jobs sanitize-rest soak bench lint fuzz install clean
+.PHONY: all build page demo test sanitize sanitize-jobs sanitize-rest soak gpu bench lint fuzz install clean
 
 BUILD := build
 PYTHON := /usr/bin/python3
@@ -59,6 +59,12 @@ soak: build
 	@scripts/need test
 	$(BUILD)/shmguard run -- $(PYTHON) -W ignore tests/guard/stress.py --batches $(SOAK_BATCHES) --scale 30
 	SHMGUARD=$(abspath $(BUILD))/shmguard $(PYTHON) -m pytest tests/e2e -m long
+
+# For a machine with an NVIDIA GPU, and a Python whose PyTorch can use it: make gpu PYTHON=python3
+gpu: $(BUILD)/build.ninja
+	@meson configure $(BUILD) -Dtests=enabled
+	@ninja -C $(BUILD)
+	scripts/test-gpu $(BUILD) $(PYTHON)
 
 bench: build
 	@scripts/need bench
