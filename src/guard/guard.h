@@ -125,6 +125,9 @@ bool segment_is(int fd, const FileId *id);
 /* A handed-out descriptor of a segment with room for size bytes, or -1. */
 int pool_issue(uint64_t size);
 
+/* Likewise, but only one whose pages are there. */
+int pool_issue_again(uint64_t size);
+
 /* A memfd, close-on-exec, or -1. */
 int memfd_make(const char *name, uint64_t size);
 void pool_forget(void); /* in a forked child: the parent issues these */
@@ -192,6 +195,7 @@ void pin_orphan(Pin *pin);            /* the view is somebody else's now */
 
 /* Without the lock: */
 void pins_poll(void); /* asks whether copies are done, and lets go of what waited for them */
+bool pins_wait(void); /* lock-free: the calling thread is a loader's, and something waits for its copies */
 
 /* cudaPointerGetAttributes, for the code at caller. */
 int pins_attributes(void *ret, const void *address, const void *caller);
@@ -241,8 +245,9 @@ void python_go_on(void *thread);
 
 /* --- room.c: whether there is memory for a segment; without the lock --- */
 
-/* Waits until `bytes` of the handed-out segment behind fd may be touched. -ENOSPC: never. */
-int room_ask(int fd, uint64_t bytes);
+/* Waits until `bytes` of the handed-out segment behind fd may be touched; another may be in its place then.
+ * -ENOSPC: never. */
+int room_ask(int *fd, uint64_t bytes);
 bool room_is_wanted(void); /* somebody in the job waits; lock-free */
 void room_released(void);  /* something was let go: says so when somebody waits. With the lock */
 

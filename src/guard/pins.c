@@ -99,7 +99,8 @@ struct Pin {
 static Pin pins[PINS_MAX];
 static atomic_uint n_pins; /* entries that were ever taken */
 static uint64_t pinned_bytes;
-static unsigned n_lost, n_waiting, n_failures;
+static unsigned n_lost, n_failures;
+static atomic_uint n_waiting;  /* pins that are not lost */
 static atomic_uint n_open;     /* pins with copies, or that wait: worth a poll */
 static atomic_uint n_leaving;  /* pins */
 static atomic_bool wanted;     /* a loader's thread has asked */
@@ -107,6 +108,8 @@ static _Atomic uint64_t asked; /* when one asked last; msec */
 static atomic_bool closed;     /* nothing more is granted */
 static atomic_bool broken;     /* CUDA has reported an error: it is left alone */
 static atomic_bool blind;      /* a copy went past the tables: nothing is let go of any more */
+
+static __thread bool asks_here __attribute__((tls_model("initial-exec"))); /* this is a loader's thread */
 
 /* Set once, by the constructor. */
 static pid_t started;
@@ -204,9 +207,13 @@ static bool pin_is_open(const Pin *pin)
 
 static void pin_lose(Pin *pin)
 {
-    if (!pin->lost && ++n_lost >= LOST_MAX)
+    if (pin->lost)
+        return;
+    if (++n_lost >= LOST_MAX)
         close_down(&closed);
     pin->lost = true;
+    if (pin->waiting)
+        atomic_fetch_sub_explicit(&n_waiting, 1, memory_order_relaxed);
 }
 
 /* --- What views.c asks, with the lock ----------------------------------------------------------------- */
@@ -217,14 +224,15 @@ bool pin_release(Pin *pin)
     if (!pin_is_open(pin))
         return true;
     pin->waiting = true;
-    n_waiting++;
+    if (!pin->lost)
+        atomic_fetch_add_explicit(&n_waiting, 1, memory_order_relaxed);
     return false;
 }
 
 void pin_use_again(Pin *pin)
 {
-    if (pin->waiting)
-        n_waiting--;
+    if (pin->waiting && !pin->lost)
+        atomic_fetch_sub_explicit(&n_waiting, 1, memory_order_relaxed);
     pin->waiting = false;
 }
 
@@ -261,7 +269,8 @@ void pins_forget(void)
     for (size_t i = 0; i < n_pins; i++)
         pins[i] = (Pin){0};
     pinned_bytes = 0;
-    n_spare_events = n_lost = n_waiting = n_failures = 0;
+    n_spare_events = n_lost = n_failures = 0;
+    atomic_store_explicit(&n_waiting, 0, memory_order_relaxed);
     atomic_store_explicit(&n_pins, 0, memory_order_relaxed);
     atomic_store_explicit(&n_open, 0, memory_order_relaxed);
     atomic_store_explicit(&n_leaving, 0, memory_order_relaxed);
@@ -344,7 +353,8 @@ static void grant(Pin *pin, size_t used)
 /* What is copied can be let go of at once, and so it is copied when somebody needs the room. */
 static bool too_much_waits(void)
 {
-    return n_waiting >= WAITING_MAX || (n_waiting > 0 && room_is_wanted());
+    unsigned n = atomic_load_explicit(&n_waiting, memory_order_relaxed);
+    return n >= WAITING_MAX || (n > 0 && room_is_wanted());
 }
 
 static Answer answer_now(const void *address, bool loader, bool ours, Pin **ret)
@@ -430,6 +440,7 @@ int pins_attributes(void *ret, const void *address, const void *caller)
         return r;
     bool loader = is_loader_thread();
     if (loader) {
+        asks_here = true;
         atomic_store_explicit(&asked, now_msec(), memory_order_relaxed);
         tidy();
     }
@@ -687,12 +698,21 @@ static void questions_apply(const Question *questions, size_t n)
         if (!pin->waiting || pin_is_open(pin))
             continue;
         pin->waiting = false;
-        n_waiting--;
+        atomic_fetch_sub_explicit(&n_waiting, 1, memory_order_relaxed);
         view_let_go(pin->address);
         released = true;
     }
     if (released)
         room_released();
+}
+
+/* Known by its question and not by its name: threads that CUDA starts may inherit that, and are not to come
+ * back to CUDA from where they sleep. */
+bool pins_wait(void)
+{
+    return asks_here && atomic_load_explicit(&n_waiting, memory_order_relaxed) > 0 &&
+           !atomic_load_explicit(&broken, memory_order_relaxed) &&
+           !atomic_load_explicit(&blind, memory_order_relaxed);
 }
 
 void pins_poll(void)

@@ -36,7 +36,7 @@ EXPORT int shm_unlink(const char *name)
 
 static int resize_when_there_is_room(int fd, int segment, off_t size)
 {
-    int r = room_ask(segment, (uint64_t)size);
+    int r = room_ask(&segment, (uint64_t)size);
     if (r < 0) { /* PyTorch says so, in words: "No space left on device" */
         real_close(segment);
         errno = -r;
@@ -154,10 +154,25 @@ EXPORT int close(int fd)
     return r;
 }
 
+/* The thread of a loader sleeps here until the next batch comes. What its process waits for may be what the
+ * worker needs for it: so it looks now and then. */
+static int poll_in_turns(struct pollfd *files, nfds_t n, int msec)
+{
+    enum { TURN_MSEC = 5 };
+    while (pins_wait() && (msec < 0 || msec > TURN_MSEC)) {
+        int r = real_poll(files, n, TURN_MSEC);
+        if (r != 0)
+            return r;
+        msec -= msec < 0 ? 0 : TURN_MSEC;
+        pins_poll();
+    }
+    return real_poll(files, n, msec);
+}
+
 EXPORT int poll(struct pollfd *files, nfds_t n, int msec)
 {
     batch_end();
-    return real_poll(files, n, msec);
+    return pins_wait() ? poll_in_turns(files, n, msec) : real_poll(files, n, msec);
 }
 
 EXPORT ssize_t write(int fd, const void *data, size_t size)
