@@ -80,6 +80,7 @@ void *real_mmap(void *address, size_t size, int protection, int flags, int fd, o
 int real_munmap(void *address, size_t size);
 void *real_mremap(void *address, size_t size, size_t new_size, int flags, void *place);
 int real_close(int fd);
+int real_fcntl(int fd, int command, void *argument);
 int real_poll(struct pollfd *files, nfds_t n, int msec);
 ssize_t real_write(int fd, const void *data, size_t size);
 int real_fputs(const char *text, FILE *stream);
@@ -142,9 +143,18 @@ uint64_t batch_number(void); /* how many this process has begun */
 
 /* --- views.c: the mappings that are kept --- */
 
-/* The view's address, now in use and held; MAP_FAILED when this is not for us. made_here: by a tensor that
- * this process is making. */
-void *view_use(int fd, size_t size, bool made_here);
+/* Where a tensor comes from that is mapped. */
+typedef enum Origin {
+    ORIGIN_HERE, /* this process is making it */
+    ORIGIN_SENT, /* as a descriptor */
+    ORIGIN_NAME,
+} Origin;
+
+/* The view's address, now in use and held; MAP_FAILED when this is not for us. */
+void *view_use(int fd, size_t size, Origin origin);
+
+/* The descriptor of a tensor is being copied, as PyTorch does once each time that it sends one. */
+void view_sent(int fd);
 
 /* True when [address, size) was a view in use: it is kept, unused, or waits for its copies. */
 bool view_release(void *address, size_t size);
@@ -168,7 +178,7 @@ typedef struct Pin Pin;
 typedef struct ViewUse {
     char *address;
     size_t used;
-    bool sole; /* nobody else has the tensor */
+    bool sole; /* nobody else has the tensor, or will have it */
     Pin *pin;
 } ViewUse;
 

@@ -169,6 +169,21 @@ static int poll_in_turns(struct pollfd *files, nfds_t n, int msec)
     return real_poll(files, n, msec);
 }
 
+EXPORT int(fcntl)(int fd, int command, ...)
+{
+    va_list list;
+    va_start(list, command);
+    /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): as in mremap. Where none was given, none is looked
+     * at. */
+    void *argument = va_arg(list, void *);
+    va_end(list);
+    if (command == F_DUPFD_CLOEXEC && pins_can_be() && guard_enter()) {
+        view_sent(fd);
+        guard_leave(false);
+    }
+    return real_fcntl(fd, command, argument);
+}
+
 EXPORT int poll(struct pollfd *files, nfds_t n, int msec)
 {
     batch_end();
@@ -473,6 +488,7 @@ EXPORT int cudaMemcpyBatchAsync_ptsz(void **targets, void **sources, const size_
 
 /* On 64-bit machines the large-file names are the same functions. */
 EXPORT int ftruncate64(int fd, off_t size) __attribute__((alias("ftruncate")));
+EXPORT int fcntl64(int fd, int command, ...) __attribute__((alias("fcntl")));
 EXPORT int posix_fallocate64(int fd, off_t offset, off_t size) __attribute__((alias("posix_fallocate")));
 EXPORT void *mmap64(void *address, size_t size, int protection, int flags, int fd, off_t offset)
     __attribute__((alias("mmap")));

@@ -35,6 +35,7 @@ typedef struct Order {
     size_t size;
     int fill;
     bool keep; /* the worker keeps the tensor until the next order */
+    int times; /* to be sent */
 } Order;
 
 static int line_to_worker;
@@ -98,13 +99,19 @@ static _Noreturn void worker_run(int line)
             munmap(kept, kept_size);
         kept = NULL;
         int fd = tensor_make(number, order.size, order.fill, &data);
+        int sent[2];
+        for (int i = 0; i < order.times; i++)
+            sent[i] = fcntl(fd, F_DUPFD_CLOEXEC, 0); /* as Python does when it pickles a descriptor */
         if (order.keep) {
             kept = data;
             kept_size = order.size;
         } else
             munmap(data, order.size); /* before it is sent, as the queue's thread does */
-        fd_send(line, fd);
         close(fd);
+        for (int i = 0; i < order.times; i++) {
+            fd_send(line, sent[i]);
+            close(sent[i]);
+        }
     }
     _exit(0);
 }
@@ -135,7 +142,7 @@ typedef struct Batch {
 
 static Batch batch_get(size_t size, int fill, bool keep)
 {
-    Order order = {size, fill, keep};
+    Order order = {size, fill, keep, 1};
     struct stat st;
     assert_int_equal(write(line_to_worker, &order, sizeof order), sizeof order);
     Batch batch = {.fd = fd_receive(line_to_worker), .size = size, .fill = fill};
@@ -296,6 +303,22 @@ static void test_what_was_handed_on_is_copied(void **state)
     batch_drop(&batch);
     close(ready[0]);
     close(ready[1]);
+}
+
+/* A second one is on its way: whoever writes to the first must not change that. */
+static void test_what_was_sent_twice_is_copied(void **state)
+{
+    (void)state;
+    batch_rehearse(4 * MIB);
+    Order order = {4 * MIB, 1, false, 2};
+    assert_int_equal(write(line_to_worker, &order, sizeof order), sizeof order);
+    Batch batch = {.fd = fd_receive(line_to_worker), .size = order.size};
+    batch.data = mmap(NULL, batch.size, PROT_READ | PROT_WRITE, MAP_SHARED, batch.fd, 0);
+    assert_false(pin(&batch));
+    batch_drop(&batch);
+    close(fd_receive(line_to_worker));
+    batch = batch_pinned(4 * MIB, 2);
+    batch_drop(&batch);
 }
 
 static void test_what_is_made_here_is_copied(void **state)
@@ -798,6 +821,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_only_the_loader_pins),
         cmocka_unit_test(test_what_the_worker_keeps_is_copied),
         cmocka_unit_test(test_what_was_handed_on_is_copied),
+        cmocka_unit_test(test_what_was_sent_twice_is_copied),
         cmocka_unit_test(test_what_is_made_here_is_copied),
         cmocka_unit_test(test_no_context),
         cmocka_unit_test(test_a_larger_tensor_is_registered_anew),
