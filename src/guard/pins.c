@@ -199,6 +199,22 @@ static void pin_remove(Pin *pin)
     atomic_store_explicit(&pin->address, NULL, memory_order_relaxed);
 }
 
+static Pin *pin_at(const void *address, size_t bytes)
+{
+    size_t n = atomic_load_explicit(&n_pins, memory_order_relaxed);
+    uintptr_t start = (uintptr_t)address;
+    uintptr_t end = 0;
+    if (__builtin_add_overflow(start, bytes ? bytes : 1, &end))
+        end = UINTPTR_MAX;
+    for (size_t i = 0; i < n; i++) {
+        uintptr_t pinned = (uintptr_t)atomic_load_explicit(&pins[i].address, memory_order_relaxed);
+        if (pinned != 0 && start < pinned + atomic_load_explicit(&pins[i].bytes, memory_order_relaxed) &&
+            pinned < end)
+            return &pins[i];
+    }
+    return NULL;
+}
+
 static bool pin_is_open(const Pin *pin)
 {
     return pin->calls > 0 || pin->n_copies > 0 || pin->lost ||
@@ -333,7 +349,7 @@ static void tidy(void)
 
 typedef enum Answer {
     ANSWER_REAL,     /* what CUDA says is right */
-    ANSWER_NO,       /* whatever CUDA says */
+    ANSWER_NO,       /* whatever CUDA says: it was we who registered it */
     ANSWER_REGISTER, /* register it, and then it is */
 } Answer;
 
@@ -357,12 +373,14 @@ static bool too_much_waits(void)
     return n >= WAITING_MAX || (n > 0 && room_is_wanted());
 }
 
-static Answer answer_now(const void *address, bool loader, bool ours, Pin **ret)
+static Answer answer_now(const void *address, bool pinned, bool loader, bool ours, Pin **ret)
 {
     ViewUse use;
     if (!view_look(address, &use))
         return ANSWER_REAL;
     Pin *pin = use.pin;
+    if (!pin && pinned) /* by the program; or it lies where a view was lost, and CUDA knows other pages */
+        return pin_at(address, 1) ? ANSWER_NO : ANSWER_REAL;
     if (pin && pin->granted)
         return loader ? ANSWER_NO : ANSWER_REAL;
     if (loader)
@@ -449,33 +467,17 @@ int pins_attributes(void *ret, const void *address, const void *caller)
     if (!near || !guard_enter())
         return r;
     Pin *pin = NULL;
-    Answer answer = answer_now(address, loader, ours, &pin);
+    Attributes *attributes = ret;
+    Answer answer = answer_now(address, attributes->type == TYPE_HOST, loader, ours, &pin);
     guard_leave(false);
     if (answer == ANSWER_REGISTER && pin_register(pin))
         return real(ret, address);
-    Attributes *attributes = ret;
     if (answer == ANSWER_NO && attributes->type == TYPE_HOST)
         *attributes = (Attributes){TYPE_UNREGISTERED, DEVICE_NONE, NULL, (void *)address};
     return r;
 }
 
 /* --- Copies ------------------------------------------------------------------------------------------- */
-
-static Pin *pin_at(const void *address, size_t bytes)
-{
-    size_t n = atomic_load_explicit(&n_pins, memory_order_relaxed);
-    uintptr_t start = (uintptr_t)address;
-    uintptr_t end = 0;
-    if (__builtin_add_overflow(start, bytes ? bytes : 1, &end))
-        end = UINTPTR_MAX;
-    for (size_t i = 0; i < n; i++) {
-        uintptr_t pinned = (uintptr_t)atomic_load_explicit(&pins[i].address, memory_order_relaxed);
-        if (pinned != 0 && start < pinned + atomic_load_explicit(&pins[i].bytes, memory_order_relaxed) &&
-            pinned < end)
-            return &pins[i];
-    }
-    return NULL;
-}
 
 /* A trainer whose loader has gone makes no more tensors, but copies now and then: what it keeps registered
  * goes by that. */

@@ -160,6 +160,9 @@ static void batch_drop(Batch *batch)
     *batch = (Batch){.fd = -1};
 }
 
+int cuMemHostRegister_v2(void *address, size_t size, unsigned flags);
+int cuMemHostUnregister(void *address);
+
 static bool is_pinned(const void *address)
 {
     FakeAttributes attributes;
@@ -328,6 +331,41 @@ static void test_what_is_made_here_is_copied(void **state)
     batch.fd = tensor_make(1000000, MIB, 1, &batch.data);
     assert_false(pin(&batch));
     batch_drop(&batch);
+}
+
+/* What the program has registered by itself is pinned, as it expects. */
+static void test_what_the_program_pins(void **state)
+{
+    (void)state;
+    Batch made = {.size = MIB};
+    made.fd = tensor_make(1000001, MIB, 1, &made.data);
+    batch_rehearse(5 * MIB);
+    Batch batches[] = {made, batch_get(5 * MIB, 1, false)};
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(cuMemHostRegister_v2(batches[i].data, batches[i].size, 1), 0);
+        assert_true(is_pinned(batches[i].data));
+        assert_true(pin(&batches[i]));
+        assert_int_equal(cuMemHostUnregister(batches[i].data), 0);
+        assert_false(is_pinned(batches[i].data));
+        batch_drop(&batches[i]);
+    }
+}
+
+/* Somebody unmaps a part of what is registered, and something else comes to lie there: CUDA knows only what
+ * was there before. */
+static void test_what_lies_where_one_was_lost(void **state)
+{
+    (void)state;
+    Batch batch = batch_pinned(8 * MIB, 1);
+    char *address = batch.data;
+    assert_int_equal(munmap(batch.data + 4 * MIB, 4 * MIB), 0);
+    assert_int_equal(munmap(batch.data, 4 * MIB), 0);
+    assert_int_equal(close(batch.fd), 0);
+    for (int i = 0; i < 6; i++) {
+        batch = batch_get(8 * MIB, 2, false);
+        assert_false(batch.data == address && pin(&batch));
+        batch_drop(&batch);
+    }
 }
 
 static void test_no_context(void **state)
@@ -823,6 +861,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_what_was_handed_on_is_copied),
         cmocka_unit_test(test_what_was_sent_twice_is_copied),
         cmocka_unit_test(test_what_is_made_here_is_copied),
+        cmocka_unit_test(test_what_the_program_pins),
+        cmocka_unit_test(test_what_lies_where_one_was_lost),
         cmocka_unit_test(test_no_context),
         cmocka_unit_test(test_a_larger_tensor_is_registered_anew),
         cmocka_unit_test(test_a_copy_is_waited_for),
