@@ -196,12 +196,12 @@ bool pins_wanted(void); /* lock-free: a loader of this process pins its batches 
 bool pins_can_be(void); /* lock-free: somebody may want to know who has a tensor that is made here */
 
 /* With the lock, for the pin of a view: */
-bool pin_release(Pin *pin);           /* false: it waits for copies, and is to be held */
-void pin_use_again(Pin *pin);         /* one that waits */
-bool pin_leave(Pin *pin);             /* it is to go */
-bool pin_is_shut(const Pin *pin);     /* it leaves, or is lost: not to be used again */
-bool pin_is_outgrown(const Pin *pin); /* it is to be registered anew */
-void pin_orphan(Pin *pin);            /* the view is somebody else's now */
+bool pin_release(Pin *pin);                  /* false: it waits for copies, and is to be held */
+void pin_use_again(Pin *pin);                /* one that waits */
+bool pin_leave(Pin *pin);                    /* it is to go */
+bool pin_is_shut(const Pin *pin);            /* it leaves, or is lost: not to be used again */
+bool pin_fits(const Pin *pin, size_t bytes); /* for a tensor of this size */
+void pin_orphan(Pin *pin);                   /* the view is somebody else's now */
 
 /* Without the lock: */
 void pins_poll(void); /* asks whether copies are done, and lets go of what waited for them */

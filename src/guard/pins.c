@@ -85,11 +85,10 @@ struct Pin {
     _Atomic size_t bytes;
     void *context; /* in which it was registered */
     bool registered;
-    bool granted;  /* the tensor that uses it now is pinned, for all the program knows */
-    bool outgrown; /* by a tensor: to be registered anew */
-    bool waiting;  /* let go of, and kept for its copies */
-    bool leaving;  /* to be unregistered, and then unmapped */
-    bool lost;     /* never to be let go of */
+    bool granted; /* the tensor that uses it now is pinned, for all the program knows */
+    bool waiting; /* let go of, and kept for its copies */
+    bool leaving; /* to be unregistered, and then unmapped */
+    bool lost;    /* never to be let go of */
     unsigned calls;
     uint64_t change;
     size_t n_copies;
@@ -193,7 +192,7 @@ static void pin_remove(Pin *pin)
 {
     uint64_t change = pin->change;
     pinned_bytes -= pin->bytes;
-    pin->registered = pin->granted = pin->outgrown = pin->leaving = false;
+    pin->registered = pin->granted = pin->leaving = false;
     pin->context = NULL;
     pin->change = change + 1;
     atomic_store_explicit(&pin->address, NULL, memory_order_relaxed);
@@ -267,9 +266,9 @@ bool pin_is_shut(const Pin *pin)
     return pin->leaving || (pin->lost && !pin->waiting);
 }
 
-bool pin_is_outgrown(const Pin *pin)
+bool pin_fits(const Pin *pin, size_t bytes)
 {
-    return pin->outgrown;
+    return bytes <= pin->bytes;
 }
 
 void pin_orphan(Pin *pin)
@@ -388,8 +387,7 @@ static Answer answer_now(const void *address, bool pinned, bool loader, bool our
     if (!loader || !ours || !use.sole || !pins_wanted() || too_much_waits())
         return ANSWER_NO;
     if (pin) {
-        pin->outgrown = pin->bytes < use.used;
-        if (pin->outgrown || !pin->registered || pin_is_open(pin))
+        if (!pin->registered || pin_is_open(pin))
             return ANSWER_NO;
         grant(pin, use.used);
         return ANSWER_REAL;

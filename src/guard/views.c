@@ -287,8 +287,13 @@ void *view_use(int fd, size_t size, Origin origin)
     if (file_id(fd, &id) < 0 || id.size < size || id.links != 0 || !id.regular)
         return MAP_FAILED;
     View *view = find_view(&id);
+    /* The driver refuses a copy of which it knows the beginning alone: such a tensor lies elsewhere, and the
+     * view is registered anew, in this size, when it comes back. */
+    bool torn = view && view->pin && !pin_fits(view->pin, size);
+    if (torn && is_unused(view))
+        part_with(view);
     bool tells = pins_can_be() && (made_here || !pins_wanted());
-    if (view ? view->used > 0 || (view->pin && pin_is_shut(view->pin)) : !segment_is(fd, &id)) {
+    if (view ? torn || view->used > 0 || (view->pin && pin_is_shut(view->pin)) : !segment_is(fd, &id)) {
         if (view)
             pool_disown(id.device, id.inode); /* more than one mapping: who has it cannot be told */
         return MAP_FAILED;
@@ -343,8 +348,6 @@ static void let_go(View *view)
     view->hold = NULL;
     view->unused_since = now_msec();
     real_munmap(hold, page_bytes());
-    if (view->pin && pin_is_outgrown(view->pin))
-        part_with(view);
 }
 
 bool view_release(void *address, size_t size)

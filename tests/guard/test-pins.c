@@ -388,9 +388,14 @@ static void test_a_larger_tensor_is_registered_anew(void **state)
     size_t large = 16 * MIB - 1; /* in segments of one size */
     Batch batch = batch_pinned(small, 1);
     batch_drop(&batch);
+    char *device = malloc(large);
     batch = batch_get(large, 2, false);
+    assert_int_equal(cudaMemcpyAsync(device, batch.data, large, 1, NULL), 0);
     assert_false(pin(&batch));
     batch_drop(&batch);
+    fake_stream_wait(NULL);
+    assert_true(is_filled(device, large, 2));
+    free(device);
     for (int i = 0; i < 3; i++) {
         batch = batch_get(large, 3, false);
         bool pinned = pin(&batch);
