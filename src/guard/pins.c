@@ -23,8 +23,9 @@
  * - Before the copy is started its pin is busy (`calls`), and after it an event is recorded on its stream.
  *   So at every moment a copy is either not started, or its pin is busy, or its event is there.
  *
- * - Events are asked about on the guard's own calls and nobody waits for one. What was asked without the lock
- *   counts only when no copy has begun since (`change`).
+ * - Events are asked about on the guard's own calls, and by the loader's thread while it sleeps in poll(),
+ *   where it may be waiting for the very worker that needs the segment; nobody waits for one. What was asked
+ *   without the lock counts only when no copy has begun since (`change`).
  *
  * - What cannot be known is never done: a copy that failed, or that is captured into a graph and runs who
  *   knows when, or for which there is no event. Its segment is never issued again. After LOST_MAX of those,
@@ -33,9 +34,9 @@
  * What must not change for the program
  *
  * - pin_memory() gives a copy: whoever writes to it writes to nothing else. So a tensor is granted as pinned
- *   only when nobody else can have it: its producer has unmapped it (`sole`, views.c), only the loader's own
- *   thread asks, whose batch was sent once and to nobody else, and only the first tensor of a storage gets
- *   the grant; others of the same storage are copied, as ever.
+ *   only when nobody else can have it: its producer has unmapped it and has sent it once (`sole`, views.c),
+ *   only the loader's own thread asks, and only the first tensor of a storage gets the grant; others of the
+ *   same storage are copied, as ever.
  *
  * - A copy from memory that is not pinned is done with the source when it returns. So it is here, when a view
  *   that was registered for an earlier tensor holds one that was not granted: the copy is waited for.
