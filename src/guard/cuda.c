@@ -1,5 +1,7 @@
 #include <dlfcn.h>
 #include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <link.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -7,6 +9,7 @@
 #include <unistd.h>
 
 #include "cuda.h"
+#include "guard.h"
 
 /* As in real.c. */
 #if defined(__x86_64__)
@@ -94,11 +97,32 @@ static bool is_runtime(const char *path)
 static atomic_bool near;
 static _Atomic pid_t looked; /* in which process */
 
-static int look_at(struct dl_phdr_info *info, size_t size, void *context)
+/*
+ * By what the process has mapped, and not by dl_iterate_phdr: that takes a lock of the loader's which fork
+ * leaves as it is, so that a child of a process in which another thread had it would wait for ever.
+ */
+static bool runtime_is_mapped(void)
 {
-    (void)size;
-    *(bool *)context = info->dlpi_name && is_runtime(info->dlpi_name);
-    return *(bool *)context;
+    char text[4096 + 512];
+    size_t n = 0;
+    ssize_t more = 0;
+    bool found = false;
+    int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    while (fd >= 0 && !found && (more = read(fd, text + n, sizeof text - 1 - n)) > 0) {
+        char *line = text;
+        text[n + (size_t)more] = '\0';
+        for (char *end = NULL; !found && (end = strchr(line, '\n')); line = end + 1) {
+            *end = '\0';
+            found = is_runtime(line);
+        }
+        n = strlen(line);
+        if (n == sizeof text - 1) /* longer than any path that it may have */
+            n = 0;
+        memmove(text, line, n);
+    }
+    if (fd >= 0)
+        real_close(fd);
+    return found;
 }
 
 void cuda_look(void)
@@ -108,9 +132,9 @@ void cuda_look(void)
     pid_t self = getpid();
     if (atomic_exchange_explicit(&looked, self, memory_order_relaxed) == self)
         return;
-    bool found = false;
-    dl_iterate_phdr(look_at, &found);
-    atomic_store_explicit(&near, found, memory_order_relaxed);
+    int saved = errno;
+    atomic_store_explicit(&near, runtime_is_mapped(), memory_order_relaxed);
+    errno = saved;
 }
 
 bool cuda_is_near(void)

@@ -53,7 +53,7 @@ enum {
 };
 
 /* Looks whether a CUDA runtime is loaded: once in a process, and again in a forked one that saw none. Without
- * the lock. */
+ * the lock, or any of the loader's: in a forked child that may be nobody's. */
 void cuda_look(void);
 bool cuda_is_near(void); /* lock-free: what cuda_look saw */
 

@@ -80,6 +80,7 @@ void *real_mmap(void *address, size_t size, int protection, int flags, int fd, o
 int real_munmap(void *address, size_t size);
 void *real_mremap(void *address, size_t size, size_t new_size, int flags, void *place);
 int real_close(int fd);
+int real_fcntl(int fd, int command, void *argument);
 int real_poll(struct pollfd *files, nfds_t n, int msec);
 ssize_t real_write(int fd, const void *data, size_t size);
 int real_fputs(const char *text, FILE *stream);
@@ -125,6 +126,9 @@ bool segment_is(int fd, const FileId *id);
 /* A handed-out descriptor of a segment with room for size bytes, or -1. */
 int pool_issue(uint64_t size);
 
+/* Likewise, but only one whose pages are there. */
+int pool_issue_again(uint64_t size);
+
 /* A memfd, close-on-exec, or -1. */
 int memfd_make(const char *name, uint64_t size);
 void pool_forget(void); /* in a forked child: the parent issues these */
@@ -139,9 +143,18 @@ uint64_t batch_number(void); /* how many this process has begun */
 
 /* --- views.c: the mappings that are kept --- */
 
-/* The view's address, now in use and held; MAP_FAILED when this is not for us. made_here: by a tensor that
- * this process is making. */
-void *view_use(int fd, size_t size, bool made_here);
+/* Where a tensor comes from that is mapped. */
+typedef enum Origin {
+    ORIGIN_HERE, /* this process is making it */
+    ORIGIN_SENT, /* as a descriptor */
+    ORIGIN_NAME,
+} Origin;
+
+/* The view's address, now in use and held; MAP_FAILED when this is not for us. */
+void *view_use(int fd, size_t size, Origin origin);
+
+/* The descriptor of a tensor is being copied, as PyTorch does once each time that it sends one. */
+void view_sent(int fd);
 
 /* True when [address, size) was a view in use: it is kept, unused, or waits for its copies. */
 bool view_release(void *address, size_t size);
@@ -165,7 +178,7 @@ typedef struct Pin Pin;
 typedef struct ViewUse {
     char *address;
     size_t used;
-    bool sole; /* nobody else has the tensor */
+    bool sole; /* nobody else has the tensor, or will have it */
     Pin *pin;
 } ViewUse;
 
@@ -183,15 +196,16 @@ bool pins_wanted(void); /* lock-free: a loader of this process pins its batches 
 bool pins_can_be(void); /* lock-free: somebody may want to know who has a tensor that is made here */
 
 /* With the lock, for the pin of a view: */
-bool pin_release(Pin *pin);           /* false: it waits for copies, and is to be held */
-void pin_use_again(Pin *pin);         /* one that waits */
-bool pin_leave(Pin *pin);             /* it is to go */
-bool pin_is_shut(const Pin *pin);     /* it leaves, or is lost: not to be used again */
-bool pin_is_outgrown(const Pin *pin); /* it is to be registered anew */
-void pin_orphan(Pin *pin);            /* the view is somebody else's now */
+bool pin_release(Pin *pin);                  /* false: it waits for copies, and is to be held */
+void pin_use_again(Pin *pin);                /* one that waits */
+bool pin_leave(Pin *pin);                    /* it is to go */
+bool pin_is_shut(const Pin *pin);            /* it leaves, or is lost: not to be used again */
+bool pin_fits(const Pin *pin, size_t bytes); /* for a tensor of this size */
+void pin_orphan(Pin *pin);                   /* the view is somebody else's now */
 
 /* Without the lock: */
 void pins_poll(void); /* asks whether copies are done, and lets go of what waited for them */
+bool pins_wait(void); /* lock-free: the calling thread is a loader's, and something waits for its copies */
 
 /* cudaPointerGetAttributes, for the code at caller. */
 int pins_attributes(void *ret, const void *address, const void *caller);
@@ -241,8 +255,9 @@ void python_go_on(void *thread);
 
 /* --- room.c: whether there is memory for a segment; without the lock --- */
 
-/* Waits until `bytes` of the handed-out segment behind fd may be touched. -ENOSPC: never. */
-int room_ask(int fd, uint64_t bytes);
+/* Waits until `bytes` of the handed-out segment behind fd may be touched; another may be in its place then.
+ * -ENOSPC: never. */
+int room_ask(int *fd, uint64_t bytes);
 bool room_is_wanted(void); /* somebody in the job waits; lock-free */
 void room_released(void);  /* something was let go: says so when somebody waits. With the lock */
 

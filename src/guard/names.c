@@ -45,6 +45,8 @@ typedef struct Pending {
 static Pending pending[PENDING_MAX];
 static atomic_uint n_pending; /* relaxed: it is the calling thread's own tensor that it asks about */
 static bool shares_by_name;
+static __thread int served __attribute__((tls_model("initial-exec"))) =
+    -1; /* what a name was opened as last */
 
 bool pending_any(void)
 {
@@ -200,6 +202,7 @@ int names_open(const char *name, int flags, mode_t mode)
         errno = -fd;
         return -1;
     }
+    served = fd;
     return fd;
 }
 
@@ -272,7 +275,8 @@ bool names_allocate(int fd, off_t offset, off_t size)
 void *names_map(int fd, size_t size)
 {
     Pending *entry = pending_any() ? find_pending(fd) : NULL;
-    void *address = size >= SEGMENT_MIN_BYTES ? view_use(fd, size, entry != NULL) : MAP_FAILED;
+    Origin origin = entry ? ORIGIN_HERE : fd == served ? ORIGIN_NAME : ORIGIN_SENT;
+    void *address = size >= SEGMENT_MIN_BYTES ? view_use(fd, size, origin) : MAP_FAILED;
     if (!entry)
         return address;
     if (address == MAP_FAILED) {

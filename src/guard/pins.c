@@ -23,8 +23,9 @@
  * - Before the copy is started its pin is busy (`calls`), and after it an event is recorded on its stream.
  *   So at every moment a copy is either not started, or its pin is busy, or its event is there.
  *
- * - Events are asked about on the guard's own calls and nobody waits for one. What was asked without the lock
- *   counts only when no copy has begun since (`change`).
+ * - Events are asked about on the guard's own calls, and by the loader's thread while it sleeps in poll(),
+ *   where it may be waiting for the very worker that needs the segment; nobody waits for one. What was asked
+ *   without the lock counts only when no copy has begun since (`change`).
  *
  * - What cannot be known is never done: a copy that failed, or that is captured into a graph and runs who
  *   knows when, or for which there is no event. Its segment is never issued again. After LOST_MAX of those,
@@ -33,9 +34,9 @@
  * What must not change for the program
  *
  * - pin_memory() gives a copy: whoever writes to it writes to nothing else. So a tensor is granted as pinned
- *   only when nobody else can have it: its producer has unmapped it (`sole`, views.c), only the loader's own
- *   thread asks, whose batch was sent once and to nobody else, and only the first tensor of a storage gets
- *   the grant; others of the same storage are copied, as ever.
+ *   only when nobody else can have it: its producer has unmapped it and has sent it once (`sole`, views.c),
+ *   only the loader's own thread asks, and only the first tensor of a storage gets the grant; others of the
+ *   same storage are copied, as ever.
  *
  * - A copy from memory that is not pinned is done with the source when it returns. So it is here, when a view
  *   that was registered for an earlier tensor holds one that was not granted: the copy is waited for.
@@ -85,11 +86,10 @@ struct Pin {
     _Atomic size_t bytes;
     void *context; /* in which it was registered */
     bool registered;
-    bool granted;  /* the tensor that uses it now is pinned, for all the program knows */
-    bool outgrown; /* by a tensor: to be registered anew */
-    bool waiting;  /* let go of, and kept for its copies */
-    bool leaving;  /* to be unregistered, and then unmapped */
-    bool lost;     /* never to be let go of */
+    bool granted; /* the tensor that uses it now is pinned, for all the program knows */
+    bool waiting; /* let go of, and kept for its copies */
+    bool leaving; /* to be unregistered, and then unmapped */
+    bool lost;    /* never to be let go of */
     unsigned calls;
     uint64_t change;
     size_t n_copies;
@@ -99,7 +99,8 @@ struct Pin {
 static Pin pins[PINS_MAX];
 static atomic_uint n_pins; /* entries that were ever taken */
 static uint64_t pinned_bytes;
-static unsigned n_lost, n_waiting, n_failures;
+static unsigned n_lost, n_failures;
+static atomic_uint n_waiting;  /* pins that are not lost */
 static atomic_uint n_open;     /* pins with copies, or that wait: worth a poll */
 static atomic_uint n_leaving;  /* pins */
 static atomic_bool wanted;     /* a loader's thread has asked */
@@ -107,6 +108,8 @@ static _Atomic uint64_t asked; /* when one asked last; msec */
 static atomic_bool closed;     /* nothing more is granted */
 static atomic_bool broken;     /* CUDA has reported an error: it is left alone */
 static atomic_bool blind;      /* a copy went past the tables: nothing is let go of any more */
+
+static __thread bool asks_here __attribute__((tls_model("initial-exec"))); /* this is a loader's thread */
 
 /* Set once, by the constructor. */
 static pid_t started;
@@ -190,10 +193,26 @@ static void pin_remove(Pin *pin)
 {
     uint64_t change = pin->change;
     pinned_bytes -= pin->bytes;
-    pin->registered = pin->granted = pin->outgrown = pin->leaving = false;
+    pin->registered = pin->granted = pin->leaving = false;
     pin->context = NULL;
     pin->change = change + 1;
     atomic_store_explicit(&pin->address, NULL, memory_order_relaxed);
+}
+
+static Pin *pin_at(const void *address, size_t bytes)
+{
+    size_t n = atomic_load_explicit(&n_pins, memory_order_relaxed);
+    uintptr_t start = (uintptr_t)address;
+    uintptr_t end = 0;
+    if (__builtin_add_overflow(start, bytes ? bytes : 1, &end))
+        end = UINTPTR_MAX;
+    for (size_t i = 0; i < n; i++) {
+        uintptr_t pinned = (uintptr_t)atomic_load_explicit(&pins[i].address, memory_order_relaxed);
+        if (pinned != 0 && start < pinned + atomic_load_explicit(&pins[i].bytes, memory_order_relaxed) &&
+            pinned < end)
+            return &pins[i];
+    }
+    return NULL;
 }
 
 static bool pin_is_open(const Pin *pin)
@@ -204,9 +223,13 @@ static bool pin_is_open(const Pin *pin)
 
 static void pin_lose(Pin *pin)
 {
-    if (!pin->lost && ++n_lost >= LOST_MAX)
+    if (pin->lost)
+        return;
+    if (++n_lost >= LOST_MAX)
         close_down(&closed);
     pin->lost = true;
+    if (pin->waiting)
+        atomic_fetch_sub_explicit(&n_waiting, 1, memory_order_relaxed);
 }
 
 /* --- What views.c asks, with the lock ----------------------------------------------------------------- */
@@ -217,14 +240,15 @@ bool pin_release(Pin *pin)
     if (!pin_is_open(pin))
         return true;
     pin->waiting = true;
-    n_waiting++;
+    if (!pin->lost)
+        atomic_fetch_add_explicit(&n_waiting, 1, memory_order_relaxed);
     return false;
 }
 
 void pin_use_again(Pin *pin)
 {
-    if (pin->waiting)
-        n_waiting--;
+    if (pin->waiting && !pin->lost)
+        atomic_fetch_sub_explicit(&n_waiting, 1, memory_order_relaxed);
     pin->waiting = false;
 }
 
@@ -243,9 +267,9 @@ bool pin_is_shut(const Pin *pin)
     return pin->leaving || (pin->lost && !pin->waiting);
 }
 
-bool pin_is_outgrown(const Pin *pin)
+bool pin_fits(const Pin *pin, size_t bytes)
 {
-    return pin->outgrown;
+    return bytes <= pin->bytes;
 }
 
 void pin_orphan(Pin *pin)
@@ -261,7 +285,8 @@ void pins_forget(void)
     for (size_t i = 0; i < n_pins; i++)
         pins[i] = (Pin){0};
     pinned_bytes = 0;
-    n_spare_events = n_lost = n_waiting = n_failures = 0;
+    n_spare_events = n_lost = n_failures = 0;
+    atomic_store_explicit(&n_waiting, 0, memory_order_relaxed);
     atomic_store_explicit(&n_pins, 0, memory_order_relaxed);
     atomic_store_explicit(&n_open, 0, memory_order_relaxed);
     atomic_store_explicit(&n_leaving, 0, memory_order_relaxed);
@@ -324,7 +349,7 @@ static void tidy(void)
 
 typedef enum Answer {
     ANSWER_REAL,     /* what CUDA says is right */
-    ANSWER_NO,       /* whatever CUDA says */
+    ANSWER_NO,       /* whatever CUDA says: it was we who registered it */
     ANSWER_REGISTER, /* register it, and then it is */
 } Answer;
 
@@ -344,15 +369,18 @@ static void grant(Pin *pin, size_t used)
 /* What is copied can be let go of at once, and so it is copied when somebody needs the room. */
 static bool too_much_waits(void)
 {
-    return n_waiting >= WAITING_MAX || (n_waiting > 0 && room_is_wanted());
+    unsigned n = atomic_load_explicit(&n_waiting, memory_order_relaxed);
+    return n >= WAITING_MAX || (n > 0 && room_is_wanted());
 }
 
-static Answer answer_now(const void *address, bool loader, bool ours, Pin **ret)
+static Answer answer_now(const void *address, bool pinned, bool loader, bool ours, Pin **ret)
 {
     ViewUse use;
     if (!view_look(address, &use))
         return ANSWER_REAL;
     Pin *pin = use.pin;
+    if (!pin && pinned) /* by the program; or it lies where a view was lost, and CUDA knows other pages */
+        return pin_at(address, 1) ? ANSWER_NO : ANSWER_REAL;
     if (pin && pin->granted)
         return loader ? ANSWER_NO : ANSWER_REAL;
     if (loader)
@@ -360,8 +388,7 @@ static Answer answer_now(const void *address, bool loader, bool ours, Pin **ret)
     if (!loader || !ours || !use.sole || !pins_wanted() || too_much_waits())
         return ANSWER_NO;
     if (pin) {
-        pin->outgrown = pin->bytes < use.used;
-        if (pin->outgrown || !pin->registered || pin_is_open(pin))
+        if (!pin->registered || pin_is_open(pin))
             return ANSWER_NO;
         grant(pin, use.used);
         return ANSWER_REAL;
@@ -430,6 +457,7 @@ int pins_attributes(void *ret, const void *address, const void *caller)
         return r;
     bool loader = is_loader_thread();
     if (loader) {
+        asks_here = true;
         atomic_store_explicit(&asked, now_msec(), memory_order_relaxed);
         tidy();
     }
@@ -438,33 +466,17 @@ int pins_attributes(void *ret, const void *address, const void *caller)
     if (!near || !guard_enter())
         return r;
     Pin *pin = NULL;
-    Answer answer = answer_now(address, loader, ours, &pin);
+    Attributes *attributes = ret;
+    Answer answer = answer_now(address, attributes->type == TYPE_HOST, loader, ours, &pin);
     guard_leave(false);
     if (answer == ANSWER_REGISTER && pin_register(pin))
         return real(ret, address);
-    Attributes *attributes = ret;
     if (answer == ANSWER_NO && attributes->type == TYPE_HOST)
         *attributes = (Attributes){TYPE_UNREGISTERED, DEVICE_NONE, NULL, (void *)address};
     return r;
 }
 
 /* --- Copies ------------------------------------------------------------------------------------------- */
-
-static Pin *pin_at(const void *address, size_t bytes)
-{
-    size_t n = atomic_load_explicit(&n_pins, memory_order_relaxed);
-    uintptr_t start = (uintptr_t)address;
-    uintptr_t end = 0;
-    if (__builtin_add_overflow(start, bytes ? bytes : 1, &end))
-        end = UINTPTR_MAX;
-    for (size_t i = 0; i < n; i++) {
-        uintptr_t pinned = (uintptr_t)atomic_load_explicit(&pins[i].address, memory_order_relaxed);
-        if (pinned != 0 && start < pinned + atomic_load_explicit(&pins[i].bytes, memory_order_relaxed) &&
-            pinned < end)
-            return &pins[i];
-    }
-    return NULL;
-}
 
 /* A trainer whose loader has gone makes no more tensors, but copies now and then: what it keeps registered
  * goes by that. */
@@ -687,12 +699,21 @@ static void questions_apply(const Question *questions, size_t n)
         if (!pin->waiting || pin_is_open(pin))
             continue;
         pin->waiting = false;
-        n_waiting--;
+        atomic_fetch_sub_explicit(&n_waiting, 1, memory_order_relaxed);
         view_let_go(pin->address);
         released = true;
     }
     if (released)
         room_released();
+}
+
+/* Known by its question and not by its name: threads that CUDA starts may inherit that, and are not to come
+ * back to CUDA from where they sleep. */
+bool pins_wait(void)
+{
+    return asks_here && atomic_load_explicit(&n_waiting, memory_order_relaxed) > 0 &&
+           !atomic_load_explicit(&broken, memory_order_relaxed) &&
+           !atomic_load_explicit(&blind, memory_order_relaxed);
 }
 
 void pins_poll(void)

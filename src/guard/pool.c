@@ -222,18 +222,8 @@ static Segment *next_in_turn(uint64_t size)
     return found;
 }
 
-int pool_issue(uint64_t size)
+static int issue_again(uint64_t size, uint64_t now)
 {
-    static uint64_t swept;
-    batch_go_on();
-    uint64_t now = now_msec();
-    if (now - swept >= KEEP_MSEC / 4) {
-        swept = now;
-        pool_sweep(now);
-    }
-    size = segment_size(size);
-    if (size == 0)
-        return -1;
     uint64_t first = turns;
     for (int probe = 0; probe < PROBES_MAX; probe++) {
         Segment *segment = next_in_turn(size);
@@ -251,5 +241,31 @@ int pool_issue(uint64_t size)
             return fd;
         }
     }
-    return issue_new(size, now);
+    return -1;
+}
+
+int pool_issue(uint64_t size)
+{
+    static uint64_t swept;
+    batch_go_on();
+    uint64_t now = now_msec();
+    if (now - swept >= KEEP_MSEC / 4) {
+        swept = now;
+        pool_sweep(now);
+    }
+    size = segment_size(size);
+    if (size == 0)
+        return -1;
+    int fd = issue_again(size, now);
+    return fd >= 0 ? fd : issue_new(size, now);
+}
+
+int pool_issue_again(uint64_t size)
+{
+    FileId id;
+    int fd = issue_again(segment_size(size), now_msec());
+    if (fd < 0 || (file_id(fd, &id) == 0 && id.allocated >= size))
+        return fd;
+    real_close(fd);
+    return -1;
 }

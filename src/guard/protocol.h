@@ -35,6 +35,7 @@ enum {
     LOCK_PINNED, /* shared: somebody may have registered the pages with CUDA: they must stay. Likewise */
     LOCK_TOLD,   /* shared: processes that have the tensor show it by the next */
     LOCK_KEPT,   /* shared: one has it, and it is not the one whose loader pins its batches */
+    LOCK_MANY,   /* shared, by the handed-out description: more than one may come to have it */
 };
 
 #define PROTOCOL_MAGIC UINT32_C(0x53484d47) /* SHMG */

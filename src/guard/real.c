@@ -38,6 +38,7 @@ static _Atomic(void *(*)(void *, size_t, int, int, int, off_t)) next_mmap;
 static _Atomic(int (*)(void *, size_t)) next_munmap;
 static _Atomic(void *(*)(void *, size_t, size_t, int, ...)) next_mremap;
 static _Atomic(int (*)(int)) next_close;
+static _Atomic(int (*)(int, int, ...)) next_fcntl;
 static _Atomic(int (*)(struct pollfd *, nfds_t, int)) next_poll;
 static _Atomic(ssize_t (*)(int, const void *, size_t)) next_write;
 static _Atomic(int (*)(const char *, FILE *)) next_fputs;
@@ -68,6 +69,7 @@ __attribute__((constructor)) static void start(void)
     LOOK_UP(munmap);
     LOOK_UP(mremap);
     LOOK_UP(close);
+    LOOK_UP(fcntl);
     LOOK_UP(poll);
     LOOK_UP(write);
     LOOK_UP(fputs);
@@ -152,6 +154,12 @@ void *real_mremap(void *address, size_t size, size_t new_size, int flags, void *
 int real_close(int fd)
 {
     return LOAD(next_close) ? LOAD(next_close)(fd) : (int)syscall(SYS_close, fd);
+}
+
+int real_fcntl(int fd, int command, void *argument)
+{
+    return LOAD(next_fcntl) ? LOAD(next_fcntl)(fd, command, argument)
+                            : (int)syscall(SYS_fcntl, fd, command, argument);
 }
 
 int real_poll(struct pollfd *files, nfds_t n, int msec)

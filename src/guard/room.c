@@ -16,7 +16,7 @@
  * waits, the kernel drops the lock and closes the connection: there is nothing to put right. When the
  * supervisor dies there is no ceiling any more. The supervisor alone decides how long a wait may be.
  */
-enum { SOON_MSEC = 2 };
+enum { SOON_MSEC = 2, TURN_MSEC = 10 };
 
 /* The welcome comes first, and is not for us. -EAGAIN: not so soon. */
 static int room_await(int connection, int msec)
@@ -39,7 +39,25 @@ static int room_await(int connection, int msec)
     }
 }
 
-int room_ask(int fd, uint64_t bytes)
+/*
+ * A segment of our own may come back meanwhile, and no room is needed for that. Where a GPU knows its pages
+ * the supervisor cannot make room of them (pins.c), and this is the only way on. The request goes with its
+ * connection.
+ */
+static bool take_back(int *fd, uint64_t bytes)
+{
+    if (!guard_enter())
+        return false;
+    int again = pool_issue_again(bytes);
+    if (again >= 0) {
+        real_close(*fd);
+        *fd = again;
+    }
+    guard_leave(false);
+    return again >= 0;
+}
+
+int room_ask(int *fd, uint64_t bytes)
 {
     Message message = {
         .magic = PROTOCOL_MAGIC,
@@ -49,11 +67,13 @@ int room_ask(int fd, uint64_t bytes)
         .feeder = syscall(SYS_gettid) != getpid() && witness_may_be_worker(),
     };
     int connection = supervisor_connect(0);
-    bool asked = connection >= 0 && message_send(connection, &message, fd, 0);
+    bool asked = connection >= 0 && message_send(connection, &message, *fd, 0);
     int r = asked ? room_await(connection, SOON_MSEC) : 0;
     if (r == -EAGAIN) {
         void *thread = python_let_run();
-        r = room_await(connection, -1);
+        while ((r = room_await(connection, TURN_MSEC)) == -EAGAIN && !take_back(fd, bytes))
+            ;
+        r = r == -EAGAIN ? 0 : r;
         python_go_on(thread);
     }
     if (connection >= 0)

@@ -36,7 +36,7 @@ EXPORT int shm_unlink(const char *name)
 
 static int resize_when_there_is_room(int fd, int segment, off_t size)
 {
-    int r = room_ask(segment, (uint64_t)size);
+    int r = room_ask(&segment, (uint64_t)size);
     if (r < 0) { /* PyTorch says so, in words: "No space left on device" */
         real_close(segment);
         errno = -r;
@@ -154,10 +154,40 @@ EXPORT int close(int fd)
     return r;
 }
 
+/* The thread of a loader sleeps here until the next batch comes. What its process waits for may be what the
+ * worker needs for it: so it looks now and then. */
+static int poll_in_turns(struct pollfd *files, nfds_t n, int msec)
+{
+    enum { TURN_MSEC = 5 };
+    while (pins_wait() && (msec < 0 || msec > TURN_MSEC)) {
+        int r = real_poll(files, n, TURN_MSEC);
+        if (r != 0)
+            return r;
+        msec -= msec < 0 ? 0 : TURN_MSEC;
+        pins_poll();
+    }
+    return real_poll(files, n, msec);
+}
+
+EXPORT int(fcntl)(int fd, int command, ...)
+{
+    va_list list;
+    va_start(list, command);
+    /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): as in mremap. Where none was given, none is looked
+     * at. */
+    void *argument = va_arg(list, void *);
+    va_end(list);
+    if (command == F_DUPFD_CLOEXEC && pins_can_be() && guard_enter()) {
+        view_sent(fd);
+        guard_leave(false);
+    }
+    return real_fcntl(fd, command, argument);
+}
+
 EXPORT int poll(struct pollfd *files, nfds_t n, int msec)
 {
     batch_end();
-    return real_poll(files, n, msec);
+    return pins_wait() ? poll_in_turns(files, n, msec) : real_poll(files, n, msec);
 }
 
 EXPORT ssize_t write(int fd, const void *data, size_t size)
@@ -458,6 +488,7 @@ EXPORT int cudaMemcpyBatchAsync_ptsz(void **targets, void **sources, const size_
 
 /* On 64-bit machines the large-file names are the same functions. */
 EXPORT int ftruncate64(int fd, off_t size) __attribute__((alias("ftruncate")));
+EXPORT int fcntl64(int fd, int command, ...) __attribute__((alias("fcntl")));
 EXPORT int posix_fallocate64(int fd, off_t offset, off_t size) __attribute__((alias("posix_fallocate")));
 EXPORT void *mmap64(void *address, size_t size, int protection, int flags, int fd, off_t offset)
     __attribute__((alias("mmap")));

@@ -27,7 +27,9 @@ typedef struct View {
     Pin *pin;                /* NULL: it is not registered */
     uint64_t unused_since;
     bool pinnable;            /* its own description carries the lock that keeps its pages in their place */
-    bool sole;                /* nobody else has the tensor that uses it */
+    bool sole;                /* nobody else has the tensor that uses it, nor was it sent twice */
+    Origin origin;            /* of that tensor */
+    bool sent;                /* it was, by this process, which has made it */
     uint16_t next_by_inode;   /* index + 1, NONE at the end */
     uint16_t next_by_address; /* likewise; also chains the free entries */
 } View;
@@ -118,7 +120,7 @@ static void remove_view(View *view)
     view->used = 0;
     view->hold = view->keep = NULL;
     view->pin = NULL;
-    view->pinnable = view->sole = false;
+    view->pinnable = view->sole = view->sent = false;
     view->next_by_address = free_views;
     free_views = index;
     atomic_store_explicit(&view->address, NULL, memory_order_relaxed);
@@ -173,6 +175,7 @@ void view_forget_inherited(void)
     for (size_t i = 0; i < fresh_views; i++) {
         views[i].pin = NULL;
         views[i].sole = false;
+        views[i].origin = ORIGIN_SENT;
         if (!views[i].address || views[i].used > 0)
             continue;
         if (views[i].hold)
@@ -229,10 +232,40 @@ static View *make_view(int fd, const FileId *id, bool pinnable)
 /*
  * Nobody but this process has the tensor: its producer, or whoever handed it on, would say so. A tensor that
  * a worker has sent is unmapped there as soon as it is pickled, unless the worker keeps it for itself.
+ *
+ * Nor is it on its way to anybody, which a dataset that returns a tensor twice makes it, and this process may
+ * be the one that gets it then. Whoever sends it a second time, or sends what he did not make, has it mapped
+ * and locks LOCK_MANY first. So LOCK_KEPT is asked first: when nobody has it, nobody can send it any more. By
+ * a description of our own, for a lock does not stand in the way of the one that has it.
  */
-static bool is_sole(int fd)
+static bool is_sole(int fd, const FileId *id)
 {
-    return is_locked(fd, LOCK_TOLD, false) && !is_locked(fd, LOCK_KEPT, true);
+    int own = description_reopen(fd, id->device, id->inode);
+    bool sole = own >= 0 && !is_locked(own, LOCK_KEPT, true) && is_locked(own, LOCK_TOLD, false) &&
+                !is_locked(own, LOCK_MANY, true);
+    if (own >= 0)
+        real_close(own);
+    return sole;
+}
+
+/* Of what is shared by name PyTorch itself counts, in the first word, who has it and to whom it is on its
+ * way. */
+static bool is_the_last(const View *view)
+{
+    return view->origin != ORIGIN_NAME || atomic_load((_Atomic int *)(void *)view->address) == 1;
+}
+
+void view_sent(int fd)
+{
+    FileId id;
+    if (file_id(fd, &id) < 0 || id.size < SEGMENT_MIN_BYTES || id.links != 0 || !id.regular)
+        return;
+    View *view = find_view(&id);
+    bool first = view && view->used > 0 && view->origin == ORIGIN_HERE && !view->sent;
+    if (first)
+        view->sent = true;
+    else if (view || segment_is(fd, &id))
+        (void)lock_share(fd, LOCK_MANY); /* nobody locks it otherwise, so it cannot be refused */
 }
 
 /* For as long as this page is mapped, here or in a child, somebody has the tensor. */
@@ -247,20 +280,26 @@ static void *make_keep(int fd, const FileId *id)
     return keep == MAP_FAILED ? NULL : keep;
 }
 
-void *view_use(int fd, size_t size, bool made_here)
+void *view_use(int fd, size_t size, Origin origin)
 {
     FileId id;
+    bool made_here = origin == ORIGIN_HERE;
     if (file_id(fd, &id) < 0 || id.size < size || id.links != 0 || !id.regular)
         return MAP_FAILED;
     View *view = find_view(&id);
+    /* The driver refuses a copy of which it knows the beginning alone: such a tensor lies elsewhere, and the
+     * view is registered anew, in this size, when it comes back. */
+    bool torn = view && view->pin && !pin_fits(view->pin, size);
+    if (torn && is_unused(view))
+        part_with(view);
     bool tells = pins_can_be() && (made_here || !pins_wanted());
-    if (view ? view->used > 0 || (view->pin && pin_is_shut(view->pin)) : !segment_is(fd, &id)) {
+    if (view ? torn || view->used > 0 || (view->pin && pin_is_shut(view->pin)) : !segment_is(fd, &id)) {
         if (view)
             pool_disown(id.device, id.inode); /* more than one mapping: who has it cannot be told */
         return MAP_FAILED;
     }
     /* Only a segment that has come back is worth the work, and will be worth it again. */
-    bool sole = view && !view->hold && !made_here && pins_wanted() && is_sole(fd);
+    bool sole = view && !view->hold && !made_here && pins_wanted() && is_sole(fd, &id);
     /* Not one that we made in this size, or as it is wanted now. */
     if (view && !view->hold && !view->pin && (view->size < size || (sole && !view->pinnable))) {
         drop_view(view);
@@ -281,6 +320,8 @@ void *view_use(int fd, size_t size, bool made_here)
     if (tells && !(view->keep = make_keep(fd, &id)))
         pool_disown(id.device, id.inode);
     view->sole = sole && view->pinnable;
+    view->origin = origin;
+    view->sent = false;
     view->used = size;
     return view->address;
 }
@@ -307,8 +348,6 @@ static void let_go(View *view)
     view->hold = NULL;
     view->unused_since = now_msec();
     real_munmap(hold, page_bytes());
-    if (view->pin && pin_is_outgrown(view->pin))
-        part_with(view);
 }
 
 bool view_release(void *address, size_t size)
@@ -336,7 +375,8 @@ bool view_look(const void *address, ViewUse *ret)
         char *start = view->address;
         if (!start || (const char *)address < start || (const char *)address >= start + view->size)
             continue;
-        *ret = (ViewUse){.address = start, .used = view->used, .sole = view->sole, .pin = view->pin};
+        *ret = (ViewUse){.address = start, .used = view->used, .pin = view->pin};
+        ret->sole = view->sole && is_the_last(view);
         return view->used > 0;
     }
     return false;

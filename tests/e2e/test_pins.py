@@ -37,6 +37,21 @@ def test_what_the_dataset_keeps_is_not(python, tmp_path):
     assert load(python, "--cached", "--batches", "60", tmp_path=tmp_path) == (0, 0, 0)
 
 
+@pytest.mark.parametrize("way", [[], ["--by-name"]])
+def test_what_is_sent_twice_is_two(python, way, tmp_path):
+    """pin_memory() gives a copy, and who writes to it does not write to the next batch."""
+    wrong, _, _ = load(python, "--twice", *way, tmp_path=tmp_path)
+    assert wrong == 0
+
+
+def test_the_budget_is_kept(tmp_path):
+    """What waits for its copies is let go of while the trainer sleeps, and its worker takes it back: the supervisor cannot."""
+    wrong, pinned, _ = load(PYTHONS["1.13"], "--workers", "1", "--delay", "2", options=("--budget", "2.5M"), tmp_path=tmp_path)
+    assert wrong == 0
+    assert pinned > 20
+    assert json.loads((tmp_path / "report.json").read_text())["guard"]["bytes_peak"] <= 3 << 20
+
+
 def test_pin_off(tmp_path):
     assert load(PYTHONS["1.13"], "--batches", "60", options=("--pin", "off"), tmp_path=tmp_path) == (0, 0, 0)
 

@@ -397,6 +397,19 @@ EXPORT int cuThreadExchangeStreamCaptureMode(int *exchanged)
     return SUCCESS;
 }
 
+/* The driver refuses a copy of which it knows the beginning and not the rest. */
+static bool is_torn(const void *address, size_t bytes)
+{
+    bool torn = false;
+    const char *start = address;
+    pthread_mutex_lock(&table);
+    for (size_t i = 0; i < n_ranges && !torn; i++)
+        torn = ranges[i].address <= start && start < ranges[i].address + ranges[i].size &&
+               start + bytes > ranges[i].address + ranges[i].size;
+    pthread_mutex_unlock(&table);
+    return torn;
+}
+
 /* For the runtime. What is captured does not run. */
 EXPORT int fake_copy(void *target, size_t target_pitch, const void *source, size_t source_pitch, size_t width,
                      size_t height, void *stream)
@@ -405,6 +418,9 @@ EXPORT int fake_copy(void *target, size_t target_pitch, const void *source, size
     Stream *on = stream_at(stream);
     if (atomic_load(&copies_fail))
         return atomic_load(&copies_fail);
+    if (is_torn(source, (height - 1) * source_pitch + width) ||
+        is_torn(target, (height - 1) * target_pitch + width))
+        return INVALID_VALUE;
     if (on->capturing)
         return SUCCESS;
     Task task = {.target = target,

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
@@ -521,6 +522,46 @@ static void *make_tensors(void *context)
 
 /* fork in one thread, tensors in another, handlers of others and of signals in between: nobody may wait for
  * ever. */
+static int walk_until_told(struct dl_phdr_info *info, size_t size, void *context)
+{
+    int *line = context;
+    char byte = 0;
+    (void)info;
+    (void)size;
+    return write(line[1], "", 1) == 1 && read(line[1], &byte, 1) == 1;
+}
+
+static void *walk_objects(void *line)
+{
+    dl_iterate_phdr(walk_until_told, line);
+    return NULL;
+}
+
+/* fork leaves the loader's lock to a thread that the child does not have. */
+static void test_a_fork_while_the_loader_is_busy(void **state)
+{
+    (void)state;
+    int line[2];
+    char byte = 0;
+    pthread_t walker;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, line), 0);
+    assert_int_equal(pthread_create(&walker, NULL, walk_objects, line), 0);
+    assert_int_equal(read(line[0], &byte, 1), 1);
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(20);
+        Tensor tensor = tensor_make(MIB, 4);
+        _exit(tensor_is(&tensor, 4) ? 0 : 1);
+    }
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(write(line[0], "", 1), 1);
+    pthread_join(walker, NULL);
+    close(line[0]);
+    close(line[1]);
+    assert_int_equal(status, 0);
+}
+
 static void test_forks_among_threads_and_handlers(void **state)
 {
     (void)state;
@@ -664,6 +705,7 @@ int main(void)
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_a_signal_handler_passes_by),
         cmocka_unit_test(test_forks_among_threads_and_handlers),
+        cmocka_unit_test(test_a_fork_while_the_loader_is_busy),
         cmocka_unit_test(test_mapped_over),
         cmocka_unit_test(test_many_alive),
         cmocka_unit_test(test_moved),

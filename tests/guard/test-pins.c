@@ -35,6 +35,7 @@ typedef struct Order {
     size_t size;
     int fill;
     bool keep; /* the worker keeps the tensor until the next order */
+    int times; /* to be sent */
 } Order;
 
 static int line_to_worker;
@@ -98,13 +99,19 @@ static _Noreturn void worker_run(int line)
             munmap(kept, kept_size);
         kept = NULL;
         int fd = tensor_make(number, order.size, order.fill, &data);
+        int sent[2];
+        for (int i = 0; i < order.times; i++)
+            sent[i] = fcntl(fd, F_DUPFD_CLOEXEC, 0); /* as Python does when it pickles a descriptor */
         if (order.keep) {
             kept = data;
             kept_size = order.size;
         } else
             munmap(data, order.size); /* before it is sent, as the queue's thread does */
-        fd_send(line, fd);
         close(fd);
+        for (int i = 0; i < order.times; i++) {
+            fd_send(line, sent[i]);
+            close(sent[i]);
+        }
     }
     _exit(0);
 }
@@ -135,7 +142,7 @@ typedef struct Batch {
 
 static Batch batch_get(size_t size, int fill, bool keep)
 {
-    Order order = {size, fill, keep};
+    Order order = {size, fill, keep, 1};
     struct stat st;
     assert_int_equal(write(line_to_worker, &order, sizeof order), sizeof order);
     Batch batch = {.fd = fd_receive(line_to_worker), .size = size, .fill = fill};
@@ -152,6 +159,9 @@ static void batch_drop(Batch *batch)
     assert_int_equal(close(batch->fd), 0);
     *batch = (Batch){.fd = -1};
 }
+
+int cuMemHostRegister_v2(void *address, size_t size, unsigned flags);
+int cuMemHostUnregister(void *address);
 
 static bool is_pinned(const void *address)
 {
@@ -298,6 +308,22 @@ static void test_what_was_handed_on_is_copied(void **state)
     close(ready[1]);
 }
 
+/* A second one is on its way: whoever writes to the first must not change that. */
+static void test_what_was_sent_twice_is_copied(void **state)
+{
+    (void)state;
+    batch_rehearse(4 * MIB);
+    Order order = {4 * MIB, 1, false, 2};
+    assert_int_equal(write(line_to_worker, &order, sizeof order), sizeof order);
+    Batch batch = {.fd = fd_receive(line_to_worker), .size = order.size};
+    batch.data = mmap(NULL, batch.size, PROT_READ | PROT_WRITE, MAP_SHARED, batch.fd, 0);
+    assert_false(pin(&batch));
+    batch_drop(&batch);
+    close(fd_receive(line_to_worker));
+    batch = batch_pinned(4 * MIB, 2);
+    batch_drop(&batch);
+}
+
 static void test_what_is_made_here_is_copied(void **state)
 {
     (void)state;
@@ -305,6 +331,41 @@ static void test_what_is_made_here_is_copied(void **state)
     batch.fd = tensor_make(1000000, MIB, 1, &batch.data);
     assert_false(pin(&batch));
     batch_drop(&batch);
+}
+
+/* What the program has registered by itself is pinned, as it expects. */
+static void test_what_the_program_pins(void **state)
+{
+    (void)state;
+    Batch made = {.size = MIB};
+    made.fd = tensor_make(1000001, MIB, 1, &made.data);
+    batch_rehearse(5 * MIB);
+    Batch batches[] = {made, batch_get(5 * MIB, 1, false)};
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(cuMemHostRegister_v2(batches[i].data, batches[i].size, 1), 0);
+        assert_true(is_pinned(batches[i].data));
+        assert_true(pin(&batches[i]));
+        assert_int_equal(cuMemHostUnregister(batches[i].data), 0);
+        assert_false(is_pinned(batches[i].data));
+        batch_drop(&batches[i]);
+    }
+}
+
+/* Somebody unmaps a part of what is registered, and something else comes to lie there: CUDA knows only what
+ * was there before. */
+static void test_what_lies_where_one_was_lost(void **state)
+{
+    (void)state;
+    Batch batch = batch_pinned(8 * MIB, 1);
+    char *address = batch.data;
+    assert_int_equal(munmap(batch.data + 4 * MIB, 4 * MIB), 0);
+    assert_int_equal(munmap(batch.data, 4 * MIB), 0);
+    assert_int_equal(close(batch.fd), 0);
+    for (int i = 0; i < 6; i++) {
+        batch = batch_get(8 * MIB, 2, false);
+        assert_false(batch.data == address && pin(&batch));
+        batch_drop(&batch);
+    }
 }
 
 static void test_no_context(void **state)
@@ -327,9 +388,14 @@ static void test_a_larger_tensor_is_registered_anew(void **state)
     size_t large = 16 * MIB - 1; /* in segments of one size */
     Batch batch = batch_pinned(small, 1);
     batch_drop(&batch);
+    char *device = malloc(large);
     batch = batch_get(large, 2, false);
+    assert_int_equal(cudaMemcpyAsync(device, batch.data, large, 1, NULL), 0);
     assert_false(pin(&batch));
     batch_drop(&batch);
+    fake_stream_wait(NULL);
+    assert_true(is_filled(device, large, 2));
+    free(device);
     for (int i = 0; i < 3; i++) {
         batch = batch_get(large, 3, false);
         bool pinned = pin(&batch);
@@ -798,7 +864,10 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_only_the_loader_pins),
         cmocka_unit_test(test_what_the_worker_keeps_is_copied),
         cmocka_unit_test(test_what_was_handed_on_is_copied),
+        cmocka_unit_test(test_what_was_sent_twice_is_copied),
         cmocka_unit_test(test_what_is_made_here_is_copied),
+        cmocka_unit_test(test_what_the_program_pins),
+        cmocka_unit_test(test_what_lies_where_one_was_lost),
         cmocka_unit_test(test_no_context),
         cmocka_unit_test(test_a_larger_tensor_is_registered_anew),
         cmocka_unit_test(test_a_copy_is_waited_for),
