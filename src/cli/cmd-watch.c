@@ -8,6 +8,7 @@
 
 #include "clock.h"
 #include "command.h"
+#include "epochs.h"
 #include "guards.h"
 #include "proc-statm.h"
 #include "recording.h"
@@ -169,6 +170,8 @@ static int replay_open(Watch *watch)
 {
     const char *path = watch->options.replay;
     int r = recording_read(path, &watch->history);
+    if (r >= 0)
+        r = epochs_tell(&watch->history);
     if (r < 0)
         return replay_complain(path, r);
     const Series *series = &watch->history.series;

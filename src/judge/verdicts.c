@@ -98,6 +98,7 @@ static void job_judge(Trial *trial, Job *job)
 {
     const History *history = trial->history;
     job_learn_workers(trial, job);
+    trial->r = epochs_find(history, job->id, trial->arena, &job->epochs);
     for (size_t i = 0; trial->r >= 0 && i < history->n_tracks; i++)
         if (history->tracks[i].last.job == job->id && history->tracks[i].series.n >= WINDOWS_LEAST)
             process_judge(trial, job, &history->tracks[i]);

@@ -411,7 +411,7 @@ static int events_read(Reader *reader)
         const History *history = &reader->history;
         if (!column_seconds(statement, 0, &event.seconds) ||
             (history->n_events > 0 && event.seconds < history->events[history->n_events - 1].seconds) ||
-            !column_name(statement, 1, kind_by, EVENT_KINDS, &kind) ||
+            !column_name(statement, 1, kind_by, EVENT_EPOCH, &kind) ||
             !column_pid(statement, 2, &event.pid) ||
             !column_name(statement, 3, role_by, ROLE_MANAGER + 1, &role) ||
             !column_text(statement, 4, &text)) {

@@ -623,6 +623,14 @@ static void test_forecast_and_events(void **state)
     fixture->view.at = 123;
     draw(fixture, 120, 24, true);
     assert_true(shows(fixture, "OOM kill: python (pid 5000)"));
+
+    /* The user's words come as they are, and harmless. */
+    moment.seconds = 300;
+    event = (Event){299, EVENT_EPOCH, 0, ROLE_OTHER, "epoch 3\033[2J"};
+    assert_int_equal(history_add(&fixture->history, &moment), 0);
+    fixture->view.at = 300;
+    draw(fixture, 120, 24, true);
+    assert_true(shows(fixture, "ago: epoch 3\\x1b[2J"));
 }
 
 static void test_trends(void **state)

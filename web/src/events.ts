@@ -10,20 +10,21 @@ const WORDS: Record<Event["kind"], [one: string, many: string]> = {
     "oom-kill": ["OOM kill", "OOM kills"],
     attempt: ["attempt", "attempts"],
     mark: ["mark", "marks"],
+    epoch: ["epoch", "epochs"],
 };
 
-const SIGNS: Record<Event["kind"], string> = { born: "▲", ended: "▼", "oom-kill": "✗", attempt: "◆", mark: "●" };
+const SIGNS: Record<Event["kind"], string> = { born: "▲", ended: "▼", "oom-kill": "✗", attempt: "◆", mark: "●", epoch: "↻" };
 
 // Above the plot; what comes together stands one above the other.
-const HEIGHTS: Record<Event["kind"], number> = { born: 8, ended: 1, "oom-kill": 10, attempt: 2, mark: 2 };
+const HEIGHTS: Record<Event["kind"], number> = { born: 8, ended: 1, "oom-kill": 10, attempt: 2, mark: 2, epoch: 10 };
 
 // What must not be hidden by the rest is drawn last.
-const ORDER: Event["kind"][] = ["ended", "born", "mark", "attempt", "oom-kill"];
+const ORDER: Event["kind"][] = ["ended", "born", "epoch", "mark", "attempt", "oom-kill"];
 
 export function words(event: Event): string {
     const who = event.pid === null ? "" : `${event.role} ${event.pid}`;
     if (event.count > 1) return `${SIGNS[event.kind]} ${countOf(event.count, ...WORDS[event.kind])}`;
-    if (event.kind === "mark" || event.kind === "attempt") return `${SIGNS[event.kind]} ${event.text || WORDS[event.kind][0]}`;
+    if (event.kind === "mark" || event.kind === "attempt" || event.kind === "epoch") return `${SIGNS[event.kind]} ${event.text || WORDS[event.kind][0]}`;
     const what = event.kind === "oom-kill" ? "OOM kill" : event.kind;
     return `${SIGNS[event.kind]} ${who} ${what}${event.text ? `: ${event.text}` : ""}`.replace("  ", " ");
 }
