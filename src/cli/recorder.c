@@ -108,7 +108,7 @@ static int moment_add(Recorder *recorder, Moment moment)
     if (r >= 0)
         r = recording_add(recorder->recording, &moment);
     if (r < 0)
-        return r == -EBUSY ? 0 : r;
+        return r;
     pthread_mutex_lock(&recorder->mutex);
     recorder->status.moments++;
     recorder->status.processes += processes_met(&moment, first);
@@ -139,7 +139,9 @@ static bool time_wait(Recorder *recorder, double until)
 
 static void over_tell(Recorder *recorder, int error)
 {
+    uint64_t lost = recording_lost(recorder->recording);
     pthread_mutex_lock(&recorder->mutex);
+    recorder->status.lost = lost;
     recorder->status.over = true;
     recorder->status.error = error;
     pthread_mutex_unlock(&recorder->mutex);
@@ -176,13 +178,15 @@ static void *record(void *context)
     recorder_here = recorder;
     double next = now_seconds();
     bool last = false;
-    int r = recording_set_pid(recorder->recording, recorder->pid);
-    while (r >= 0 && (r = moment_record(recorder)) >= 0 && !last) {
+    int r = 0;
+    recording_set_pid(recorder->recording, recorder->pid);
+    while ((r = moment_record(recorder)) >= 0 && !last) {
         double now = now_seconds();
         next += recorder->interval * MAX(1.0, ceil((now - next) / recorder->interval));
         last = !time_wait(recorder, next);
     }
-    over_tell(recorder, r == -ESRCH ? 0 : MIN(r, 0));
+    int written = recording_flush(recorder->recording);
+    over_tell(recorder, r == -ESRCH || r >= 0 ? written : r);
     return NULL;
 }
 
@@ -253,6 +257,10 @@ int recorder_open(const char *path, const char *command, double interval, Record
         recorder_close(recorder, false);
         return r;
     }
+    /* For the user's marks. Whoever does not find it there can make none, which is no reason to end. */
+    _cleanup_free_ char *whole = realpath(path, NULL);
+    if (whole)
+        (void)setenv("SHMGUARD_RECORDING", whole, 1);
     *ret = recorder;
     return 0;
 }
@@ -300,9 +308,8 @@ static int nothing_record(Recorder *recorder)
     Moment moment = {.seconds = 0};
     for (size_t i = 0; i < JOB_METRICS; i++)
         moment.values[i] = U64_UNKNOWN;
-    int r = recording_set_pid(recorder->recording, recorder->pid);
-    if (r >= 0)
-        r = moment_add(recorder, moment);
+    recording_set_pid(recorder->recording, recorder->pid);
+    int r = moment_add(recorder, moment);
     over_tell(recorder, MIN(r, 0));
     return r;
 }
@@ -409,11 +416,17 @@ void recorder_say(Recorder *recorder)
         complain(0, "the disk of %s does not answer; the recording may lack its end", buffer_text(&safe));
     if (recorder->hangs)
         return;
+    if (status.lost > 0)
+        complain(0,
+                 "somebody else held %s locked for long, and %llu look%s found no room; end each "
+                 "transaction of your own with COMMIT",
+                 buffer_text(&safe), (unsigned long long)status.lost, status.lost == 1 ? "" : "s");
     if (status.error == -ESTALE || status.error == -EBADMSG)
         return; /* there is nothing to read any more under this name */
+    uint64_t moments = status.moments - MIN(status.lost, status.moments);
     complain(0, "%llu moment%s of %llu process%s in %s (%s); next: shmguard report %s",
-             (unsigned long long)status.moments, status.moments == 1 ? "" : "s",
-             (unsigned long long)status.processes, status.processes == 1 ? "" : "es", buffer_text(&safe),
+             (unsigned long long)moments, moments == 1 ? "" : "s", (unsigned long long)status.processes,
+             status.processes == 1 ? "" : "es", buffer_text(&safe),
              SIZE_TEXT(stat(recorder->path, &st) == 0 ? (uint64_t)st.st_size : U64_UNKNOWN),
              buffer_text(&safe));
 }
