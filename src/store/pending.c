@@ -73,7 +73,7 @@ static int pending_reserve(Pending *pending)
     if (pending->n < pending->capacity)
         return 0;
     size_t wanted = MAX(pending->capacity * 2, (size_t)64);
-    Moment **items = reallocarray(pending->items, wanted, sizeof *items);
+    Moment **items = reallocarray(pending->items, wanted, sizeof(Moment *));
     if (items)
         pending->items = items;
     size_t *sizes = items ? reallocarray(pending->sizes, wanted, sizeof *sizes) : NULL;

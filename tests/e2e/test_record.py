@@ -242,6 +242,17 @@ def test_what_is_not_ours_is_refused(here, ordinary, tmp_path):
     assert done.returncode == 77, done
 
 
+def test_the_end_is_seen_between_two_looks(file):
+    """However far apart they are; also when a child outlives the job's first process."""
+    with subprocess.Popen(["sh", "-c", "sleep 3 & exec sleep 2"]) as job:
+        machine = Machine()
+        done = machine.shmguard("record", "-q", "-i", "600", "-o", file, "--pid", str(job.pid), timeout=60)
+    assert done.returncode == 0, done
+    assert moments(file) >= 2
+    ended = ask(file, "SELECT seconds FROM event WHERE kind = 'ended' ORDER BY seconds")
+    assert len(ended) == 2 and ended[-1][0] < 30
+
+
 # As docs/recording.md has it, and then what nobody should do: hold the file for seconds, and say odd things.
 MARKING = """
 import contextlib, os, sqlite3, sys, time, torch
