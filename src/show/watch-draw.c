@@ -647,8 +647,8 @@ static const char *const help_lines[] = {
     "USS, PSS and SHM are costly and looked at in turns: an ellipsis until the first",
     "time, ? when that is not permitted. \"full in about\" is an estimate: what is left",
     "divided by the slope of the last two minutes.",
-    "Letters in the bar of /dev/shm are kinds of segments; below it is what each has.",
-    "Meters: fine, warning from 80% on, critical from 90% on; : is cache of files.",
+    "Letters in the bar of /dev/shm are kinds, with sizes below; : is cache of files.",
+    "Meters: warning from 80% on, critical from 90% on; budget: waits, refusals.",
 };
 
 static void help_draw(Picture *picture)
