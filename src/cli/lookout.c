@@ -33,6 +33,7 @@ struct Lookout {
     bool asked;
     bool answered;
     bool stop;
+    bool ended;
 };
 
 /* --- The thread --------------------------------------------------------------------------------------- */
@@ -69,6 +70,8 @@ static void *looks(void *context)
         pthread_cond_signal(&lookout->turn);
         (void)eventfd_write(lookout->fd, 1);
     }
+    lookout->ended = true;
+    pthread_cond_signal(&lookout->turn);
     pthread_mutex_unlock(&lookout->mutex);
     return NULL;
 }
@@ -123,8 +126,12 @@ static bool thread_end(Lookout *lookout)
     pthread_mutex_lock(&lookout->mutex);
     lookout->stop = true;
     pthread_cond_signal(&lookout->turn);
+    while (!lookout->ended &&
+           pthread_cond_clockwait(&lookout->turn, &lookout->mutex, CLOCK_MONOTONIC, &until) == 0)
+        continue;
+    bool ended = lookout->ended;
     pthread_mutex_unlock(&lookout->mutex);
-    return pthread_clockjoin_np(lookout->thread, NULL, CLOCK_MONOTONIC, &until) == 0;
+    return ended && pthread_join(lookout->thread, NULL) == 0;
 }
 
 void lookout_close(Lookout *lookout)
