@@ -153,8 +153,9 @@ static void judge_steady(Trial *trial, const Job *job)
                                   .exhausts_in = INFINITY,
                                   .evidence = WORDS(
                                       trial,
-                                      "Private memory of %s %s %s for %s. Growth of %s a minute would have "
-                                      "been seen; no other figure grows either.",
+                                      "Private memory of %s %s %s for %s. Growth that goes on by %s a minute "
+                                      "would have been seen, and no other figure goes on growing; growth "
+                                      "that ended early may have been missed.",
                                       subject_words(trial, job->judged), how, BYTES(trend->until),
                                       DURATION_TEXT(span), BYTES(seen * 60))});
 }
