@@ -396,7 +396,10 @@ static int watch_loop(Watch *watch, int signals, int *ret_signal)
                 return r;
         }
         played = now;
-        watch_paint(watch);
+        /* A look that was only asked for has changed nothing. */
+        if (watch->scene.replay || fds[0].revents || fds[1].revents || fds[2].revents ||
+            watch->scene.late_seconds > 0)
+            watch_paint(watch);
     }
 }
 
