@@ -3,7 +3,8 @@
     python3 bench/record.py PROGRAM [--seconds N] [--rounds N]
 
 The processes are forked from one that has PyTorch loaded, with threads, descriptors, a segment of shared memory and 64 MiB of their own
-each, as workers have them. Prints what a recorder with --pid and one with a command take. Fails at 1% of a core or 16 MiB.
+each, as workers have them. Prints what a recorder with --pid and one with a command take, and what run's supervisor takes with --record and
+without. Fails at 1% of a core or 16 MiB for a recorder, or for what --record adds.
 """
 
 import argparse
@@ -15,7 +16,7 @@ import sys
 import tempfile
 import time
 
-from crowd import PROCESSES, cpu_seconds, program
+from crowd import PROCESSES, cpu_seconds, end_by_signal, end_with_parent, program
 
 JOB = program("own = torch.ones(16 << 20)\nshared = torch.ones(1 << 18).share_memory_()")
 
@@ -25,35 +26,32 @@ def rss_bytes(pid):
         return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def recorder_measure(pid, seconds):
-    time.sleep(12)  # until all are there and were met
-    before, start = cpu_seconds(pid), time.monotonic()
+def process_measure(process, seconds):
+    time.sleep(17)  # until all are there and were met
+    before, start = cpu_seconds(process.pid), time.monotonic()
     time.sleep(seconds)
-    return (cpu_seconds(pid) - before) / (time.monotonic() - start) * 100, rss_bytes(pid)
+    if process.poll() is not None:
+        sys.exit("the job has ended before it was measured; PYTHON needs PyTorch")
+    return (cpu_seconds(process.pid) - before) / (time.monotonic() - start) * 100, rss_bytes(process.pid)
+
+
+def started_measure(args, *words):
+    process = subprocess.Popen([args.program, *words], preexec_fn=end_with_parent)
+    try:
+        return process_measure(process, args.seconds)
+    finally:
+        process.terminate()
+        process.wait()
 
 
 def attach_measure(args, file):
-    job = subprocess.Popen([args.python, "-c", JOB], start_new_session=True)
+    job = subprocess.Popen([args.python, "-c", JOB], start_new_session=True, preexec_fn=end_with_parent)
     try:
         time.sleep(5)
-        recorder = subprocess.Popen([args.program, "record", "--quiet", "-o", file, "--pid", str(job.pid)])
-        result = recorder_measure(recorder.pid, args.seconds)
-        recorder.terminate()
-        recorder.wait()
-        return result
+        return started_measure(args, "record", "--quiet", "-o", file, "--pid", str(job.pid))
     finally:
         os.killpg(job.pid, signal.SIGKILL)
         job.wait()
-
-
-def command_measure(args, file):
-    recorder = subprocess.Popen([args.program, "record", "--quiet", "-o", file, "--", args.python, "-c", JOB])
-    try:
-        time.sleep(5)
-        return recorder_measure(recorder.pid, args.seconds)
-    finally:
-        recorder.terminate()
-        recorder.wait()
 
 
 def report(name, results):
@@ -65,6 +63,17 @@ def report(name, results):
     return reached
 
 
+def report_added(without, recording):
+    """Of a supervisor, by what it takes for recording."""
+    shares = [more - less for (less, _), (more, _) in zip(without, recording)]
+    added = statistics.median(shares)
+    memory = [max(rss for _, rss in results) / (1 << 20) for results in (without, recording)]
+    reached = added < 1 and memory[1] - memory[0] < 16
+    print(f"run of {PROCESSES} processes: {statistics.median(share for share, _ in without):.2f}% of one core, {memory[0]:.1f} MiB; --record adds "
+          f"{added:.2f}% ({min(shares):.2f} to {max(shares):.2f}), {memory[1] - memory[0]:.1f} MiB, target 1% and 16 MiB: {'reached' if reached else 'MISSED'}")
+    return reached
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("program")
@@ -72,10 +81,16 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--python", default=sys.executable)
     args = parser.parse_args()
+    end_by_signal()
+    job = ["--", args.python, "-c", JOB]
     with tempfile.TemporaryDirectory() as folder:
-        attached = [attach_measure(args, f"{folder}/attached.db") for _ in range(args.rounds)]
-        started = [command_measure(args, f"{folder}/started.db") for _ in range(args.rounds)]
-    return 0 if all([report("record --pid", attached), report("record -- COMMAND", started)]) else 1
+        attached, started, run, recorded = [], [], [], []
+        for _ in range(args.rounds):
+            attached.append(attach_measure(args, f"{folder}/attached.db"))
+            started.append(started_measure(args, "record", "--quiet", "-o", f"{folder}/started.db", *job))
+            run.append(started_measure(args, "run", "--quiet", *job))
+            recorded.append(started_measure(args, "run", "--quiet", "--record", f"{folder}/run.db", *job))
+    return 0 if all([report("record --pid", attached), report("record -- COMMAND", started), report_added(run, recorded)]) else 1
 
 
 if __name__ == "__main__":

@@ -20,6 +20,8 @@ import sys
 import termios
 import time
 
+from crowd import end_by_signal, end_with_parent
+
 CPU_TARGET = 0.01
 FIRST_TARGET_SECONDS = 0.200
 TICK = os.sysconf("SC_CLK_TCK")
@@ -40,16 +42,22 @@ signal.pause()
 def go_alone():
     """Into a pid namespace of our own, where that is allowed: who else is on this machine does not count then."""
     unshare = ["unshare", "--pid", "--fork", "--kill-child", "--mount", "--mount-proc"]
-    if os.getpid() != 1 and subprocess.run([*unshare, "true"], stderr=subprocess.DEVNULL, check=False).returncode == 0:
-        os.execvp(unshare[0], [*unshare, sys.executable, *sys.argv])
+    if os.getpid() == 1 or subprocess.run([*unshare, "true"], stderr=subprocess.DEVNULL, check=False).returncode != 0:
+        return
+    # unshare itself takes no SIGTERM; when it is killed, all that it has started goes with it.
+    alone = subprocess.Popen([*unshare, sys.executable, *sys.argv], preexec_fn=lambda: end_with_parent(signal.SIGKILL))
+    try:
+        sys.exit(alone.wait())
+    finally:
+        alone.kill()
 
 
 def start(training, others):
     # A process group of their own: they end together, whoever made them.
-    jobs = [subprocess.Popen([sys.executable, "-c", TRAINER, str(training)], stdout=subprocess.PIPE, start_new_session=True)]
+    jobs = [subprocess.Popen([sys.executable, "-c", TRAINER, str(training)], stdout=subprocess.PIPE, start_new_session=True, preexec_fn=end_with_parent)]
     if jobs[0].stdout.readline() != b"ready\n":
         sys.exit("the training did not start")
-    jobs.append(subprocess.Popen(["sh", "-c", f"for i in $(seq {others}); do sleep 3600 & done; wait"], start_new_session=True))
+    jobs.append(subprocess.Popen(["sh", "-c", f"for i in $(seq {others}); do sleep 3600 & done; wait"], start_new_session=True, preexec_fn=end_with_parent))
     time.sleep(3)
     return jobs
 
@@ -116,6 +124,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=7)
     args = parser.parse_args()
 
+    end_by_signal()
     go_alone()
     jobs = start(args.training, args.others)
     try:

@@ -8,10 +8,9 @@
 
 #include "clock.h"
 #include "command.h"
-#include "guards.h"
-#include "proc-statm.h"
+#include "epochs.h"
+#include "lookout.h"
 #include "recording.h"
-#include "sampler.h"
 #include "watch-screen.h"
 
 typedef struct WatchOptions {
@@ -38,6 +37,8 @@ enum {
     KEEP_SECONDS = 600, /* of the past, for trends and to go back to */
     KEEP_LOOKS = 240,   /* at least */
     FRAME_MSEC = 100,   /* between two pictures of a recording that plays */
+    LATE_MSEC = 1000,   /* and of a look that does not come */
+    FIRST_MSEC = 500,   /* for which the first picture waits for the first look */
     PLAY_SECONDS = 120, /* that a recording takes at the speed that it begins with */
     ONCE_LOOKS = 400,
     ONCE_VAIN = 20,
@@ -51,10 +52,9 @@ enum {
 typedef struct Watch {
     WatchOptions options;
     Terminal terminal;
-    Root root;
-    Sampler *sampler; /* NULL: a recording */
-    Guards guards;
+    Lookout *lookout; /* NULL: a recording */
     History history;
+    Survey survey; /* the newest */
     WatchScene scene;
     WatchView view;
     Picture picture;
@@ -65,8 +65,8 @@ typedef struct Watch {
 
 static void watch_free(Watch *watch)
 {
-    sampler_free(watch->sampler);
-    root_close(&watch->root);
+    lookout_close(watch->lookout);
+    survey_free(&watch->survey);
     history_free(&watch->history);
     picture_free(&watch->picture);
 }
@@ -81,7 +81,6 @@ static void own_cost(Watch *watch, double now)
 {
     enum { LOOKS = 10 };
     double spent = own_cpu_seconds();
-    ProcStatm statm;
     if (watch->looks++ > 1 && now > watch->looked) { /* the first look is dearer than all that follow */
         double share = (spent - watch->own_seconds) / (now - watch->looked);
         watch->scene.own_cpu =
@@ -89,16 +88,25 @@ static void own_cost(Watch *watch, double now)
     }
     watch->own_seconds = spent;
     watch->looked = now;
-    if (proc_statm_read(&watch->root, getpid(), &statm) >= 0)
-        watch->scene.own_bytes = statm.resident_bytes;
 }
 
-/* -ENOMEM, or what the sampler has. */
-static int watch_look(Watch *watch)
+static void sight_keep(Watch *watch, const Sight *sight)
 {
-    Moment moment;
+    if (!sight->surveyed)
+        return;
+    survey_free(&watch->survey);
+    watch->survey = sight->survey;
+    watch->scene.survey = &watch->survey;
+    watch->scene.survey_seconds = sight->survey_seconds;
+}
+
+/* What the look has seen that was asked for. -ENOMEM, or what the sampler has. */
+static int watch_take(Watch *watch)
+{
+    Sight sight;
+    int r = lookout_take(watch->lookout, &sight);
     own_cost(watch, now_seconds());
-    int r = sampler_look(watch->sampler, &moment);
+    watch->scene.late_seconds = 0;
     if (r == -ESRCH) {
         watch->scene.over = true;
         watch->view.paused = true;
@@ -106,36 +114,41 @@ static int watch_look(Watch *watch)
     }
     if (r < 0)
         return r;
-    watch->scene.guards = guards_fill(&watch->guards, &watch->root, &moment, &watch->scene.guard_pid);
-    r = history_add(&watch->history, &moment);
+    sight_keep(watch, &sight);
+    watch->scene.guards = sight.guards;
+    watch->scene.guard_pid = sight.guard_pid;
+    watch->scene.own_bytes = sight.own_bytes;
+    r = history_add(&watch->history, &sight.moment);
     if (r < 0)
         return r;
     double keep = MAX((double)KEEP_SECONDS, KEEP_LOOKS * watch->history.interval);
-    history_forget(&watch->history, moment.seconds - keep);
-    watch->scene.survey = sampler_segments(watch->sampler, &watch->scene.survey_seconds);
-    watch->view.at = moment.seconds;
+    history_forget(&watch->history, sight.moment.seconds - keep);
+    if (!watch->view.paused)
+        watch->view.at = sight.moment.seconds;
     return 0;
+}
+
+static int look_complain(int r)
+{
+    return complain(r == -ENOMEM ? EX_SOFTWARE : EX_UNAVAILABLE, "watch: the machine cannot be read: %s",
+                    strerror(-r));
 }
 
 static int live_open(Watch *watch)
 {
     const WatchOptions *options = &watch->options;
-    int r = root_open(NULL, &watch->root);
-    if (r < 0)
+    int r = lookout_open(options->pid, options->interval, &watch->lookout);
+    if (r == -ENOENT)
         return complain(EX_UNAVAILABLE, "there is no /proc to read; mount one: mount -t proc proc /proc");
-    r = sampler_open(&watch->root, &(SamplerWish){options->pid, options->interval}, &watch->sampler);
     if (r == -ESRCH)
         return complain(EX_DATAERR, "there is no process %d; shmguard ps lists the training processes",
                         options->pid);
     if (r >= 0)
         r = history_init(&watch->history, "", options->pid, clock_seconds(CLOCK_REALTIME), options->interval);
-    guards_find_above(&watch->guards, &watch->root, options->pid);
-    if (r >= 0)
-        r = watch_look(watch);
     if (r < 0)
-        return complain(r == -ENOMEM ? EX_SOFTWARE : EX_UNAVAILABLE, "watch: the machine cannot be read: %s",
-                        strerror(-r));
+        return look_complain(r);
     watch->scene.job = options->pid > 0;
+    lookout_ask(watch->lookout);
     return EX_OK;
 }
 
@@ -169,6 +182,8 @@ static int replay_open(Watch *watch)
 {
     const char *path = watch->options.replay;
     int r = recording_read(path, &watch->history);
+    if (r >= 0)
+        r = epochs_tell(&watch->history);
     if (r < 0)
         return replay_complain(path, r);
     const Series *series = &watch->history.series;
@@ -211,13 +226,16 @@ static size_t count_known(const History *history)
  */
 static int once_print(Watch *watch)
 {
-    int r = 0;
+    int r = watch->lookout ? watch_take(watch) : 0;
+    if (r < 0)
+        return look_complain(r);
     unsigned in_vain = 0;
     size_t known = count_known(&watch->history);
-    for (unsigned i = 0; watch->sampler && i < ONCE_LOOKS && r >= 0 && in_vain < ONCE_VAIN &&
+    for (unsigned i = 0; watch->lookout && i < ONCE_LOOKS && r >= 0 && in_vain < ONCE_VAIN &&
                          known < watch->history.n_tracks && !watch->scene.over;
          i++) {
-        r = watch_look(watch);
+        lookout_ask(watch->lookout);
+        r = watch_take(watch);
         size_t now = count_known(&watch->history);
         in_vain = now > known ? 0 : in_vain + 1;
         known = now;
@@ -332,9 +350,24 @@ static int watch_patience(const Watch *watch, double now, double next)
 {
     if (watch->scene.replay)
         return watch->view.playing ? FRAME_MSEC : -1;
+    if (lookout_asked(watch->lookout) >= 0)
+        return LATE_MSEC;
     if (watch->view.paused)
         return -1;
     return (int)ceil(MAX(next - now, 0.0) * 1000);
+}
+
+/* A look is asked for when it is due, and taken when it is there. */
+static int live_step(Watch *watch, bool answered, double now, double *next)
+{
+    int r = answered ? watch_take(watch) : 0;
+    double asked = lookout_asked(watch->lookout);
+    if (r >= 0 && asked < 0 && !watch->view.paused && now >= *next) {
+        lookout_ask(watch->lookout);
+        *next = MAX(*next + watch->options.interval, now);
+    }
+    watch->scene.late_seconds = asked >= 0 ? now - asked : 0;
+    return r;
 }
 
 static int watch_loop(Watch *watch, int signals, int *ret_signal)
@@ -342,7 +375,9 @@ static int watch_loop(Watch *watch, int signals, int *ret_signal)
     double next = now_seconds() + watch->options.interval;
     double played = now_seconds();
     for (;;) {
-        struct pollfd fds[] = {{STDIN_FILENO, POLLIN, 0}, {signals, POLLIN, 0}};
+        struct pollfd fds[] = {{STDIN_FILENO, POLLIN, 0},
+                               {signals, POLLIN, 0},
+                               {watch->lookout ? lookout_fd(watch->lookout) : -1, POLLIN, 0}};
         double now = now_seconds();
         if (poll(fds, ARRAY_SIZE(fds), watch_patience(watch, now, next)) < 0 && errno != EINTR)
             return -errno;
@@ -355,15 +390,27 @@ static int watch_loop(Watch *watch, int signals, int *ret_signal)
         now = now_seconds();
         if (watch->scene.replay)
             (void)watch_play(&watch->view, &watch->history, now - played);
-        else if (!watch->view.paused && now >= next) {
-            int r = watch_look(watch);
+        else {
+            int r = live_step(watch, fds[2].revents, now, &next);
             if (r < 0)
                 return r;
-            next = MAX(next + watch->options.interval, now);
         }
         played = now;
-        watch_paint(watch);
+        /* A look that was only asked for has changed nothing. */
+        if (watch->scene.replay || fds[0].revents || fds[1].revents || fds[2].revents ||
+            watch->scene.late_seconds > 0)
+            watch_paint(watch);
     }
+}
+
+/* A picture without figures is drawn only when these take long. */
+static int first_wait(Watch *watch)
+{
+    struct pollfd fd = {watch->lookout ? lookout_fd(watch->lookout) : -1, POLLIN, 0};
+    if (!watch->lookout || poll(&fd, 1, FIRST_MSEC) <= 0)
+        return EX_OK;
+    int r = watch_take(watch);
+    return r < 0 ? look_complain(r) : EX_OK;
 }
 
 static int watch_show(Watch *watch)
@@ -372,6 +419,9 @@ static int watch_show(Watch *watch)
     _cleanup_close_ int signals = signals_open(&set);
     if (signals < 0)
         return complain(EX_OSERR, "watch: %s", strerror(-signals));
+    int code = first_wait(watch);
+    if (code != EX_OK)
+        return code;
     const char *name = getenv("TERM");
     _cleanup_buffer_ Buffer safe = {0};
     (void)text_escape(text_of(name), &safe);
@@ -419,7 +469,6 @@ static int watch_run(const Command *command, int argc, char **argv)
     _cleanup_(watch_free) Watch watch = {
         .options = options,
         .terminal = terminal_of(stdout, (ColorMode)options.color),
-        .root = ROOT_NONE,
         .scene = {.own_cpu = -1, .own_bytes = U64_UNKNOWN},
     };
     watch.scene.history = &watch.history;

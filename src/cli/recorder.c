@@ -1,4 +1,6 @@
+#include <limits.h>
 #include <math.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -6,6 +8,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -16,12 +19,18 @@
 /* How long the end of a job waits for a disk, before the recording is given up. */
 enum { HANG_SECONDS = 10 };
 
+/* The end of a job is told within so many seconds. Looks that come more often see it by themselves; else so
+ * many of its processes are waited for between two looks. */
+#define END_SECONDS 1.0
+enum { AWAITED_MOST = 256 };
+
 struct Recorder {
     /* Of whoever opened it. */
     char *path;
     double interval;
     double origin; /* CLOCK_MONOTONIC of second 0 */
     int over_fd;
+    int stop_fd; /* readable: the thread is to end */
     Root root;
     pthread_t thread;
     bool runs;
@@ -38,11 +47,11 @@ struct Recorder {
     bool attempt_due;
     Event *events;
     size_t events_capacity;
+    const ProcessMoment *there; /* in the newest moment */
+    size_t n_there;
 
     /* Of both. */
     pthread_mutex_t mutex;
-    pthread_cond_t wake;
-    bool stop;
     GuardFigures guard;
     bool guard_fresh;
     RecorderStatus status;
@@ -108,7 +117,7 @@ static int moment_add(Recorder *recorder, Moment moment)
     if (r >= 0)
         r = recording_add(recorder->recording, &moment);
     if (r < 0)
-        return r == -EBUSY ? 0 : r;
+        return r;
     pthread_mutex_lock(&recorder->mutex);
     recorder->status.moments++;
     recorder->status.processes += processes_met(&moment, first);
@@ -121,25 +130,66 @@ static int moment_record(Recorder *recorder)
 {
     Moment moment;
     int r = sampler_look(recorder->sampler, &moment);
-    return r < 0 ? r : moment_add(recorder, moment);
+    if (r < 0)
+        return r;
+    recorder->there = moment.processes;
+    recorder->n_there = moment.n_processes;
+    return moment_add(recorder, moment);
 }
 
-/* False: we are to end. */
-static bool time_wait(Recorder *recorder, double until)
+/* Those that were there and have not ended; false: they cannot be waited for (before Linux 5.3, in some
+ * sandboxes, without descriptors). */
+static bool awaited_open(const Recorder *recorder, struct pollfd *ret, size_t *ret_n)
 {
-    struct timespec time = {.tv_sec = (time_t)until, .tv_nsec = (long)((until - floor(until)) * 1e9)};
-    pthread_mutex_lock(&recorder->mutex);
-    while (!recorder->stop &&
-           pthread_cond_clockwait(&recorder->wake, &recorder->mutex, CLOCK_MONOTONIC, &time) == 0)
-        continue;
-    bool stop = recorder->stop;
-    pthread_mutex_unlock(&recorder->mutex);
-    return !stop;
+    size_t n = 0;
+    for (size_t i = 0; i < MIN(recorder->n_there, (size_t)AWAITED_MOST); i++) {
+        int fd = (int)syscall(SYS_pidfd_open, recorder->there[i].pid, 0);
+        if (fd >= 0)
+            ret[n++] = (struct pollfd){.fd = fd, .events = POLLIN};
+        else if (errno != ESRCH) {
+            while (n > 0)
+                fd_close(ret[--n].fd);
+            return false;
+        }
+    }
+    *ret_n = n;
+    return true;
+}
+
+static int patience_msec(double until)
+{
+    return (int)MIN(ceil(MAX(until - now_seconds(), 0.0) * 1000), (double)INT_MAX);
+}
+
+/*
+ * Until the next look is due, which is earlier when all who were there have ended. False: we are to end. A
+ * pid may be somebody else's by the time it is opened: then the end is seen when it was due.
+ */
+static bool time_wait(const Recorder *recorder, double until)
+{
+    struct pollfd fds[1 + AWAITED_MOST] = {{.fd = recorder->stop_fd, .events = POLLIN}};
+    size_t n = 0;
+    bool await = recorder->interval > END_SECONDS && awaited_open(recorder, fds + 1, &n);
+    double soon = now_seconds() + END_SECONDS / 2; /* no sooner: they may leave others behind */
+    while (!(fds[0].revents & POLLIN) && (!await || n > 0) &&
+           (poll(fds, 1 + n, patience_msec(until)) != 0 || now_seconds() < until))
+        for (size_t i = n; i > 0; i--)
+            if (fds[i].revents) {
+                fd_close(fds[i].fd);
+                fds[i] = fds[n--];
+            }
+    for (size_t i = 1; i <= n; i++)
+        fd_close(fds[i].fd);
+    if (await && n == 0 && !fds[0].revents)
+        (void)poll(fds, 1, patience_msec(MIN(soon, until)));
+    return !(fds[0].revents & POLLIN);
 }
 
 static void over_tell(Recorder *recorder, int error)
 {
+    uint64_t lost = recording_lost(recorder->recording);
     pthread_mutex_lock(&recorder->mutex);
+    recorder->status.lost = lost;
     recorder->status.over = true;
     recorder->status.error = error;
     pthread_mutex_unlock(&recorder->mutex);
@@ -176,13 +226,16 @@ static void *record(void *context)
     recorder_here = recorder;
     double next = now_seconds();
     bool last = false;
-    int r = recording_set_pid(recorder->recording, recorder->pid);
-    while (r >= 0 && (r = moment_record(recorder)) >= 0 && !last) {
+    int r = 0;
+    recording_set_pid(recorder->recording, recorder->pid);
+    while ((r = moment_record(recorder)) >= 0 && !last) {
         double now = now_seconds();
-        next += recorder->interval * MAX(1.0, ceil((now - next) / recorder->interval));
+        if (now >= next)
+            next += recorder->interval * MAX(1.0, ceil((now - next) / recorder->interval));
         last = !time_wait(recorder, next);
     }
-    over_tell(recorder, r == -ESRCH ? 0 : MIN(r, 0));
+    int written = recording_flush(recorder->recording);
+    over_tell(recorder, r == -ESRCH || r >= 0 ? written : r);
     return NULL;
 }
 
@@ -239,12 +292,12 @@ int recorder_open(const char *path, const char *command, double interval, Record
         .interval = interval,
         .origin = now_seconds(),
         .over_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
+        .stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
         .root = ROOT_NONE,
         .mutex = PTHREAD_MUTEX_INITIALIZER,
-        .wake = PTHREAD_COND_INITIALIZER,
     };
     History head = {.began = clock_seconds(CLOCK_REALTIME), .interval = interval, .command = (char *)command};
-    int r = !recorder->path ? -ENOMEM : recorder->over_fd < 0 ? -errno : 0;
+    int r = !recorder->path ? -ENOMEM : recorder->over_fd < 0 || recorder->stop_fd < 0 ? -EMFILE : 0;
     if (r >= 0)
         r = root_open(NULL, &recorder->root);
     if (r >= 0)
@@ -253,6 +306,10 @@ int recorder_open(const char *path, const char *command, double interval, Record
         recorder_close(recorder, false);
         return r;
     }
+    /* For the user's marks. Whoever does not find it there can make none, which is no reason to end. */
+    _cleanup_free_ char *whole = realpath(path, NULL);
+    if (whole)
+        (void)setenv("SHMGUARD_RECORDING", whole, 1);
     *ret = recorder;
     return 0;
 }
@@ -300,9 +357,8 @@ static int nothing_record(Recorder *recorder)
     Moment moment = {.seconds = 0};
     for (size_t i = 0; i < JOB_METRICS; i++)
         moment.values[i] = U64_UNKNOWN;
-    int r = recording_set_pid(recorder->recording, recorder->pid);
-    if (r >= 0)
-        r = moment_add(recorder, moment);
+    recording_set_pid(recorder->recording, recorder->pid);
+    int r = moment_add(recorder, moment);
     over_tell(recorder, MIN(r, 0));
     return r;
 }
@@ -312,7 +368,6 @@ int recorder_begin(Recorder *recorder, int pid, const char *attempt)
     if (recorder->hangs || recorder->status.error < 0)
         return recorder->hangs ? -EIO : recorder->status.error;
     SamplerWish wish = {.pid = pid, .interval = recorder->interval};
-    recorder->stop = false;
     recorder->status.over = false;
     recorder->offset = now_seconds() - recorder->origin;
     recorder->attempt_due = attempt;
@@ -357,16 +412,14 @@ int recorder_fd(const Recorder *recorder)
 void recorder_end(Recorder *recorder)
 {
     if (recorder->runs && !recorder->hangs) {
-        pthread_mutex_lock(&recorder->mutex);
-        recorder->stop = true;
-        pthread_cond_signal(&recorder->wake);
-        pthread_mutex_unlock(&recorder->mutex);
+        (void)eventfd_write(recorder->stop_fd, 1);
         thread_join(recorder);
     }
     if (!recorder->hangs) {
         sampler_free(TAKE_PTR(recorder->sampler));
         eventfd_t value;
         (void)eventfd_read(recorder->over_fd, &value);
+        (void)eventfd_read(recorder->stop_fd, &value);
     }
 }
 
@@ -392,6 +445,7 @@ void recorder_close(Recorder *recorder, bool discard)
         return; /* its thread may still use all of it */
     root_close(&recorder->root);
     fd_close(recorder->over_fd);
+    fd_close(recorder->stop_fd);
     free(recorder->events);
     free(recorder->path);
     free(recorder);
@@ -409,11 +463,17 @@ void recorder_say(Recorder *recorder)
         complain(0, "the disk of %s does not answer; the recording may lack its end", buffer_text(&safe));
     if (recorder->hangs)
         return;
+    if (status.lost > 0)
+        complain(0,
+                 "somebody else held %s locked for long, and %llu look%s found no room; end each "
+                 "transaction of your own with COMMIT",
+                 buffer_text(&safe), (unsigned long long)status.lost, status.lost == 1 ? "" : "s");
     if (status.error == -ESTALE || status.error == -EBADMSG)
         return; /* there is nothing to read any more under this name */
+    uint64_t moments = status.moments - MIN(status.lost, status.moments);
     complain(0, "%llu moment%s of %llu process%s in %s (%s); next: shmguard report %s",
-             (unsigned long long)status.moments, status.moments == 1 ? "" : "s",
-             (unsigned long long)status.processes, status.processes == 1 ? "" : "es", buffer_text(&safe),
+             (unsigned long long)moments, moments == 1 ? "" : "s", (unsigned long long)status.processes,
+             status.processes == 1 ? "" : "es", buffer_text(&safe),
              SIZE_TEXT(stat(recorder->path, &st) == 0 ? (uint64_t)st.st_size : U64_UNKNOWN),
              buffer_text(&safe));
 }

@@ -14,11 +14,13 @@ typedef struct Recorder Recorder;
 typedef struct RecorderStatus {
     uint64_t moments;
     uint64_t processes; /* that were met */
+    uint64_t lost;      /* moments, because somebody else wrote into the file for too long */
     int error;          /* what stopped the recording; 0: nothing */
     bool over;          /* the job has ended, or the recording has */
 } RecorderStatus;
 
-/* Makes the file, as recording_create. `command` is the job's. */
+/* Makes the file, as recording_create. `command` is the job's; what is started after this finds the file's
+ * name in SHMGUARD_RECORDING. */
 int recorder_open(const char *path, const char *command, double interval, Recorder **ret);
 
 /* What recorder_open's error means to people, with its exit code; name: of the command or option. */

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "epochs.h"
 #include "statistics.h"
 #include "verdicts.h"
 
@@ -76,8 +77,9 @@ typedef struct Job {
     double first_worker; /* when it was born; 0 when there was one at the start, or is none */
     bool renewed;        /* workers have ended and others have come: epochs */
     double newest_worker;
-    double last_worker;         /* when the last of them was seen; INFINITY when there was none */
-    double worker_life;         /* the longest of those that have ended */
+    double last_worker; /* when the last of them was seen; INFINITY when there was none */
+    double worker_life; /* the longest of those that have ended */
+    Epochs epochs;
     const ProcessTrack *judged; /* the one whose steadiness is worth a word */
     Trend judged_trend;
     Unripe unripe;

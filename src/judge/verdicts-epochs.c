@@ -245,36 +245,15 @@ void epochs_judge(Trial *trial, Job *job)
         workers_judge(trial, job, chosen, n);
 }
 
-/* Where epochs begin: the user's marks, else the births of workers that follow others. */
-static size_t epoch_times(const Trial *trial, const Job *job, double *ret, size_t most)
-{
-    const History *history = trial->history;
-    size_t n = 0;
-    for (size_t i = 0; i < history->n_events && n < most; i++)
-        if (history->events[i].kind == EVENT_MARK)
-            ret[n++] = history->events[i].seconds;
-    if (n >= 3 || !job->renewed)
-        return n;
-    n = 0;
-    for (size_t i = 0; i < history->n_tracks && n < most; i++) {
-        const ProcessTrack *track = &history->tracks[i];
-        if (track->last.job == job->id && track->last.role == ROLE_WORKER &&
-            (n == 0 || track->first_seconds > ret[n - 1] + job->worker_life / 2))
-            ret[n++] = track->first_seconds;
-    }
-    return n;
-}
-
 bool epochs_fold(Trial *trial, const Job *job, const ProcessTrack *track, double from, Trend *ret_trend,
                  size_t *ret_epochs, double *ret_seconds)
 {
-    double times[FOLDED_MOST];
+    const Epochs *epochs = &job->epochs;
     LifeSpan spans[FOLDED_MOST];
-    size_t n_times = epoch_times(trial, job, times, FOLDED_MOST);
     size_t n = 0;
-    for (size_t i = 0; i + 1 < n_times; i++)
-        if (times[i] >= from && times[i + 1] <= track_until(track))
-            spans[n++] = (LifeSpan){track, times[i], times[i + 1]};
+    for (size_t i = 0; i + 1 < epochs->n && n < FOLDED_MOST; i++)
+        if (epochs->items[i].seconds >= from && epochs->items[i + 1].seconds <= track_until(track))
+            spans[n++] = (LifeSpan){track, epochs->items[i].seconds, epochs->items[i + 1].seconds};
     if (n < 2)
         return false;
     trial->r = fold_own(trial->arena, spans, n, ret_trend);

@@ -141,7 +141,7 @@ const char *verdict_name(VerdictId id)
 const char *verdict_meaning(VerdictId id)
 {
     static const char *const meanings[VERDICT_IDS] = {
-        [VERDICT_STEADY] = "Memory does not grow beyond what noise explains.",
+        [VERDICT_STEADY] = "Memory does not go on growing: what it does is noise, or came to an end.",
         [VERDICT_LEAK] = "Private memory grows without end: something is kept that is never used again.",
         [VERDICT_COPY_ON_WRITE] =
             ("Workers turn memory that they shared with the trainer into copies of their own. "

@@ -98,6 +98,7 @@ static void job_judge(Trial *trial, Job *job)
 {
     const History *history = trial->history;
     job_learn_workers(trial, job);
+    trial->r = epochs_find(history, job->id, trial->arena, &job->epochs);
     for (size_t i = 0; trial->r >= 0 && i < history->n_tracks; i++)
         if (history->tracks[i].last.job == job->id && history->tracks[i].series.n >= WINDOWS_LEAST)
             process_judge(trial, job, &history->tracks[i]);
@@ -152,8 +153,9 @@ static void judge_steady(Trial *trial, const Job *job)
                                   .exhausts_in = INFINITY,
                                   .evidence = WORDS(
                                       trial,
-                                      "Private memory of %s %s %s for %s. Growth of %s a minute would have "
-                                      "been seen; no other figure grows either.",
+                                      "Private memory of %s %s %s for %s. Growth that goes on by %s a minute "
+                                      "would have been seen, and no other figure goes on growing; growth "
+                                      "that ended early may have been missed.",
                                       subject_words(trial, job->judged), how, BYTES(trend->until),
                                       DURATION_TEXT(span), BYTES(seen * 60))});
 }

@@ -8,8 +8,7 @@
 enum {
     COMMAND_COLUMNS = 200,
     VERDICTS_MOST = 200,
-    MARKS_MOST =
-        1000, /* events of other kinds than births and ends: a hostile recording has no end of them */
+    MARKS_MOST = 1000, /* events that are told one by one: a hostile recording has no end of them */
 };
 
 /* What is written, and the room to reckon in. */
@@ -298,7 +297,12 @@ static void put_event(PageData *data, bool *first, const Event *event, size_t co
     *first = false;
 }
 
-/* Births and ends between two points of the grid are one event with a number. */
+/* Of these there are many: those between two points of the grid are one event with a number. */
+static bool is_counted(EventKind kind)
+{
+    return kind == EVENT_BORN || kind == EVENT_ENDED || kind == EVENT_EPOCH;
+}
+
 static void put_events(PageData *data)
 {
     const History *history = data->view->history;
@@ -320,7 +324,7 @@ static void put_events(PageData *data)
         }
         if (!event)
             break;
-        if (event->kind != EVENT_BORN && event->kind != EVENT_ENDED) {
+        if (!is_counted(event->kind)) {
             if (marks++ < MARKS_MOST)
                 put_event(data, &first, event, 1);
         } else if (counts[event->kind]++ == 0) {

@@ -215,6 +215,7 @@ static void show_events(const Terminal *terminal, const History *history)
         [EVENT_OOM_KILL] = {"OOM kill", "OOM kills"},
         [EVENT_ATTEMPT] = {"attempt", "attempts"},
         [EVENT_MARK] = {"mark", "marks"},
+        [EVENT_EPOCH] = {"epoch", "epochs"},
     };
     size_t counts[EVENT_KINDS] = {0};
     _cleanup_buffer_ Buffer line = {0};

@@ -54,16 +54,21 @@ static unsigned cost_draw(const WatchScene *scene, Picture *picture)
     char text[64];
     char size[FIGURE_MAX];
     unsigned all = picture->columns;
-    if (scene->replay || scene->own_bytes == U64_UNKNOWN || all < 60)
+    bool late = scene->late_seconds >= 1;
+    if (!late && (scene->replay || scene->own_bytes == U64_UNKNOWN || all < 60))
         return all;
     const char *name = all >= 100 ? "watch itself: " : "watch ";
     figure_text(scene->own_bytes, true, size);
-    if (scene->own_cpu < 0)
+    if (late)
+        snprintf(text, sizeof text, "the look is %.0f s late", scene->late_seconds);
+    else if (scene->own_cpu < 0)
         snprintf(text, sizeof text, "%s%s", name, size);
     else
         snprintf(text, sizeof text, "%s%.1f%% %s", name, scene->own_cpu * 100, size);
     unsigned columns = (unsigned)text_columns(text_of(text));
-    picture_text(picture, 0, all - columns, columns, INK_DIM, text_of(text));
+    if (columns + 1 >= all)
+        return all;
+    picture_text(picture, 0, all - columns, columns, late ? INK_WARNING : INK_DIM, text_of(text));
     return all - columns - 1;
 }
 
@@ -647,8 +652,8 @@ static const char *const help_lines[] = {
     "USS, PSS and SHM are costly and looked at in turns: an ellipsis until the first",
     "time, ? when that is not permitted. \"full in about\" is an estimate: what is left",
     "divided by the slope of the last two minutes.",
-    "Letters in the bar of /dev/shm are kinds of segments; below it is what each has.",
-    "Meters: fine, warning from 80% on, critical from 90% on; : is cache of files.",
+    "Letters in the bar of /dev/shm are kinds, with sizes below; : is cache of files.",
+    "Meters: warning from 80% on, critical from 90% on; budget: waits, refusals.",
 };
 
 static void help_draw(Picture *picture)
@@ -678,11 +683,26 @@ static void layout_make(const WatchScene *scene, const WatchView *view, unsigned
     layout->list_rows = rows > layout->list_row + below ? rows - layout->list_row - below : 0;
 }
 
+/* What there is before the first look. */
+static void waiting_draw(const WatchScene *scene, Picture *picture)
+{
+    unsigned end = cost_draw(scene, picture);
+    picture_text(picture, 0, 0, end, INK_BOLD, TEXT("shmguard"));
+    picture_text(picture, 1, 0, picture->columns, INK_PLAIN,
+                 TEXT("The first look at the machine takes its time: a process there hangs. q quits."));
+}
+
 static int draw(const WatchScene *scene, WatchView *view, Picture *picture, unsigned columns, unsigned rows,
                 bool utf8, bool whole)
 {
     _cleanup_arena_ Arena arena = {0};
     WatchList list = {0};
+    if (scene->history->series.n == 0) {
+        int cleared = picture_clear(picture, columns, rows, utf8);
+        if (cleared >= 0)
+            waiting_draw(scene, picture);
+        return cleared;
+    }
     int r = watch_list(scene, view, &arena, &list);
     if (r < 0)
         return r;

@@ -101,9 +101,9 @@ bool watch_play(WatchView *view, const History *history, double elapsed_seconds)
 static bool time_press(WatchView *view, const WatchScene *scene, uint32_t key)
 {
     /* Live, there is a past to look at only while nothing new comes. */
-    if (!scene->replay && !view->paused)
-        return false;
     const History *history = scene->history;
+    if ((!scene->replay && !view->paused) || history->series.n == 0)
+        return false;
     switch (key) {
     case WATCH_KEY_LEFT:
         time_step(view, history, -1);

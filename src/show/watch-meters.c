@@ -16,6 +16,14 @@ enum {
     WORTH_A_ROW = 1 << 20,
 };
 
+typedef enum State {
+    STATE_NONE, /* there is no limit */
+    STATE_FINE,
+    STATE_WARNING,
+    STATE_CRITICAL,
+    STATES,
+} State;
+
 typedef struct Part {
     char letter;
     const char *name;
@@ -25,13 +33,24 @@ typedef struct Part {
 typedef struct Meter {
     const char *name;
     const char *name_short;
-    uint64_t used;  /* what the state is judged by */
+    uint64_t used;
     uint64_t limit; /* U64_UNKNOWN: none to be seen */
+    State state;
     Part parts[PARTS];
     size_t n_parts; /* 0: all is of one kind */
     uint64_t cache; /* beyond `used`: pages of files that can be dropped */
     char note[64];
 } Meter;
+
+static double meter_share(const Meter *meter)
+{
+    return meter->limit == U64_UNKNOWN || meter->limit == 0 ? -1 : (double)meter->used / (double)meter->limit;
+}
+
+static State share_state(double share)
+{
+    return share < 0 ? STATE_NONE : share >= 0.9 ? STATE_CRITICAL : share >= 0.8 ? STATE_WARNING : STATE_FINE;
+}
 
 /* --- What they measure -------------------------------------------------------------------------------- */
 
@@ -119,6 +138,19 @@ static bool group_meter(const WatchScene *scene, double at, Meter *ret)
     return true;
 }
 
+/* Requests that were refused of late, as far back as trends look. */
+static uint64_t refused_lately(const History *history, size_t place, double at)
+{
+    const uint64_t *refused = history->series.values[JOB_GUARD_REFUSED];
+    uint64_t before = refused[place];
+    double from = at - trend_window(history);
+    for (size_t i = place; i-- > 0 && history->series.seconds[i] >= from;)
+        before = MIN(before, refused[i]);
+    return refused[place] == U64_UNKNOWN ? 0 : refused[place] - before;
+}
+
+/* A budget is there to be used up: what is full is fine for as long as nobody has to wait for room in it, and
+ * the training is harmed when a worker gets none. */
 static bool guard_meter(const WatchScene *scene, double at, Meter *ret)
 {
     const Series *series = &scene->history->series;
@@ -129,9 +161,17 @@ static bool guard_meter(const WatchScene *scene, double at, Meter *ret)
     uint64_t used = series->values[JOB_GUARD_BYTES][place];
     uint64_t budget = series->values[JOB_GUARD_BUDGET][place];
     uint64_t waiting = series->values[JOB_GUARD_WAITING][place];
+    uint64_t refused = refused_lately(scene->history, place, at);
+    bool waits = waiting != U64_UNKNOWN && waiting > 0;
     Meter meter = {.name = "budget", .name_short = "budget", .used = used, .limit = budget};
     if (used != U64_UNKNOWN) {
-        if (waiting != U64_UNKNOWN && waiting > 0)
+        meter.state = budget == U64_UNKNOWN ? STATE_NONE
+                      : refused > 0         ? STATE_CRITICAL
+                      : waits               ? STATE_WARNING
+                                            : STATE_FINE;
+        if (refused > 0)
+            snprintf(meter.note, sizeof meter.note, "%llu refused", (unsigned long long)refused);
+        else if (waits)
             snprintf(meter.note, sizeof meter.note, "%llu waiting", (unsigned long long)waiting);
         else if (budget == U64_UNKNOWN)
             snprintf(meter.note, sizeof meter.note, "of the guarded run, no ceiling");
@@ -164,26 +204,39 @@ static void meters_take(const WatchScene *scene, double at, Meters *ret)
         guard_meter,
     };
     ret->n = 0;
-    for (size_t i = 0; i < METERS; i++)
-        ret->n += all[i](scene, at, &ret->items[ret->n]);
+    for (size_t i = 0; i < METERS; i++) {
+        Meter *meter = &ret->items[ret->n];
+        if (!all[i](scene, at, meter))
+            continue;
+        if (meter->state == STATE_NONE)
+            meter->state = share_state(meter_share(meter));
+        ret->n++;
+    }
 }
 
 /* --- How they look ------------------------------------------------------------------------------------ */
 
-static double meter_share(const Meter *meter)
+static Ink state_ink(State state)
 {
-    return meter->limit == U64_UNKNOWN || meter->limit == 0 ? -1 : (double)meter->used / (double)meter->limit;
-}
-
-static Ink share_ink(double share)
-{
-    return share < 0 ? INK_PLAIN : share >= 0.9 ? INK_BAD : share >= 0.8 ? INK_WARNING : INK_GOOD;
+    static const Ink inks[STATES] = {
+        [STATE_NONE] = INK_PLAIN,
+        [STATE_FINE] = INK_GOOD,
+        [STATE_WARNING] = INK_WARNING,
+        [STATE_CRITICAL] = INK_BAD,
+    };
+    return inks[state];
 }
 
 /* Colour is not the only sign; the words are doctor's. */
-static const char *share_word(double share)
+static const char *state_word(State state)
 {
-    return share < 0 ? "" : share >= 0.9 ? "critical" : share >= 0.8 ? "warning" : "fine";
+    static const char *const words[STATES] = {
+        [STATE_NONE] = "",
+        [STATE_FINE] = "fine",
+        [STATE_WARNING] = "warning",
+        [STATE_CRITICAL] = "critical",
+    };
+    return words[state];
 }
 
 static unsigned cells_of(uint64_t bytes, uint64_t limit, unsigned cells)
@@ -195,7 +248,7 @@ static unsigned cells_of(uint64_t bytes, uint64_t limit, unsigned cells)
 static void bar_draw(const Meter *meter, Picture *picture, unsigned row, unsigned column, unsigned width)
 {
     unsigned inside = width - 2;
-    Ink ink = share_ink(meter_share(meter));
+    Ink ink = state_ink(meter->state);
     char bar[BAR_MOST + 1];
     memset(bar, ' ', inside);
     bar[inside] = '\0';
@@ -243,8 +296,8 @@ static void meter_draw(const Meter *meter, Picture *picture, unsigned row)
     if (share >= 0)
         at += size_draw(picture, row, at, " of ", meter->limit);
     if (share >= 0)
-        at += picture_print(picture, row, at, columns, share_ink(share), " %.0f%% %s", share * 100,
-                            share_word(share));
+        at += picture_print(picture, row, at, columns, state_ink(meter->state), " %.0f%% %s", share * 100,
+                            state_word(meter->state));
     if (meter->note[0] != '\0')
         picture_print(picture, row, at, columns, INK_PLAIN, share >= 0 ? ", %s" : " %s", meter->note);
 }
@@ -298,10 +351,10 @@ void meters_draw_short(const WatchScene *scene, double at, Picture *picture, uns
             continue;
         column += picture_print(picture, row, column, picture->columns, INK_PLAIN, "%s%s ",
                                 column > 0 ? " " : "", meter->name_short);
-        column +=
-            picture_print(picture, row, column, picture->columns, share_ink(share), "%.0f%%%s", share * 100,
-                          share >= 0.9   ? "!!"
-                          : share >= 0.8 ? "!"
-                                         : "");
+        column += picture_print(picture, row, column, picture->columns, state_ink(meter->state), "%.0f%%%s",
+                                share * 100,
+                                meter->state == STATE_CRITICAL  ? "!!"
+                                : meter->state == STATE_WARNING ? "!"
+                                                                : "");
     }
 }

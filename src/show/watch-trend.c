@@ -207,6 +207,7 @@ static int event_rank(const Event *event)
     case EVENT_ENDED:
         return 1;
     case EVENT_ATTEMPT:
+    case EVENT_EPOCH:
     case EVENT_MARK:
         return 2;
     case EVENT_BORN:
@@ -256,6 +257,12 @@ static void events_words(const Event *event, size_t n, Buffer *out)
     case EVENT_ATTEMPT:
         (void)buffer_append_text(out, "attempt");
         break;
+    case EVENT_EPOCH:
+        if (event->text[0] == '\0' || n > 1)
+            (void)buffer_append_text(out, n > 1 ? "epochs" : "epoch");
+        else
+            (void)text_escape(text_of(event->text), out); /* it has the word */
+        return;
     case EVENT_MARK:
     case EVENT_KINDS:
         (void)buffer_append_text(out, "mark");

@@ -36,7 +36,7 @@ typedef enum WatchColumn {
 } WatchColumn;
 
 typedef struct WatchScene {
-    const History *history; /* with at least one moment */
+    const History *history; /* without a moment: the first look goes on */
     const Survey *survey;   /* its segments; NULL: not looked at yet, or a recording, which has none */
     double survey_seconds;  /* when that was */
     const char *replay;     /* the name of the recording; NULL: live */
@@ -46,6 +46,7 @@ typedef struct WatchScene {
     unsigned guards;        /* that were found */
     double own_cpu;         /* of a core; negative: not known yet */
     uint64_t own_bytes;     /* resident */
+    double late_seconds;    /* for which the look that is due has not come; 0: it is not late */
 } WatchScene;
 
 enum { WATCH_WORDS_MAX = 64, WATCH_SPEED_MOST = 16, WATCH_SPEED_LEAST = -2 };

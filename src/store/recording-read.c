@@ -13,7 +13,11 @@
  * tables must be letter for letter those that we make, and what is in them is believed only as far as it
  * makes sense.
  */
-enum { PROCESSES_MOST = 1 << 20 }; /* rows */
+enum { PROCESSES_MOST = 1 << 20, MARKS_MOST = 1 << 17 }; /* rows */
+
+/* Marks may lie so far outside of the looks: an interval passes before the first of them, and clocks are set
+ * by a little. */
+#define MARK_SLACK 60.0
 
 /* 30,000 years: whoever reckons with times need not think of overflow. */
 #define SECONDS_MOST 1e12
@@ -114,7 +118,8 @@ static int schema_check(Reader *reader)
         (void)sqlite3_bind_text(statement, 1, table_name(i), -1, SQLITE_STATIC);
         int answer = sqlite3_step(statement);
         const char *sql = answer == SQLITE_ROW ? (const char *)sqlite3_column_text(statement, 0) : NULL;
-        if (r >= 0 && (!sql || strcmp(sql, buffer_text(&expected)) != 0))
+        bool may_lack = i == TABLE_MARK && answer == SQLITE_DONE;
+        if (r >= 0 && !may_lack && (!sql || strcmp(sql, buffer_text(&expected)) != 0))
             r = answer == SQLITE_ROW || answer == SQLITE_DONE ? -EBADMSG : sqlite_errno(reader->db, answer);
         (void)sqlite3_reset(statement);
     }
@@ -397,33 +402,121 @@ static int moments_read(Reader *reader)
     return r < 0 ? r : samples == SQLITE_ROW ? -EBADMSG : 0;
 }
 
+/* Anybody may have written them, in any way: what makes sense is taken. */
+static bool mark_read(const Reader *reader, sqlite3_stmt *statement, Event *ret)
+{
+    const Series *series = &reader->history.series;
+    double time = 0;
+    double slack = MAX(MARK_SLACK, 3 * reader->history.interval);
+    if (series->n == 0 || !column_seconds(statement, 0, &time))
+        return false;
+    double first = series->seconds[0];
+    double last = series->seconds[series->n - 1];
+    double seconds = time - reader->history.began;
+    if (seconds < first - slack || seconds > last + slack)
+        return false;
+    _cleanup_buffer_ Buffer text = {0};
+    const char *words = (const char *)sqlite3_column_text(statement, 1);
+    *ret = (Event){.seconds = MIN(MAX(seconds, first), last), .kind = EVENT_MARK};
+    if (words && text_repair(text_of(words), &text) >= 0) {
+        size_t n = MIN(text.size, sizeof ret->text - 1);
+        while (n > 0 && n < text.size && ((unsigned char)text.data[n] & 0xc0) == 0x80)
+            n--; /* no part of a letter */
+        memcpy(ret->text, buffer_text(&text), n);
+    }
+    return true;
+}
+
+typedef struct Marks {
+    Event *items;
+    size_t n;
+    size_t capacity;
+} Marks;
+
+static int mark_order(const void *a, const void *b)
+{
+    const Event *left = a;
+    const Event *right = b;
+    if (left->seconds != right->seconds)
+        return left->seconds < right->seconds ? -1 : 1;
+    return (left > right) - (left < right);
+}
+
+/* Row by row: one that is too long for us is left out, and no more than that. */
+static int marks_read(Reader *reader, Marks *ret)
+{
+    sqlite3_int64 there = 0;
+    int r = number_ask(reader, "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'mark'",
+                       &there);
+    if (r < 0 || there == 0)
+        return r;
+    _cleanup_statement_ sqlite3_stmt *ids = NULL;
+    _cleanup_statement_ sqlite3_stmt *row = NULL;
+    r = sqlite_prepare(reader->db, "SELECT id FROM mark ORDER BY id", &ids);
+    if (r >= 0)
+        r = sqlite_prepare(reader->db,
+                           "SELECT time, substr(CAST(text AS TEXT), 1, 100) FROM mark WHERE id = ?", &row);
+    int answer = SQLITE_DONE;
+    while (r >= 0 && ret->n < MARKS_MOST && (answer = sqlite3_step(ids)) == SQLITE_ROW) {
+        Event event;
+        (void)sqlite3_bind_int64(row, 1, sqlite3_column_int64(ids, 0));
+        int found = sqlite3_step(row);
+        if (found == SQLITE_ROW && mark_read(reader, row, &event)) {
+            Event *mark = ARENA_PUSH(&reader->arena, ret->items, ret->n, ret->capacity);
+            if (!mark)
+                return -ENOMEM;
+            *mark = event;
+        } else if (found != SQLITE_ROW && found != SQLITE_DONE && found != SQLITE_TOOBIG)
+            r = sqlite_errno(reader->db, found);
+        (void)sqlite3_reset(row);
+    }
+    if (r >= 0 && ret->n < MARKS_MOST)
+        r = sqlite_errno(reader->db, answer);
+    if (ret->n > 1)
+        qsort(ret->items, ret->n, sizeof *ret->items, mark_order);
+    return r;
+}
+
+static int event_read(sqlite3_stmt *statement, double before, Event *ret)
+{
+    unsigned kind = 0;
+    unsigned role = 0;
+    const char *text = NULL;
+    if (!column_seconds(statement, 0, &ret->seconds) || ret->seconds < before ||
+        !column_name(statement, 1, kind_by, EVENT_EPOCH, &kind) || !column_pid(statement, 2, &ret->pid) ||
+        !column_name(statement, 3, role_by, ROLE_MANAGER + 1, &role) || !column_text(statement, 4, &text))
+        return -EBADMSG;
+    ret->kind = kind;
+    ret->role = role;
+    snprintf(ret->text, sizeof ret->text, "%s", text);
+    return 0;
+}
+
 static int events_read(Reader *reader)
 {
+    Marks marks = {0};
     _cleanup_statement_ sqlite3_stmt *statement = NULL;
-    int r = sqlite_prepare(reader->db, "SELECT seconds, kind, pid, role, text FROM event ORDER BY id",
+    int r = marks_read(reader, &marks);
+    if (r >= 0)
+        r = sqlite_prepare(reader->db, "SELECT seconds, kind, pid, role, text FROM event ORDER BY id",
                            &statement);
     int answer = SQLITE_DONE;
+    size_t next = 0;
+    double before = -INFINITY;
     while (r >= 0 && (answer = sqlite3_step(statement)) == SQLITE_ROW) {
         Event event = {0};
-        unsigned kind = 0;
-        unsigned role = 0;
-        const char *text = NULL;
-        const History *history = &reader->history;
-        if (!column_seconds(statement, 0, &event.seconds) ||
-            (history->n_events > 0 && event.seconds < history->events[history->n_events - 1].seconds) ||
-            !column_name(statement, 1, kind_by, EVENT_KINDS, &kind) ||
-            !column_pid(statement, 2, &event.pid) ||
-            !column_name(statement, 3, role_by, ROLE_MANAGER + 1, &role) ||
-            !column_text(statement, 4, &text)) {
-            r = -EBADMSG;
-            break;
-        }
-        event.kind = kind;
-        event.role = role;
-        snprintf(event.text, sizeof event.text, "%s", text);
-        r = history_add_event(&reader->history, &event);
+        r = event_read(statement, before, &event);
+        for (; r >= 0 && next < marks.n && marks.items[next].seconds < event.seconds; next++)
+            r = history_add_event(&reader->history, &marks.items[next]);
+        if (r >= 0)
+            r = history_add_event(&reader->history, &event);
+        before = event.seconds;
     }
-    return r < 0 ? r : sqlite_errno(reader->db, answer);
+    if (r >= 0)
+        r = sqlite_errno(reader->db, answer);
+    for (; r >= 0 && next < marks.n; next++)
+        r = history_add_event(&reader->history, &marks.items[next]);
+    return r;
 }
 
 /* The first and last of it are not always among the samples that stayed. */

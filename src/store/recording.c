@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "pending.h"
 #include "recording.h"
 #include "schema.h"
 #include "thin.h"
@@ -13,6 +14,10 @@
 enum { EVENTS_MAX = 20000 };
 
 #define OLD ".old"
+
+/* For whoever else writes into the file: marks take no longer, and looks keep to their beat. At the end of a
+ * recording there is more time. */
+enum { BUSY_MSEC = 100, BUSY_LAST_MSEC = 3000 };
 
 /* A process whose row is there. */
 typedef struct Row {
@@ -29,13 +34,16 @@ struct Recording {
     ino_t inode;
     sqlite3_int64 moment; /* the newest */
     sqlite3_int64 process;
-    sqlite3_int64 event;
+    sqlite3_int64 event;       /* the newest of ours */
     sqlite3_int64 events_kept; /* those up to here have been thinned */
     bool replaces;             /* one that is FILE.old now */
     int failed;                /* what stopped it; 0 */
     Row *rows;                 /* of those that live, in rising order of pid */
     size_t n_rows;
     size_t rows_capacity;
+    int pid;
+    bool pid_due; /* it is not in the file yet */
+    Pending pending;
     Buffer text;
     Thin thin;
     sqlite3_stmt *add_moment;
@@ -178,7 +186,7 @@ static int database_open(Recording *recording)
     int r = sqlite_errno(recording->db, answer);
     if (r < 0)
         return r;
-    (void)sqlite3_busy_timeout(recording->db, 1000);
+    (void)sqlite3_busy_timeout(recording->db, BUSY_MSEC);
     /* There is nothing to lose yet. */
     return sqlite_run(recording->db,
                       "PRAGMA page_size = 4096; PRAGMA cache_size = -1024; PRAGMA synchronous = OFF");
@@ -251,7 +259,7 @@ static int statements_prepare(Recording *recording)
          "NULL, last_moment = NULL WHERE id = ?",
          &recording->set_process},
         {"UPDATE process SET ended = ?, last_moment = ? WHERE id = ?", &recording->end_process},
-        {"INSERT INTO event VALUES(?,?,?,?,?,?)", &recording->add_event},
+        {"INSERT INTO event(seconds, kind, pid, role, text) VALUES(?,?,?,?,?)", &recording->add_event},
         {"DELETE FROM event WHERE id BETWEEN ? AND ? AND kind IN ('born', 'ended')", &recording->thin_events},
         {"INSERT INTO meta VALUES(?,?)", &recording->add_meta},
     };
@@ -303,15 +311,10 @@ static int head_write(Recording *recording, const History *head)
     return r < 0 ? r : sqlite_run(recording->db, "COMMIT");
 }
 
-int recording_set_pid(Recording *recording, int pid)
+void recording_set_pid(Recording *recording, int pid)
 {
-    char sql[96];
-    if (recording->failed < 0)
-        return recording->failed;
-    snprintf(sql, sizeof sql, "UPDATE meta SET value = %d WHERE key = 'pid'", pid);
-    int r = sqlite_run(recording->db, sql);
-    recording->failed = r == -EBUSY ? 0 : r;
-    return recording->failed;
+    recording->pid = pid;
+    recording->pid_due = true;
 }
 
 int recording_create(const char *path, const History *head, Recording **ret)
@@ -497,13 +500,14 @@ static int events_add(Recording *recording, const Moment *moment)
     sqlite3_stmt *statement = recording->add_event;
     for (size_t i = 0; r >= 0 && i < moment->n_events; i++) {
         const Event *event = &moment->events[i];
-        (void)sqlite3_bind_int64(statement, 1, ++recording->event);
-        (void)sqlite3_bind_double(statement, 2, event->seconds);
-        (void)sqlite3_bind_text(statement, 3, event_kind_name(event->kind), -1, SQLITE_STATIC);
-        (void)sqlite3_bind_int(statement, 4, event->pid);
-        (void)sqlite3_bind_text(statement, 5, role_name(event->role), -1, SQLITE_STATIC);
-        bind_text(recording, statement, 6, event->text);
+        (void)sqlite3_bind_double(statement, 1, event->seconds);
+        (void)sqlite3_bind_text(statement, 2, event_kind_name(event->kind), -1, SQLITE_STATIC);
+        (void)sqlite3_bind_int(statement, 3, event->pid);
+        (void)sqlite3_bind_text(statement, 4, role_name(event->role), -1, SQLITE_STATIC);
+        bind_text(recording, statement, 5, event->text);
         r = statement_run(statement);
+        /* Somebody may have put rows of his own there: SQLite counts. */
+        recording->event = sqlite3_last_insert_rowid(recording->db);
     }
     sqlite3_int64 old = recording->event - EVENTS_MAX;
     if (r < 0 || old <= recording->events_kept)
@@ -538,26 +542,70 @@ static bool file_is_there(const Recording *recording)
     return stat(recording->path, &st) == 0 && st.st_dev == recording->device && st.st_ino == recording->inode;
 }
 
-int recording_add(Recording *recording, const Moment *moment)
+static int pid_write(Recording *recording)
 {
-    if (recording->failed < 0)
-        return recording->failed;
-    int r = file_is_there(recording) ? 0 : -ESTALE;
-    if (r >= 0) {
-        /* Somebody has it open in an editor: before anything has changed, this is no reason to end. */
-        r = sqlite_run(recording->db, "BEGIN IMMEDIATE");
-        if (r == -EBUSY)
-            return r;
-    }
-    if (r >= 0)
+    char sql[96];
+    snprintf(sql, sizeof sql, "UPDATE meta SET value = %d WHERE key = 'pid'", recording->pid);
+    return sqlite_run(recording->db, sql);
+}
+
+/* All that waits, and then the moment, which may be NULL. -EBUSY: nothing has changed. */
+static int moments_write(Recording *recording, const Moment *moment)
+{
+    if (!file_is_there(recording))
+        return -ESTALE;
+    int r = sqlite_run(recording->db, "BEGIN IMMEDIATE");
+    if (r < 0)
+        return r;
+    if (recording->pid_due)
+        r = pid_write(recording);
+    for (size_t i = 0; r >= 0 && i < recording->pending.n; i++)
+        r = moment_add(recording, recording->pending.items[i]);
+    if (r >= 0 && moment)
         r = moment_add(recording, moment);
     if (r >= 0)
         r = sqlite_run(recording->db, "COMMIT");
     if (r < 0) {
         (void)sqlite_run(recording->db, "ROLLBACK");
-        recording->failed = r;
+        return r == -EBUSY ? -EIO : r; /* whoever has begun waits for nobody */
     }
+    recording->pid_due = false;
+    pending_clear(&recording->pending);
+    return 0;
+}
+
+int recording_add(Recording *recording, const Moment *moment)
+{
+    if (recording->failed < 0)
+        return recording->failed;
+    int r = moments_write(recording, moment);
+    if (r == -EBUSY) {
+        pending_add(&recording->pending, moment);
+        r = 0;
+    }
+    recording->failed = r;
     return r;
+}
+
+int recording_flush(Recording *recording)
+{
+    if (recording->failed < 0 || recording->pending.n == 0)
+        return recording->failed;
+    (void)sqlite3_busy_timeout(recording->db, BUSY_LAST_MSEC);
+    int r = moments_write(recording, NULL);
+    (void)sqlite3_busy_timeout(recording->db, BUSY_MSEC);
+    if (r == -EBUSY) {
+        recording->pending.lost += recording->pending.n;
+        pending_clear(&recording->pending);
+        r = 0;
+    }
+    recording->failed = r;
+    return r;
+}
+
+uint64_t recording_lost(const Recording *recording)
+{
+    return recording->pending.lost;
 }
 
 /* A file that is not in WAL mode can also be read where nothing can be written beside it. When somebody reads
@@ -566,6 +614,8 @@ void recording_close(Recording *recording)
 {
     if (!recording)
         return;
+    (void)recording_flush(recording);
+    pending_free(&recording->pending);
     thin_close(&recording->thin);
     statement_finish(&recording->add_moment);
     statement_finish(&recording->add_sample);

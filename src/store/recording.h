@@ -22,12 +22,22 @@ typedef struct Recording Recording;
  */
 int recording_create(const char *path, const History *head, Recording **ret);
 
-/* The job's first process, which was not there when the file was made; of several attempts the last one's. */
-int recording_set_pid(Recording *recording, int pid);
+/* The job's first process, which was not there when the file was made; of several attempts the last one's.
+ * Goes into the file with the next moment. */
+void recording_set_pid(Recording *recording, int pid);
 
-/* After an error it does nothing but say it again; but for -EBUSY: somebody else writes into it, and this
- * moment is lost. */
+/*
+ * After an error it does nothing but say it again. While somebody else writes into the file (a mark whose
+ * transaction was not ended), moments wait in memory, and nobody waits for them for longer than a tenth of a
+ * second.
+ */
 int recording_add(Recording *recording, const Moment *moment);
+
+/* Writes those that wait, after the last of them. What cannot be written for a few seconds is lost. */
+int recording_flush(Recording *recording);
+
+/* Moments that are not in the file because somebody else wrote into it for too long. */
+uint64_t recording_lost(const Recording *recording);
 
 /* NULL is fine. Leaves one file, without -wal and -shm beside it, unless somebody reads it or there is no
  * room: then they stay, and belong to it. */

@@ -22,6 +22,11 @@ static const struct {
                      "CREATE TABLE event(id INTEGER PRIMARY KEY, seconds REAL, kind TEXT, pid INTEGER, "
                      "role TEXT, text TEXT)",
                      ""},
+    /* Any version of SQLite knows this clock. */
+    [TABLE_MARK] = {"mark",
+                    "CREATE TABLE mark(id INTEGER PRIMARY KEY, time REAL DEFAULT ((julianday('now') - "
+                    "2440587.5) * 86400.0), text TEXT)",
+                    ""},
 };
 
 const char *table_name(RecordingTable table)

@@ -20,6 +20,7 @@ typedef enum RecordingTable {
     TABLE_MOMENT,
     TABLE_SAMPLE,
     TABLE_EVENT,
+    TABLE_MARK, /* the user's own; older recordings have none */
     RECORDING_TABLES,
 } RecordingTable;
 

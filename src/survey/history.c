@@ -53,7 +53,7 @@ static const char *const job_metric_names[JOB_METRICS] = {
 
 static const char *const event_kind_names[EVENT_KINDS] = {
     [EVENT_BORN] = "born",       [EVENT_ENDED] = "ended", [EVENT_OOM_KILL] = "oom-kill",
-    [EVENT_ATTEMPT] = "attempt", [EVENT_MARK] = "mark",
+    [EVENT_ATTEMPT] = "attempt", [EVENT_MARK] = "mark",   [EVENT_EPOCH] = "epoch",
 };
 
 const char *process_metric_name(ProcessMetric metric)

@@ -56,6 +56,7 @@ typedef enum EventKind {
     EVENT_OOM_KILL,
     EVENT_ATTEMPT, /* text: which */
     EVENT_MARK,    /* text: whatever the user wants to find again, such as "epoch 3" */
+    EVENT_EPOCH,   /* judged (judge/epochs.h), never recorded; text: which, and how that is known */
     EVENT_KINDS,
 } EventKind;
 

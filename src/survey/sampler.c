@@ -79,7 +79,7 @@ struct Sampler {
     double processes_purse; /* seconds of CPU time */
     double segments_purse;
     Survey segments;
-    double segments_at; /* negative: not yet */
+    double segments_at; /* negative: not yet, or they were taken */
     Arena mounts_arena;
     Mounts mounts;
     uint64_t oom_kills; /* of the last look; U64_UNKNOWN */
@@ -696,12 +696,13 @@ int sampler_look(Sampler *sampler, Moment *ret)
     return 0;
 }
 
-const Survey *sampler_segments(const Sampler *sampler, double *ret_seconds)
+bool sampler_take_segments(Sampler *sampler, Survey *ret, double *ret_seconds)
 {
     if (sampler->segments_at < 0)
-        return NULL;
-    *ret_seconds = sampler->segments_at;
-    return &sampler->segments;
+        return false;
+    *ret = TAKE(sampler->segments, (Survey){0});
+    *ret_seconds = TAKE(sampler->segments_at, -1);
+    return true;
 }
 
 int sampler_open(const Root *root, const SamplerWish *wish, Sampler **ret)

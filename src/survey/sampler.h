@@ -30,5 +30,6 @@ void sampler_free(Sampler *sampler);
 int sampler_look(Sampler *sampler, Moment *ret);
 
 /* The segments that were seen by the newest look at them, with the processes that were asked, and when that
- * was; NULL before the first. Of its machine only `shm` is filled in. Valid until the next sampler_look. */
-const Survey *sampler_segments(const Sampler *sampler, double *ret_seconds);
+ * was: the caller's from now on. Of its machine only `shm` is filled in. False: there are none newer than
+ * those that were taken before. */
+bool sampler_take_segments(Sampler *sampler, Survey *ret, double *ret_seconds);

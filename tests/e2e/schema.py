@@ -112,7 +112,7 @@ SHAPES = {
                   "estimated": {"pss": (int, None)}},
         "processes": [{"pid": int, "ppid": int, "role": {"trainer", "worker", "manager", "other"}, "command": str,
                        "first": float, "ended": (float, None), "peaks": {"rss": (int, None), "uss": (int, None)}}],
-        "events": [{"seconds": float, "kind": {"born", "ended", "oom-kill", "attempt", "mark"}, "pid": (int, None),
+        "events": [{"seconds": float, "kind": {"born", "ended", "oom-kill", "attempt", "mark", "epoch"}, "pid": (int, None),
                     "role": str, "text": str}],
     },
 }

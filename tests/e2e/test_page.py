@@ -49,6 +49,38 @@ CONTRAST = """() => {
     return worst;
 }"""
 
+# How much of a canvas is drawn in a colour of the page.
+PAINTED = """(canvas, name) => {
+    const made = document.createElement("canvas").getContext("2d");
+    made.fillStyle = getComputedStyle(document.documentElement).getPropertyValue(name);
+    made.fillRect(0, 0, 1, 1);
+    const [r, g, b] = made.getImageData(0, 0, 1, 1).data;
+    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    let n = 0;
+    for (let i = 0; i < data.length; i += 4) n += data[i] === r && data[i + 1] === g && data[i + 2] === b && data[i + 3] === 255;
+    return n;
+}"""
+
+# Three epochs, each with a validation behind it, whose workers live for a shorter time.
+EPOCHS = """
+import time, torch
+from torch.utils.data import DataLoader, Dataset
+torch.set_num_threads(1)
+class Samples(Dataset):
+    def __init__(self, n):
+        self.n = n
+    def __len__(self):
+        return self.n
+    def __getitem__(self, index):
+        time.sleep(0.05)
+        return torch.ones(10_000)
+train, validation = (DataLoader(Samples(n), batch_size=4, num_workers=2) for n in (120, 8))
+for epoch in range(3):
+    for loader in (train, validation):
+        for batch in loader:
+            pass
+"""
+
 
 @pytest.fixture(scope="module")
 def browser():
@@ -316,3 +348,25 @@ def test_a_real_training(browser, report, tmp_path):
         assert all(any(option.startswith(f"worker {pid}") for option in options) for pid in workers)
         assert "born" in page.locator("#events").inner_text()
         assert page.locator("#memory canvas").evaluate(INK)["colors"] > 8
+
+
+def test_epochs_are_marks(browser, report, tmp_path):
+    """Seen from the workers of the train loader; those of the validation are none."""
+    recording, html = tmp_path / "epochs.db", tmp_path / "epochs.html"
+    machine = Machine()
+    done = machine.shmguard("record", "-q", "-o", recording, "-i", "0.1", "--", PYTHONS["1.13"], "-c", EPOCHS, stderr=subprocess.DEVNULL)
+    assert done.returncode == 0, done
+    answer = machine.json("report", recording, "-o", html)
+    words = [f"epoch {n} (seen from new workers)" for n in (1, 2, 3)]
+    epochs = [event for event in answer["events"] if event["kind"] == "epoch"]
+    assert [event["text"] for event in epochs] == words
+    assert {event["role"] for event in epochs} == {"trainer"}
+    assert "3 epochs" in machine.shmguard("report", recording).stdout.decode()
+    with opened(browser, html) as page:
+        for chart in ("memory", "shm", "fds"):
+            assert page.locator(f"#{chart} canvas").evaluate(PAINTED, "--event-epoch") > 100, chart
+        text = page.locator("#events").text_content()
+        assert all(word in text for word in words)
+        times = [event["seconds"] for event in epochs]
+        whole = answer["recording"]["seconds"]
+        assert words[1] in hover(page, "memory", times[1] / whole).inner_text()

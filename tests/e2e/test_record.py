@@ -240,3 +240,75 @@ def test_what_is_not_ours_is_refused(here, ordinary, tmp_path):
     assert b"another user" in done.stderr
     done = user.shmguard("record", "-o", "/etc/run.db", "--", "true")
     assert done.returncode == 77, done
+
+
+def test_the_end_is_seen_between_two_looks(file):
+    """However far apart they are; also when a child outlives the job's first process."""
+    with subprocess.Popen(["sh", "-c", "sleep 3 & exec sleep 2"]) as job:
+        machine = Machine()
+        done = machine.shmguard("record", "-q", "-i", "600", "-o", file, "--pid", str(job.pid), timeout=60)
+    assert done.returncode == 0, done
+    assert moments(file) >= 2
+    ended = ask(file, "SELECT seconds FROM event WHERE kind = 'ended' ORDER BY seconds")
+    assert len(ended) == 2 and ended[-1][0] < 30
+
+
+# As docs/recording.md has it, and then what nobody should do: hold the file for seconds, and say odd things.
+MARKING = """
+import contextlib, os, sqlite3, sys, time, torch
+from torch.utils.data import DataLoader, Dataset
+torch.set_num_threads(1)
+class Samples(Dataset):
+    def __len__(self):
+        return 20
+    def __getitem__(self, index):
+        time.sleep(0.05)
+        return torch.ones(1000)
+loader = DataLoader(Samples(), batch_size=4, num_workers=1, persistent_workers=True)
+for epoch in range(3):
+    with contextlib.suppress(KeyError, sqlite3.Error), contextlib.closing(sqlite3.connect(os.environ["SHMGUARD_RECORDING"], 0.5)) as db, db:
+        db.execute("INSERT INTO mark(text) VALUES (?)", [f"epoch {epoch}"])
+    for batch in loader:
+        pass
+if sys.argv[1:]:
+    db = sqlite3.connect(os.environ["SHMGUARD_RECORDING"], isolation_level=None)
+    db.execute("BEGIN IMMEDIATE")
+    db.execute("INSERT INTO mark(text) VALUES (?)", ["\\033[2J\\033]0;gone\\007" + "long " * 100_000])
+    db.execute("INSERT INTO mark(time, text) VALUES (?, ?)", [time.time(), b"\\xff\\x00"])
+    db.execute("INSERT INTO mark(time, text) VALUES ('soon', NULL)")
+    print("held", time.time(), flush=True)
+    time.sleep(5)
+    print("over", time.time(), flush=True)
+    os._exit(3) if sys.argv[1] == "never" else db.execute("COMMIT")
+"""
+
+
+@pytest.mark.parametrize("options", [("record", "-q", "-i", "0.1", "-o"), ("run", "--no-guard", "--quiet", "--record")])
+def test_the_users_marks(file, options):
+    done = Machine().shmguard(*options, file, "--", PYTHONS["1.13"], "-c", MARKING, stderr=subprocess.PIPE)
+    assert done.returncode == 0, done
+    answer = Machine().json("report", file)
+    epochs = [event for event in answer["events"] if event["kind"] == "epoch"]
+    assert [event["text"] for event in epochs] == ["epoch 0", "epoch 1", "epoch 2"]
+    times = [event["seconds"] for event in epochs]
+    assert times == sorted(times) and 0 < times[0] and times[1] - times[0] >= 0.9
+    assert alone(file)
+
+
+@pytest.mark.parametrize("end", ["commit", "never"])
+def test_a_mark_that_holds_the_file(file, end):
+    """Nothing of those seconds is lost, and what it says does not reach a terminal as it is."""
+    done = Machine().shmguard("record", "-i", "0.1", "-o", file, "--", PYTHONS["1.13"], "-c", MARKING, end)
+    assert done.returncode == (3 if end == "never" else 0), done
+    assert b"lock" not in done.stderr and b"stops" not in done.stderr, done
+    held, over = (float(line.split()[1]) for line in done.stdout.decode().splitlines())
+    began = ask(file, "SELECT value FROM meta WHERE key = 'began'")[0][0]
+    times = [row[0] + began for row in ask(file, "SELECT seconds FROM moment ORDER BY id")]
+    within = [time for time in times if held <= time <= over]
+    assert over - held >= 4.9 and len(within) > 10, "0.1 s for each to wait, and 0.1 s to the next"
+    assert max(after - before for before, after in zip(within, within[1:])) < 2.5
+    marks = [event for event in Machine().json("report", file)["events"] if event["kind"] == "mark"]
+    assert len(marks) == (2 if end == "commit" else 0)
+    for command in (["report", file], ["watch", "--once", "--replay", file]):
+        shown = Machine().shmguard(*command, "--color", "never")
+        assert shown.returncode == 0 and b"\033" not in shown.stdout and b"\007" not in shown.stdout, shown

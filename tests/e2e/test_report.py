@@ -33,7 +33,8 @@ def test_json(here, recording):
     assert answer["peaks"]["processes"] == 9 and len(answer["processes"]) == 49
     trainer = answer["processes"][0]
     assert trainer["pid"] == 4100 and trainer["ended"] is None and 590 <= trainer["peaks"]["fds"] <= 612
-    assert [event["text"] for event in answer["events"] if event["kind"] == "mark"] == [f"epoch {n}" for n in range(1, 6)]
+    assert [event["text"] for event in answer["events"] if event["kind"] == "epoch"] == [f"epoch {n}" for n in range(1, 6)]
+    assert not [event for event in answer["events"] if event["kind"] == "mark"], "the user's marks of epochs are told once"
 
 
 @pytest.mark.parametrize("columns", [80, 200])
@@ -46,7 +47,7 @@ def test_text(here, recording, columns, utf8):
     assert text.startswith("✗ fd-leak: trainer 4100" if utf8 else "X fd-leak: trainer 4100")
     assert "\033" not in text and all(len(line) <= columns for line in text.splitlines())
     assert ("█" in text) == ("▁" in text) == utf8
-    assert "What to do:" in text and "1 OOM kill" in text and "estimated" in text
+    assert "What to do:" in text and "1 OOM kill, 5 epochs" in text and "estimated" in text
     if columns == 200:
         assert "alert(2)" in text, "there is room for commands"
     always = here.shmguard("report", recording, "--color", "always", env=environment).stdout

@@ -8,11 +8,13 @@ import shlex
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
+import time
 
 import pytest
 
-from conftest import PROGRAM, PYTHONS, TRAIN, children, end_tree, has_ended, needs_root, scratch_directory, wait_until
+from conftest import HERE, PROGRAM, PYTHONS, TRAIN, children, end_tree, has_ended, needs_root, scratch_directory, wait_until
 from test_bad_input import refused
 from test_terminal import CODES, on_terminal, width
 
@@ -240,6 +242,52 @@ def test_plain_terminals(small_shm):
     with watching(small_shm) as screen:
         screen.wait("critical")
         assert "\x1b[1m\x1b[31m" in screen.text("-e") or "\x1b[1;31m" in screen.text("-e"), "red"
+
+
+@needs_root
+@needs_tmux
+@pytest.mark.skipif(not os.path.exists("/dev/fuse"), reason="needs FUSE, to make a read of /proc hang")
+@pytest.mark.parametrize("from_start", [False, True])
+def test_a_process_that_hangs(private_shm, from_start):
+    """A look that does not come is said to be late; keys are live, and q quits. What hangs comes back some day."""
+    job = private_shm.popen("sleep", "1000")
+    stalls = None
+
+    def stall():
+        server = private_shm.popen(sys.executable, HERE / "stall.py", f"/proc/{job.pid}/status", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        if server.stdout.readline() != b"ready\n":
+            server.wait()
+            pytest.skip("no file can be mounted with FUSE here")
+        return server
+
+    try:
+        if from_start:
+            stalls = stall()
+        # A search for leaks stops all threads, and waits for the one that hangs.
+        with watching(private_shm, "--pid", job.pid, "--interval", "0.2s", columns=100, ASAN_OPTIONS="detect_leaks=0") as screen:
+            if from_start:
+                screen.wait("The first look at the machine takes its time")
+            else:
+                screen.wait(rf"^ *{job.pid} +other")
+                stalls = stall()
+                screen.wait(r"the look is \d+ s late$")
+                screen.press("F2")
+                screen.wait("^NAME +KIND")
+                screen.press("F2", "F2")
+                screen.wait(rf"^ *{job.pid} +other")
+                stalls.communicate()
+                screen.wait("watch itself: ", absent="s late")
+                stalls = stall()
+            screen.wait(r"the look is [1-9]\d* s late$")
+            began = time.monotonic()
+            screen.press("q")
+            screen.wait("^left 0\n^as it was")
+            assert time.monotonic() - began < 5, "a second, and what a busy machine adds"
+    finally:
+        for process in (job, stalls):
+            if process:
+                process.kill()
+                process.communicate()
 
 
 @needs_root

@@ -573,9 +573,9 @@ static void test_states_have_words(void **state)
 {
     Fixture *fixture = *state;
     draw(fixture, 80, 24, false);
-    assert_true(shows(fixture, "93% critical, 3 waiting")); /* the budget */
-    assert_true(shows(fixture, "84% warning"));             /* the group without its cache */
-    assert_true(shows(fixture, "93% critical"));            /* /dev/shm */
+    assert_true(shows(fixture, "93% warning, 3 waiting")); /* the budget */
+    assert_true(shows(fixture, "84% warning"));            /* the group without its cache */
+    assert_true(shows(fixture, "93% critical"));           /* /dev/shm */
     assert_true(shows(fixture, "38% fine"));
     assert_true(shows(fixture, "T torch 600M  N nccl 74M"));
     assert_true(shows(fixture, "- no holder seen 20M"));
@@ -583,6 +583,37 @@ static void test_states_have_words(void **state)
     assert_true(shows(fixture, "shm 93%!!"));
     assert_true(shows(fixture, "cg 84%!"));
     assert_true(shows(fixture, "RAM 38% "));
+}
+
+/* Full is what it is meant to be; what harms is that somebody gets nothing. */
+static void test_budget(void **state)
+{
+    Fixture *fixture = *state;
+    static const struct {
+        uint64_t waiting;
+        uint64_t refused;
+        const char *shown;
+    } looks[] = {
+        {0, 2, "of 1.0G 100% fine"}, /* those were refused before anybody looked */
+        {0, 2, "of 1.0G 100% fine"},
+        {1, 2, "of 1.0G 100% warning, 1 waiting"},
+        {1, 3, "of 1.0G 100% critical, 1 refused"},
+        {0, 3, "of 1.0G 100% critical, 1 refused"},
+        {0, 3, "of 1.0G 100% fine"}, /* minutes later */
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(looks); i++) {
+        Moment moment = {.seconds = i + 1 < ARRAY_SIZE(looks) ? 1000 + (double)i : 2000};
+        for (size_t m = 0; m < JOB_METRICS; m++)
+            moment.values[m] = U64_UNKNOWN;
+        moment.values[JOB_GUARD_BYTES] = GIB;
+        moment.values[JOB_GUARD_BUDGET] = GIB;
+        moment.values[JOB_GUARD_WAITING] = looks[i].waiting;
+        moment.values[JOB_GUARD_REFUSED] = looks[i].refused;
+        assert_int_equal(history_add(&fixture->history, &moment), 0);
+        fixture->view.at = moment.seconds;
+        draw(fixture, 80, 24, false);
+        assert_true(shows(fixture, looks[i].shown));
+    }
 }
 
 static void test_forecast_and_events(void **state)
@@ -623,6 +654,14 @@ static void test_forecast_and_events(void **state)
     fixture->view.at = 123;
     draw(fixture, 120, 24, true);
     assert_true(shows(fixture, "OOM kill: python (pid 5000)"));
+
+    /* The user's words come as they are, and harmless. */
+    moment.seconds = 300;
+    event = (Event){299, EVENT_EPOCH, 0, ROLE_OTHER, "epoch 3\033[2J"};
+    assert_int_equal(history_add(&fixture->history, &moment), 0);
+    fixture->view.at = 300;
+    draw(fixture, 120, 24, true);
+    assert_true(shows(fixture, "ago: epoch 3\\x1b[2J"));
 }
 
 static void test_trends(void **state)
@@ -683,6 +722,7 @@ int main(int argc, char **argv)
         WITH_FIXTURE(test_time),
         WITH_FIXTURE(test_mouse),
         WITH_FIXTURE(test_states_have_words),
+        WITH_FIXTURE(test_budget),
         WITH_FIXTURE(test_forecast_and_events),
         WITH_FIXTURE(test_trends),
         cmocka_unit_test(test_odd_families),

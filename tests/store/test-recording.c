@@ -11,10 +11,12 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "pending.h"
 #include "recording.h"
 #include "schema.h"
 
@@ -299,23 +301,186 @@ static void test_what_was_kept_before_is_not_mixed_with_it(void **state)
     unlink(old);
 }
 
+static void execute(sqlite3 *db, const char *sql)
+{
+    if (sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK)
+        fail_msg("%s: %s", sql, sqlite3_errmsg(db));
+}
+
+/* Somebody has it open in an editor, or has not ended the transaction of a mark: what is seen meanwhile
+ * waits, and is all there afterwards. Rows of his own in the events do no harm either. */
 static void test_somebody_else_writes_into_it(void **state)
 {
     (void)state;
     file_remove();
-    ProcessMoment one = process(10, 1, 100);
     Recording *recording = create();
-    add(recording, 0, &one, 1);
     sqlite3 *db = NULL;
+    recording_set_pid(recording, 12);
     assert_int_equal(sqlite3_open(file, &db), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
-    Moment moment = moment_of(1, &one, 1);
-    assert_int_equal(recording_add(recording, &moment), -EBUSY);
-    assert_int_equal(sqlite3_exec(db, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
+    add(recording, 0, NULL, 0);
+    execute(db, "BEGIN IMMEDIATE; INSERT INTO event(seconds, kind, pid, role, text) VALUES(0, 'mark', 0, "
+                "'other', 'mine')");
+    ProcessMoment worker = process(11, 2, 5);
+    Event event = {.seconds = 2, .kind = EVENT_BORN, .pid = 11, .role = ROLE_WORKER};
+    for (int i = 1; i < 5; i++) {
+        Moment moment = moment_of(i, &worker, i > 1 ? 1 : 0);
+        moment.events = &event;
+        moment.n_events = i == 2;
+        assert_int_equal(recording_add(recording, &moment), 0);
+    }
+    worker.pid = 0; /* what was added is a copy */
+    event.pid = 0;
+    execute(db, "COMMIT");
+    add(recording, 5, NULL, 0);
+    execute(db, "BEGIN IMMEDIATE");
+    add(recording, 6, NULL, 0); /* goes in at the end */
+    execute(db, "COMMIT");
     sqlite3_close(db);
-    add(recording, 2, &one, 1);
+    assert_int_equal(recording_flush(recording), 0);
+    assert_true(recording_lost(recording) == 0);
     recording_close(recording);
-    assert_int_equal(moments_of(file), 2);
+
+    _cleanup_history_ History history = {0};
+    assert_int_equal(recording_read(file, &history), 0);
+    assert_int_equal(history.series.n, 7);
+    assert_int_equal(history.pid, 12);
+    assert_int_equal(history.n_tracks, 1);
+    assert_int_equal(history.tracks[0].series.n, 3);
+    assert_string_equal(history.tracks[0].last.command, "python3 train.py");
+    assert_true(history.tracks[0].ended_seconds == 5);
+    assert_int_equal(history.n_events, 2);
+    assert_int_equal(history.events[1].pid, 11);
+}
+
+/* For hours: it takes no more memory for that, and what happened is all told. */
+static void test_somebody_never_lets_go(void **state)
+{
+    (void)state;
+    enum { MOMENTS = 8000, PROCESSES = 16 };
+    file_remove();
+    Recording *recording = create();
+    sqlite3 *db = NULL;
+    ProcessMoment processes[PROCESSES];
+    for (int i = 0; i < PROCESSES; i++)
+        processes[i] = process(100 + i, 2, 5);
+    /* The recorder would wait a tenth of a second in each: the queue is what is tested. */
+    Pending pending = {0};
+    size_t most = 0;
+    for (int i = 0; i < MOMENTS; i++) {
+        Moment moment = moment_of(i, processes, PROCESSES);
+        Event event = {.seconds = i, .kind = EVENT_MARK};
+        moment.events = &event;
+        moment.n_events = i % 10 == 0;
+        pending_add(&pending, &moment);
+        most = MAX(most, pending.bytes);
+    }
+    assert_true(most < 10 << 20);
+    assert_true(pending.lost > 0 && pending.lost + pending.n == MOMENTS);
+    size_t events = 0;
+    double before = -1;
+    for (size_t i = 0; i < pending.n; i++) {
+        assert_true(pending.items[i]->seconds > before);
+        before = pending.items[i]->seconds;
+        for (size_t k = 0; k < pending.items[i]->n_events; k++)
+            assert_true(pending.items[i]->events[k].seconds == (double)(10 * events++));
+    }
+    assert_int_equal(events, MOMENTS / 10);
+    assert_true(before == MOMENTS - 1);
+    pending_free(&pending);
+
+    assert_int_equal(sqlite3_open(file, &db), SQLITE_OK);
+    execute(db, "BEGIN IMMEDIATE");
+    add(recording, 1, processes, PROCESSES);
+    assert_int_equal(recording_flush(recording), 0);
+    assert_true(recording_lost(recording) == 1);
+    sqlite3_close(db);
+    recording_close(recording);
+}
+
+/* Whatever people write there: what makes sense is taken, and the rest is no reason to refuse the file. */
+static void test_marks(void **state)
+{
+    (void)state;
+    file_remove();
+    Recording *recording = NULL;
+    sqlite3 *db = NULL;
+    History head = {.began = (double)time(NULL), .interval = 1, .command = (char[]){"python"}, .pid = 10};
+    char sql[512];
+    Event event = {.seconds = 50, .kind = EVENT_BORN, .pid = 11};
+    Moment moment = moment_of(50, NULL, 0);
+    assert_int_equal(recording_create(file, &head, &recording), 0);
+    assert_int_equal(sqlite3_open(file, &db), SQLITE_OK);
+    add(recording, 0, NULL, 0);
+    execute(db, "INSERT INTO mark(text) VALUES('epoch 1')");
+    moment.events = &event;
+    moment.n_events = 1;
+    assert_int_equal(recording_add(recording, &moment), 0);
+    add(recording, 100, NULL, 0);
+    snprintf(sql, sizeof sql,
+             "INSERT INTO mark(time, text) VALUES(%.3f, 'third'), (%.0f, x'fffe41'), ('%.1f', 7), "
+             "(%.0f, NULL), (%.0f, 'late'), (%.0f, printf('%%.*c', 300, 'x') || 'end')",
+             head.began + 30.25, head.began + 20, head.began + 40, head.began + 60, head.began + 110,
+             head.began + 70);
+    execute(db, sql);
+    execute(db,
+            "INSERT INTO mark(time, text) VALUES(NULL, 'never'), ('now', 'never'), (12.5, 'never'), (1e300, "
+            "'never'), (-1e300, 'never'), (x'00', 'never'), (9e999, 'never')");
+    snprintf(sql, sizeof sql,
+             "INSERT INTO mark(time, text) VALUES(%.0f, char(27) || '[2J' || char(0) || 'x')",
+             head.began + 80);
+    execute(db, sql);
+    snprintf(sql, sizeof sql, "INSERT INTO mark(time, text) VALUES(%.0f, zeroblob(20000000))",
+             head.began + 90);
+    execute(db, sql);
+    snprintf(sql, sizeof sql,
+             "INSERT INTO mark(time, text) VALUES(%.0f, printf('%%.*c', 94, 'x') || char(8364) || 'x')",
+             head.began + 95);
+    execute(db, sql);
+    sqlite3_close(db);
+    recording_close(recording);
+
+    static const struct {
+        double seconds; /* -1: whenever it was */
+        const char *text;
+    } expected[] = {
+        {-1, "epoch 1"},
+        {20, "\xef\xbf\xbd\xef\xbf\xbd"
+             "A"},
+        {30.25, "third"},
+        {40, "7"},
+        {50, ""}, /* the event */
+        {60, ""},
+        {70, NULL},
+        {80, "\033[2J"},
+        {95, NULL},
+        {100, "late"},
+    };
+    _cleanup_history_ History history = {0};
+    assert_int_equal(recording_read(file, &history), 0);
+    assert_int_equal(history.n_events, ARRAY_SIZE(expected));
+    for (size_t i = 0; i < ARRAY_SIZE(expected); i++) {
+        const Event *got = &history.events[i];
+        assert_int_equal(got->kind, i == 4 ? EVENT_BORN : EVENT_MARK);
+        if (expected[i].seconds >= 0)
+            assert_true(fabs(got->seconds - expected[i].seconds) < 0.01);
+        else
+            assert_true(got->seconds >= 0 && got->seconds < 10);
+        if (expected[i].text)
+            assert_string_equal(got->text, expected[i].text);
+        else
+            assert_true(strspn(got->text, "x") == strlen(got->text) && strlen(got->text) >= 94);
+    }
+
+    /* One that was made before there were any. */
+    assert_int_equal(sqlite3_open(file, &db), SQLITE_OK);
+    execute(db, "DROP TABLE mark");
+    _cleanup_history_ History old = {0};
+    assert_int_equal(recording_read(file, &old), 0);
+    assert_int_equal(old.n_events, 1);
+    execute(db, "CREATE TABLE mark(id, time, text)"); /* and one that is no table of ours */
+    sqlite3_close(db);
+    _cleanup_history_ History other = {0};
+    assert_int_equal(recording_read(file, &other), -EBADMSG);
 }
 
 static void test_moved_meanwhile(void **state)
@@ -650,6 +815,8 @@ int main(void)
         cmocka_unit_test(test_what_is_no_recording_stays),
         cmocka_unit_test(test_a_recording_is_kept_unless_it_is_written),
         cmocka_unit_test(test_somebody_else_writes_into_it),
+        cmocka_unit_test(test_somebody_never_lets_go),
+        cmocka_unit_test(test_marks),
         cmocka_unit_test(test_moved_meanwhile),
         cmocka_unit_test(test_a_command_without_end_is_cut),
         cmocka_unit_test(test_what_was_kept_before_is_not_mixed_with_it),

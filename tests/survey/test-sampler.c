@@ -163,8 +163,9 @@ static void test_figures_of_a_process(void **state)
     pid_t pid = job_start();
     Case it;
     case_open(&it, pid);
-    double seconds = 0;
-    assert_null(sampler_segments(it.sampler, &seconds));
+    double seconds = 1;
+    Survey survey;
+    assert_false(sampler_take_segments(it.sampler, &survey, &seconds));
     look(&it);
     assert_int_equal(it.moment.n_processes, 1);
     assert_true(it.moment.seconds == 0);
@@ -188,9 +189,10 @@ static void test_figures_of_a_process(void **state)
     assert_true(process->values[PROCESS_MAPS] > 5);
     assert_int_equal(process->values[PROCESS_THREADS], 1);
 
-    const Survey *survey = sampler_segments(it.sampler, &seconds);
-    assert_non_null(survey);
-    assert_true(seconds == 0);
+    assert_true(sampler_take_segments(it.sampler, &survey, &seconds));
+    assert_true(seconds == 0 && survey.n_segments > 0);
+    survey_free(&survey);
+    assert_false(sampler_take_segments(it.sampler, &survey, &seconds)); /* once */
     assert_true(it.moment.values[JOB_KIND_BYTES + KIND_OTHER] >= SEGMENT_BYTES);
     assert_true(it.moment.values[JOB_MEMORY_TOTAL] > it.moment.values[JOB_MEMORY_AVAILABLE]);
     assert_true(it.moment.values[JOB_GUARD_BYTES] == U64_UNKNOWN);

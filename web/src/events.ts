@@ -10,20 +10,21 @@ const WORDS: Record<Event["kind"], [one: string, many: string]> = {
     "oom-kill": ["OOM kill", "OOM kills"],
     attempt: ["attempt", "attempts"],
     mark: ["mark", "marks"],
+    epoch: ["epoch", "epochs"],
 };
 
-const SIGNS: Record<Event["kind"], string> = { born: "▲", ended: "▼", "oom-kill": "✗", attempt: "◆", mark: "●" };
+const SIGNS: Record<Event["kind"], string> = { born: "▲", ended: "▼", "oom-kill": "✗", attempt: "◆", mark: "●", epoch: "↻" };
 
-// Above the plot; what comes together stands one above the other.
-const HEIGHTS: Record<Event["kind"], number> = { born: 8, ended: 1, "oom-kill": 10, attempt: 2, mark: 2 };
+// Above the plot; what comes together stands one above the other. An epoch comes with births and ends: it stands in the plot.
+const HEIGHTS: Record<Event["kind"], number> = { born: 8, ended: 1, "oom-kill": 10, attempt: 2, mark: 2, epoch: -11 };
 
 // What must not be hidden by the rest is drawn last.
-const ORDER: Event["kind"][] = ["ended", "born", "mark", "attempt", "oom-kill"];
+const ORDER: Event["kind"][] = ["ended", "born", "epoch", "mark", "attempt", "oom-kill"];
 
 export function words(event: Event): string {
     const who = event.pid === null ? "" : `${event.role} ${event.pid}`;
     if (event.count > 1) return `${SIGNS[event.kind]} ${countOf(event.count, ...WORDS[event.kind])}`;
-    if (event.kind === "mark" || event.kind === "attempt") return `${SIGNS[event.kind]} ${event.text || WORDS[event.kind][0]}`;
+    if (event.kind === "mark" || event.kind === "attempt" || event.kind === "epoch") return `${SIGNS[event.kind]} ${event.text || WORDS[event.kind][0]}`;
     const what = event.kind === "oom-kill" ? "OOM kill" : event.kind;
     return `${SIGNS[event.kind]} ${who} ${what}${event.text ? `: ${event.text}` : ""}`.replace("  ", " ");
 }
@@ -41,7 +42,7 @@ export function drawEvents(u: uPlot, events: Event[], color: (name: string) => s
         ctx.strokeStyle = ctx.fillStyle = color(`--event-${kind}`);
         ctx.lineWidth = (kind === "oom-kill" ? 2 : 1) * ratio;
         ctx.setLineDash(kind === "born" || kind === "ended" ? [2 * ratio, 3 * ratio] : []);
-        ctx.font = `${(kind === "oom-kill" ? 12 : 9) * ratio}px system-ui, sans-serif`;
+        ctx.font = `${(kind === "oom-kill" || kind === "epoch" ? 12 : 9) * ratio}px system-ui, sans-serif`;
         let before = -Infinity;
         for (const event of events) {
             if (event.kind !== kind) continue;
@@ -52,7 +53,7 @@ export function drawEvents(u: uPlot, events: Event[], color: (name: string) => s
             ctx.moveTo(x + 0.5, top);
             ctx.lineTo(x + 0.5, top + height);
             ctx.stroke();
-            ctx.fillText(SIGNS[kind], x, top - HEIGHTS[kind] * ratio);
+            ctx.fillText(SIGNS[kind], x + (kind === "epoch" ? 7 * ratio : 0), top - HEIGHTS[kind] * ratio);
         }
     }
     ctx.restore();

@@ -25,7 +25,7 @@ export interface Verdict {
 
 export interface Event {
     seconds: number;
-    kind: "born" | "ended" | "oom-kill" | "attempt" | "mark";
+    kind: "born" | "ended" | "oom-kill" | "attempt" | "mark" | "epoch";
     pid: number | null;
     role: string;
     text: string;

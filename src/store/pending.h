@@ -1,0 +1,25 @@
+/*
+ * Moments that wait for a file that somebody else writes into: copies, in order of time. They take no more
+ * than a few MiB: when there are too many, every second one goes, as old ones do in the file, and what
+ * happened in it is told with the next.
+ */
+#pragma once
+
+#include "history.h"
+
+typedef struct Pending {
+    Moment **items; /* each with all that it points to in one block */
+    size_t *sizes;
+    size_t n;
+    size_t capacity;
+    size_t bytes;
+    uint64_t lost; /* moments that went */
+} Pending;
+
+void pending_free(Pending *pending);
+
+/* Without memory it is lost. */
+void pending_add(Pending *pending, const Moment *moment);
+
+/* All of them have been written. */
+void pending_clear(Pending *pending);
