@@ -193,7 +193,7 @@ static void pin_remove(Pin *pin)
 {
     uint64_t change = pin->change;
     pinned_bytes -= pin->bytes;
-    pin->registered = pin->granted = pin->leaving = false;
+    pin->registered = pin->granted = pin->leaving = pin->lost = false;
     pin->context = NULL;
     pin->change = change + 1;
     atomic_store_explicit(&pin->address, NULL, memory_order_relaxed);
@@ -323,12 +323,15 @@ static bool leave_one(const Cuda *cuda)
     relaxed_end(cuda, mode);
     if (!guard_enter())
         return false;
-    atomic_fetch_sub_explicit(&n_leaving, 1, memory_order_relaxed);
+    bool orphaned = !pin->leaving; /* somebody has mapped over it meanwhile */
+    if (!orphaned)
+        atomic_fetch_sub_explicit(&n_leaving, 1, memory_order_relaxed);
     pin->leaving = false;
     if (done) {
         char *address = pin->address;
         pin_remove(pin);
-        view_drop_at(address);
+        if (!orphaned)
+            view_drop_at(address);
     } else { /* it stays mapped, and registered for all we know */
         close_down(&broken);
         pin_lose(pin);
@@ -341,7 +344,7 @@ static void tidy(void)
 {
     const Cuda *cuda = cuda_driver();
     while (atomic_load_explicit(&n_leaving, memory_order_relaxed) > 0 && cuda && may_be_here() &&
-           leave_one(cuda))
+           !atomic_load_explicit(&broken, memory_order_relaxed) && leave_one(cuda))
         ;
 }
 
@@ -426,7 +429,6 @@ static bool pin_register(Pin *pin)
             view_set_pin(pin->address, NULL);
         else
             n_lost--;
-        pin->lost = false;
         pin_remove(pin);
     }
     guard_leave(false);
