@@ -120,8 +120,11 @@ def random_plan(rng, methods, scale):
 
 def fork_with(plan, kept):
     """A child that holds what the parent is about to let go of. Gives its pid."""
+    # PyTorch's SIGCHLD handler raises its error wherever the trainer happens to be: in the hooks of fork it would be lost.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
     pid = os.fork()
     if pid > 0:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
         return pid
     code = 1
     try:
