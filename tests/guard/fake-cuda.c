@@ -18,12 +18,13 @@ enum {
     NOT_REGISTERED = 713,
     UNSUPPORTED = 900
 };
-enum { STREAMS_MAX = 64, RANGES_MAX = 1024, MODE_RELAXED = 2, SPECIAL_MAX = 2 };
+enum { DEVICES = 2, PUSHED_MAX = 4, STREAMS_MAX = 64, RANGES_MAX = 1024, MODE_RELAXED = 2, SPECIAL_MAX = 2 };
 
 #define EXPORT __attribute__((visibility("default")))
 
 typedef struct Event {
     atomic_int pending;
+    int device;
 } Event;
 
 typedef struct Task {
@@ -37,6 +38,7 @@ typedef struct Task {
 
 typedef struct Stream {
     unsigned long long id;
+    int device;
     bool made, destroyed, capturing;
     pthread_t thread;
     pthread_mutex_t lock;
@@ -45,7 +47,7 @@ typedef struct Stream {
     size_t n_tasks;
 } Stream;
 
-static Stream streams[STREAMS_MAX]; /* the first stands for the special ones */
+static Stream streams[STREAMS_MAX]; /* the first of each device stands for its special ones */
 static unsigned long long ids;
 static struct {
     char *address;
@@ -61,6 +63,10 @@ static atomic_int captures;
 static pid_t owner;
 static __thread int mode; /* of capture: 0 is global */
 static __thread bool locked;
+static char contexts[DEVICES];
+static __thread int device; /* whose context this thread has */
+static __thread int pushed[PUSHED_MAX];
+static __thread size_t n_pushed;
 
 __attribute__((constructor)) static void start(void)
 {
@@ -145,6 +151,7 @@ static Stream *stream_start(Stream *stream)
         pthread_detach(stream->thread);
     }
     stream->id = ++ids;
+    stream->device = device;
     stream->destroyed = false;
     return stream;
 }
@@ -154,10 +161,10 @@ static Stream *stream_at(void *handle)
     if ((uintptr_t)handle > SPECIAL_MAX)
         return handle;
     pthread_mutex_lock(&table);
-    if (!streams[0].made)
-        stream_start(&streams[0]);
+    if (!streams[device].made)
+        stream_start(&streams[device]);
     pthread_mutex_unlock(&table);
-    return &streams[0];
+    return &streams[device];
 }
 
 static void stream_add(Stream *stream, Task task)
@@ -179,7 +186,7 @@ EXPORT void *fake_stream_make(void)
 {
     pthread_mutex_lock(&table);
     Stream *found = NULL;
-    for (size_t i = 1; i < STREAMS_MAX && !found; i++)
+    for (size_t i = DEVICES; i < STREAMS_MAX && !found; i++)
         if (!streams[i].made || streams[i].destroyed)
             found = stream_start(&streams[i]);
     pthread_mutex_unlock(&table);
@@ -241,6 +248,11 @@ EXPORT size_t fake_registered(void)
     return n_ranges;
 }
 
+EXPORT void fake_device(int number)
+{
+    device = number;
+}
+
 EXPORT size_t fake_registrations(void)
 {
     return n_registrations;
@@ -283,20 +295,23 @@ int fake_copy(void *target, size_t target_pitch, const void *source, size_t sour
 EXPORT int cuCtxGetCurrent(void **ret)
 {
     called();
-    *ret = atomic_load(&no_context) ? NULL : &owner;
+    *ret = atomic_load(&no_context) ? NULL : &contexts[device];
     return SUCCESS;
 }
 
 EXPORT int cuCtxPushCurrent_v2(void *context)
 {
     called();
-    offend(context != &owner);
+    pushed[n_pushed++] = device;
+    device = (int)((char *)context - contexts);
+    offend(device < 0 || device >= DEVICES || n_pushed == PUSHED_MAX);
     return SUCCESS;
 }
 
 EXPORT int cuCtxPopCurrent_v2(void **ret)
 {
-    *ret = &owner;
+    *ret = &contexts[device];
+    device = pushed[--n_pushed];
     return SUCCESS;
 }
 
@@ -337,7 +352,9 @@ EXPORT int cuEventCreate(void **ret, unsigned flags)
 {
     (void)flags;
     called_unsafely();
-    *ret = calloc(1, sizeof(Event));
+    Event *event = calloc(1, sizeof *event);
+    event->device = device;
+    *ret = event;
     return SUCCESS;
 }
 
@@ -345,7 +362,7 @@ EXPORT int cuEventRecord(void *event, void *stream)
 {
     called();
     Stream *on = stream_at(stream);
-    offend(on->capturing);
+    offend(on->capturing || on->device != ((Event *)event)->device);
     atomic_fetch_add(&((Event *)event)->pending, 1);
     stream_add(on, (Task){.event = event});
     map_inside();
@@ -362,9 +379,8 @@ EXPORT int cuEventQuery(void *event)
 
 EXPORT int cuStreamGetCtx(void *stream, void **ret)
 {
-    (void)stream;
     called();
-    *ret = &owner;
+    *ret = &contexts[stream_at(stream)->device];
     return SUCCESS;
 }
 

@@ -27,6 +27,7 @@ int cudaMemcpyBatchAsync(void **targets, void **sources, const size_t *sizes, si
 /* --- The driver's side of the test --- */
 
 void *fake_stream_make(void);
+void fake_device(int number); /* of two, for this thread */
 void fake_stream_wait(void *stream);
 void fake_stream_destroy(void *stream); /* its copies go on, and its address is used again */
 void fake_capture(void *stream, bool on);

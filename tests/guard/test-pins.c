@@ -470,6 +470,38 @@ static void test_copies_back_are_waited_for(void **state)
     free(device);
 }
 
+/* Each event is of the context of its stream, whatever the thread has at the moment. */
+static void test_two_devices(void **state)
+{
+    (void)state;
+    enum { SIZE = 3 * MIB / 2 };
+    char *device = malloc(SIZE);
+    void *streams[3] = {fake_stream_make()};
+    fake_device(1);
+    streams[1] = fake_stream_make();          /* and the third is what every device has */
+    for (int round = 0; round < 3; round++) { /* with events that were used before */
+        Batch batch = batch_pinned(SIZE, 20 + round);
+        ino_t inode = batch.inode;
+        fake_stand(true);
+        for (size_t i = 0; i < 3; i++) {
+            size_t part = SIZE / 3;
+            fake_device(round == 1 ? 0 : 1);
+            assert_int_equal(cudaMemcpyAsync(device + i * part, batch.data + i * part, part, 1, streams[i]),
+                             0);
+        }
+        batch_drop(&batch);
+        assert_false(comes_back(inode, SIZE, 3));
+        fake_stand(false);
+        for (size_t i = 0; i < 3; i++)
+            fake_stream_wait(streams[i]);
+        assert_true(is_filled(device, SIZE, 20 + round));
+        assert_true(comes_back(inode, SIZE, 8));
+    }
+    fake_device(0);
+    assert_int_equal(fake_offences(), 0);
+    free(device);
+}
+
 /* A tensor that nobody said was pinned: the program may write to it as soon as the call is back. */
 static void test_a_copy_of_what_was_not_granted(void **state)
 {
@@ -873,6 +905,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a_copy_is_waited_for),
         cmocka_unit_test(test_other_copies_are_waited_for),
         cmocka_unit_test(test_copies_back_are_waited_for),
+        cmocka_unit_test(test_two_devices),
         cmocka_unit_test(test_a_copy_of_what_was_not_granted),
         cmocka_unit_test(test_hazard),
         cmocka_unit_test(test_threads),
