@@ -126,7 +126,7 @@ bool segment_is(int fd, const FileId *id);
 /* A handed-out descriptor of a segment with room for size bytes, or -1. */
 int pool_issue(uint64_t size);
 
-/* Likewise, but only one whose pages are there. */
+/* Likewise, but only one whose pages are there, and stay, because a GPU knows them. */
 int pool_issue_again(uint64_t size);
 
 /* A memfd, close-on-exec, or -1. */

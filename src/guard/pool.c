@@ -129,6 +129,13 @@ static bool is_free(const Segment *segment)
     return fcntl(segment->fd, F_OFD_GETLK, &lock) == 0 && lock.l_type == F_UNLCK;
 }
 
+/* The supervisor cannot give its pages back. */
+static bool is_pinned(const Segment *segment)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = LOCK_PINNED, .l_len = 1};
+    return fcntl(segment->fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
 /* A new description with the shared lock on it. Fails while the supervisor gives the pages back. */
 static int hand_out(int own, uint64_t device, uint64_t inode)
 {
@@ -222,7 +229,7 @@ static Segment *next_in_turn(uint64_t size)
     return found;
 }
 
-static int issue_again(uint64_t size, uint64_t now)
+static int issue_again(uint64_t size, uint64_t now, bool only_pinned)
 {
     uint64_t first = turns;
     for (int probe = 0; probe < PROBES_MAX; probe++) {
@@ -234,7 +241,8 @@ static int issue_again(uint64_t size, uint64_t now)
             continue;
         }
         segment->turn = ++turns; /* one that is in use goes to the end of the queue */
-        int fd = is_free(segment) ? hand_out(segment->fd, segment->device, segment->inode) : -1;
+        bool fits = is_free(segment) && (!only_pinned || is_pinned(segment));
+        int fd = fits ? hand_out(segment->fd, segment->device, segment->inode) : -1;
         if (fd >= 0) {
             segment->issued = segment->last_use = now;
             atomic_fetch_add_explicit(&guard_counters()->segments_reused, 1, memory_order_relaxed);
@@ -256,14 +264,14 @@ int pool_issue(uint64_t size)
     size = segment_size(size);
     if (size == 0)
         return -1;
-    int fd = issue_again(size, now);
+    int fd = issue_again(size, now, false);
     return fd >= 0 ? fd : issue_new(size, now);
 }
 
 int pool_issue_again(uint64_t size)
 {
     FileId id;
-    int fd = issue_again(segment_size(size), now_msec());
+    int fd = issue_again(segment_size(size), now_msec(), true);
     if (fd < 0 || (file_id(fd, &id) == 0 && id.allocated >= size))
         return fd;
     real_close(fd);

@@ -40,9 +40,9 @@ static int room_await(int connection, int msec)
 }
 
 /*
- * A segment of our own may come back meanwhile, and no room is needed for that. Where a GPU knows its pages
- * the supervisor cannot make room of them (pins.c), and this is the only way on. The request goes with its
- * connection.
+ * A segment of our own may come back meanwhile of which a GPU knows the pages: the supervisor cannot make
+ * room of them (pins.c), so whoever has them uses them. Of all others it can, and gives it to whose turn it
+ * is. The request goes with its connection.
  */
 static bool take_back(int *fd, uint64_t bytes)
 {
