@@ -1,4 +1,4 @@
-"""What the supervisor's journal costs: under half a per cent of one core, at one look a second at 64 processes."""
+"""What the supervisor's journal costs, at 64 processes: less than to read a small file of /proc a thousand times, 16 for each of them."""
 
 import json
 import pathlib
@@ -10,7 +10,6 @@ from conftest import PROGRAM, SANITIZED
 
 PROCESSES = 64
 SECONDS = 4
-CORE_SHARE = 0.005
 TRIES = 5
 
 COST = pathlib.Path(PROGRAM).resolve().parent / "tests" / "run" / "journal-cost"
@@ -51,6 +50,6 @@ def test_a_look_a_second_is_cheap(one_python):
         cost = json.loads(done.stdout)
         print(cost)
         assert cost["processes"] == PROCESSES
-        if cost["mean_ms"] / 1000 < CORE_SHARE:
+        if cost["mean_ms"] < cost["reads_ms"]:
             return
-    pytest.fail(f"a look took {cost['mean_ms']} ms in the mean, in the last of {TRIES} tries")
+    pytest.fail(f"a look took {cost['mean_ms']} ms in the mean, and a thousand reads {cost['reads_ms']}, in the last of {TRIES} tries")
