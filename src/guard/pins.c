@@ -283,7 +283,7 @@ void pin_orphan(Pin *pin)
 void pins_forget(void)
 {
     for (size_t i = 0; i < n_pins; i++)
-        pins[i] = (Pin){0};
+        pins[i] = (Pin){.address = NULL};
     pinned_bytes = 0;
     n_spare_events = n_lost = n_failures = 0;
     atomic_store_explicit(&n_waiting, 0, memory_order_relaxed);

@@ -297,7 +297,6 @@ static void show_plot_row(const Terminal *terminal, const Rows *rows, const Row 
 {
     _cleanup_buffer_ Buffer label = {0};
     _cleanup_buffer_ Buffer fitted = {0};
-    _cleanup_buffer_ Buffer rate = {0};
     (void)tune_setting_words(&rows->report->tune, row->setting, &label);
     (void)text_shorten((Text){buffer_text(&label), label.size}, LABEL_MOST,
                        terminal_mark(terminal, MARK_ELLIPSIS), &fitted);
