@@ -118,6 +118,13 @@ int fd_move_up(int fd);
  * than the caller thinks: somebody closed the number, and somebody else was given it. */
 int description_reopen(int fd, uint64_t device, uint64_t inode);
 
+/* A shared lock (OFD) on one of the bytes that say something (protocol.h), of the description behind fd. */
+bool lock_share(int fd, off_t byte);
+void lock_give_up(int fd, off_t byte);
+
+/* Whether another description has one there; otherwise: what is to be believed when that cannot be asked. */
+bool is_locked(int fd, off_t byte, bool otherwise);
+
 /* Whether fd is a memfd of this library's making. */
 bool segment_is(int fd, const FileId *id);
 

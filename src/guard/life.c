@@ -183,6 +183,33 @@ int description_reopen(int fd, uint64_t device, uint64_t inode)
     return own;
 }
 
+static bool lock_byte(int fd, int command, off_t byte, short *type)
+{
+    struct flock asked = {.l_type = *type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
+    if (fcntl(fd, command, &asked) < 0)
+        return false;
+    *type = asked.l_type;
+    return true;
+}
+
+bool lock_share(int fd, off_t byte)
+{
+    short type = F_RDLCK;
+    return lock_byte(fd, F_OFD_SETLK, byte, &type);
+}
+
+void lock_give_up(int fd, off_t byte)
+{
+    short type = F_UNLCK;
+    (void)lock_byte(fd, F_OFD_SETLK, byte, &type);
+}
+
+bool is_locked(int fd, off_t byte, bool otherwise)
+{
+    short type = F_WRLCK;
+    return lock_byte(fd, F_OFD_GETLK, byte, &type) ? type != F_UNLCK : otherwise;
+}
+
 bool segment_is(int fd, const FileId *id)
 {
     static const char prefix[] = "/memfd:" SEGMENT_NAME " (deleted)";

@@ -56,14 +56,6 @@ static bool still_ours(const Segment *segment)
            id.size == segment->size;
 }
 
-/* Whether it can be seen, by LOCK_KEPT, that this process has the tensor. */
-static void tell(int own, bool whether)
-{
-    struct flock told = {
-        .l_type = whether ? F_RDLCK : F_UNLCK, .l_whence = SEEK_SET, .l_start = LOCK_TOLD, .l_len = 1};
-    (void)fcntl(own, F_OFD_SETLK, &told); /* where it is refused, nobody relies on it */
-}
-
 static void drop(Segment *segment)
 {
     if (still_ours(segment))
@@ -76,7 +68,7 @@ static void drop(Segment *segment)
 static void forget(Segment *segment)
 {
     if (still_ours(segment))
-        tell(segment->fd, false);
+        lock_give_up(segment->fd, LOCK_TOLD);
     drop(segment);
 }
 
@@ -125,23 +117,14 @@ void pool_disown(uint64_t device, uint64_t inode)
 /* Whether nobody has the handed-out description: the question of the invariant, answered by the kernel. */
 static bool is_free(const Segment *segment)
 {
-    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = LOCK_USED, .l_len = 1};
-    return fcntl(segment->fd, F_OFD_GETLK, &lock) == 0 && lock.l_type == F_UNLCK;
-}
-
-/* The supervisor cannot give its pages back. */
-static bool is_pinned(const Segment *segment)
-{
-    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = LOCK_PINNED, .l_len = 1};
-    return fcntl(segment->fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+    return !is_locked(segment->fd, LOCK_USED, true);
 }
 
 /* A new description with the shared lock on it. Fails while the supervisor gives the pages back. */
 static int hand_out(int own, uint64_t device, uint64_t inode)
 {
-    struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = LOCK_USED, .l_len = 1};
     int fd = description_reopen(own, device, inode);
-    if (fd >= 0 && fcntl(fd, F_OFD_SETLK, &lock) < 0) {
+    if (fd >= 0 && !lock_share(fd, LOCK_USED)) {
         real_close(fd);
         return -1;
     }
@@ -201,7 +184,7 @@ static int issue_new(uint64_t size, uint64_t now)
     }
     broker_tell(MESSAGE_SEGMENT, "", own);
     if (kept && pins_can_be())
-        tell(own, true);
+        (void)lock_share(own, LOCK_TOLD); /* where it is refused, nobody relies on it */
     atomic_fetch_add_explicit(&guard_counters()->segments_created, 1, memory_order_relaxed);
     if (!kept) {
         real_close(own);
@@ -241,7 +224,7 @@ static int issue_again(uint64_t size, uint64_t now, bool only_pinned)
             continue;
         }
         segment->turn = ++turns; /* one that is in use goes to the end of the queue */
-        bool fits = is_free(segment) && (!only_pinned || is_pinned(segment));
+        bool fits = is_free(segment) && (!only_pinned || is_locked(segment->fd, LOCK_PINNED, false));
         int fd = fits ? hand_out(segment->fd, segment->device, segment->inode) : -1;
         if (fd >= 0) {
             segment->issued = segment->last_use = now;

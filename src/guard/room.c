@@ -71,7 +71,8 @@ int room_ask(int *fd, uint64_t bytes)
     int r = asked ? room_await(connection, SOON_MSEC) : 0;
     if (r == -EAGAIN) {
         void *thread = python_let_run();
-        while ((r = room_await(connection, TURN_MSEC)) == -EAGAIN && !take_back(fd, bytes))
+        int turn = pins_can_be() ? TURN_MSEC : -1;
+        while ((r = room_await(connection, turn)) == -EAGAIN && !take_back(fd, bytes))
             ;
         r = r == -EAGAIN ? 0 : r;
         python_go_on(thread);

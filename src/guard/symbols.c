@@ -187,7 +187,7 @@ EXPORT int(fcntl)(int fd, int command, ...)
 EXPORT int poll(struct pollfd *files, nfds_t n, int msec)
 {
     batch_end();
-    return pins_wait() ? poll_in_turns(files, n, msec) : real_poll(files, n, msec);
+    return poll_in_turns(files, n, msec);
 }
 
 EXPORT ssize_t write(int fd, const void *data, size_t size)

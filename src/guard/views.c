@@ -184,27 +184,6 @@ void view_forget_inherited(void)
     }
 }
 
-static bool lock_byte(int fd, int command, off_t byte, short *type)
-{
-    struct flock lock = {.l_type = *type, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
-    if (fcntl(fd, command, &lock) < 0)
-        return false;
-    *type = lock.l_type;
-    return true;
-}
-
-static bool lock_share(int fd, off_t byte)
-{
-    short type = F_RDLCK;
-    return lock_byte(fd, F_OFD_SETLK, byte, &type);
-}
-
-static bool is_locked(int fd, off_t byte, bool otherwise)
-{
-    short type = F_WRLCK;
-    return lock_byte(fd, F_OFD_GETLK, byte, &type) ? type != F_UNLCK : otherwise;
-}
-
 /*
  * Maps the whole segment through a description of our own. One that may be registered has a lock there, which
  * lives as long as the mapping: the supervisor must not take its pages away, for the GPU would go on reading

@@ -276,19 +276,6 @@ static bool is_registered(const void *address)
 
 /* --- The driver --------------------------------------------------------------------------------------- */
 
-int cuCtxGetCurrent(void **ret);
-int cuCtxPushCurrent_v2(void *context);
-int cuCtxPopCurrent_v2(void **ret);
-int cuMemHostRegister_v2(void *address, size_t size, unsigned flags);
-int cuMemHostUnregister(void *address);
-int cuEventCreate(void **ret, unsigned flags);
-int cuEventRecord(void *event, void *stream);
-int cuEventQuery(void *event);
-int cuStreamGetCtx(void *stream, void **ret);
-int cuStreamIsCapturing(void *stream, int *ret);
-int cuStreamSynchronize(void *stream);
-int cuStreamGetId(void *stream, unsigned long long *ret);
-int cuThreadExchangeStreamCaptureMode(int *mode);
 int fake_copy(void *target, size_t target_pitch, const void *source, size_t source_pitch, size_t width,
               size_t height, void *stream);
 

@@ -24,6 +24,22 @@ int cudaMemcpy2DAsync(void *target, size_t target_pitch, const void *source, siz
 int cudaMemcpyBatchAsync(void **targets, void **sources, const size_t *sizes, size_t n, void *attributes,
                          void *indices, size_t n_attributes, void *stream);
 
+/* --- The driver, as far as the guard calls it --- */
+
+int cuCtxGetCurrent(void **ret);
+int cuCtxPushCurrent_v2(void *context);
+int cuCtxPopCurrent_v2(void **ret);
+int cuMemHostRegister_v2(void *address, size_t size, unsigned flags);
+int cuMemHostUnregister(void *address);
+int cuEventCreate(void **ret, unsigned flags);
+int cuEventRecord(void *event, void *stream);
+int cuEventQuery(void *event);
+int cuStreamGetCtx(void *stream, void **ret);
+int cuStreamIsCapturing(void *stream, int *ret);
+int cuStreamSynchronize(void *stream);
+int cuStreamGetId(void *stream, unsigned long long *ret);
+int cuThreadExchangeStreamCaptureMode(int *mode);
+
 /* --- The driver's side of the test --- */
 
 void *fake_stream_make(void);

@@ -5,20 +5,6 @@
 #include "cuda.h"
 #include "fake-cuda.h"
 
-int cuCtxGetCurrent(void **ret);
-int cuCtxPushCurrent_v2(void *context);
-int cuCtxPopCurrent_v2(void **ret);
-int cuMemHostRegister_v2(void *address, size_t size, unsigned flags);
-int cuMemHostUnregister(void *address);
-int cuEventCreate(void **ret, unsigned flags);
-int cuEventRecord(void *event, void *stream);
-int cuEventQuery(void *event);
-int cuStreamGetCtx(void *stream, void **ret);
-int cuStreamIsCapturing(void *stream, int *ret);
-int cuStreamSynchronize(void *stream);
-int cuStreamGetId(void *stream, unsigned long long *ret);
-int cuThreadExchangeStreamCaptureMode(int *mode);
-
 static const Cuda driver = {
     .context_now = cuCtxGetCurrent,
     .context_push = cuCtxPushCurrent_v2,
