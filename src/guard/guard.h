@@ -40,8 +40,10 @@
  * - What is unusual (a second mapping of a segment in use, odd flags, offsets or lengths, a full table, no
  *   /proc, no memfd) gets a plain mmap of the handed-out descriptor, which keeps the description by itself.
  *
- * - PyTorch's receiver knows storages by (device, inode). A segment is issued again only when no storage of
- *   it lives, so that cache never sees one inode as two living things.
+ * - PyTorch's receiver remembers storages by what fstat says of their descriptor (device, inode), for as
+ *   long as the storage lives. That can be longer than it uses the segment: sharing a tensor under another
+ *   strategy swaps the memory inside the living storage. So a segment is a new file to fstat each time that
+ *   it is issued, and the same file for all who have that issue (identity.c).
  *
  * Tables are fixed in size and in .bss: a process that shares nothing never touches their pages. One mutex
  * guards them; `inside` lets a signal handler that interrupts its owner pass by. fork takes the mutex
@@ -56,6 +58,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/wait.h>
 
@@ -81,6 +84,9 @@ int real_munmap(void *address, size_t size);
 void *real_mremap(void *address, size_t size, size_t new_size, int flags, void *place);
 int real_close(int fd);
 int real_fcntl(int fd, int command, void *argument);
+int real_fstat(int fd, struct stat *ret);
+int real___fxstat(int version, int fd, struct stat *ret);
+int real_statx(int fd, const char *path, int flags, unsigned mask, struct statx *ret);
 int real_poll(struct pollfd *files, nfds_t n, int msec);
 ssize_t real_write(int fd, const void *data, size_t size);
 int real_fputs(const char *text, FILE *stream);
@@ -109,7 +115,10 @@ typedef struct FileId {
     uint32_t links;
     bool regular;
 } FileId;
-int file_id(int fd, FileId *ret); /* fstat by system call: the symbol's version differs between glibcs */
+int file_id(int fd, FileId *ret); /* by stat_call */
+
+/* fstat by system call: the symbol differs between glibcs, and our own shows the issue (identity.c). */
+int stat_call(int fd, struct stat *ret);
 
 /* The same descriptor at a higher number, out of the way of programs that count on low ones. */
 int fd_move_up(int fd);
@@ -127,6 +136,19 @@ bool is_locked(int fd, off_t byte, bool otherwise);
 
 /* Whether fd is a memfd of this library's making. */
 bool segment_is(int fd, const FileId *id);
+
+/* --- identity.c: which file a handed-out description is, to those who ask --- */
+
+/* Marks the description behind fd as this issue of its segment. False where the mark cannot be read back. */
+bool identity_set(int fd, uint64_t issue);
+
+/* Whether this issue can be told apart from every other file. */
+bool identity_fits(uint64_t inode, uint64_t issue);
+
+/* fstat and statx of a descriptor have succeeded: puts the issue's inode in the place of the segment's.
+ * Signal handlers may call them. */
+void identity_stat(int fd, struct stat *st);
+void identity_statx(int fd, const char *path, struct statx *stx); /* with AT_EMPTY_PATH */
 
 /* --- pool.c: the producer's side --- */
 

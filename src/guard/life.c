@@ -133,14 +133,19 @@ uint64_t now_msec(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
+int stat_call(int fd, struct stat *ret)
+{
+#ifdef SYS_fstat
+    return (int)syscall(SYS_fstat, fd, ret);
+#else
+    return (int)syscall(SYS_newfstatat, fd, "", ret, AT_EMPTY_PATH);
+#endif
+}
+
 int file_id(int fd, FileId *ret)
 {
     struct stat st;
-#ifdef SYS_fstat
-    if (syscall(SYS_fstat, fd, &st) < 0)
-#else
-    if (syscall(SYS_newfstatat, fd, "", &st, AT_EMPTY_PATH) < 0)
-#endif
+    if (stat_call(fd, &st) < 0)
         return -1;
     *ret = (FileId){
         .device = st.st_dev,

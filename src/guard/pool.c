@@ -31,6 +31,7 @@ typedef struct Segment {
     uint64_t issued;   /* msec */
     uint64_t last_use; /* msec: issued, or seen in use */
     uint64_t turn;     /* rises with every issue: the smallest was issued longest ago */
+    uint64_t issue;    /* how often it was issued before this time */
 } Segment;
 
 static Segment segments[POOL_MAX];
@@ -120,11 +121,11 @@ static bool is_free(const Segment *segment)
     return !is_locked(segment->fd, LOCK_USED, true);
 }
 
-/* A new description with the shared lock on it. Fails while the supervisor gives the pages back. */
-static int hand_out(int own, uint64_t device, uint64_t inode)
+/* A new description with its shared locks. Fails while the supervisor gives the pages back. */
+static int hand_out(int own, uint64_t device, uint64_t inode, uint64_t issue)
 {
     int fd = description_reopen(own, device, inode);
-    if (fd >= 0 && !lock_share(fd, LOCK_USED)) {
+    if (fd >= 0 && !(lock_share(fd, LOCK_USED) && identity_set(fd, issue))) {
         real_close(fd);
         return -1;
     }
@@ -177,7 +178,7 @@ static int issue_new(uint64_t size, uint64_t now)
     FileId id;
     if (own < 0)
         return -1;
-    int fd = file_id(own, &id) < 0 ? -1 : hand_out(own, id.device, id.inode);
+    int fd = file_id(own, &id) < 0 ? -1 : hand_out(own, id.device, id.inode, 0);
     if (fd < 0) { /* no /proc: nothing can be handed out */
         real_close(own);
         return -1;
@@ -219,14 +220,15 @@ static int issue_again(uint64_t size, uint64_t now, bool only_pinned)
         Segment *segment = next_in_turn(size);
         if (!segment || segment->turn > first) /* all were asked */
             break;
-        if (!still_ours(segment)) {
+        if (!still_ours(segment) || !identity_fits(segment->inode, segment->issue + 1)) {
             forget(segment);
             continue;
         }
         segment->turn = ++turns; /* one that is in use goes to the end of the queue */
         bool fits = is_free(segment) && (!only_pinned || is_locked(segment->fd, LOCK_PINNED, false));
-        int fd = fits ? hand_out(segment->fd, segment->device, segment->inode) : -1;
+        int fd = fits ? hand_out(segment->fd, segment->device, segment->inode, segment->issue + 1) : -1;
         if (fd >= 0) {
+            segment->issue++;
             segment->issued = segment->last_use = now;
             atomic_fetch_add_explicit(&guard_counters()->segments_reused, 1, memory_order_relaxed);
             return fd;

@@ -38,6 +38,10 @@ enum {
     LOCK_MANY,   /* shared, by the handed-out description: more than one may come to have it */
 };
 
+/* The handed-out description also has a shared lock on the byte at LOCK_ISSUE + n, where n counts the times
+ * that the segment was issued before (identity.c). No program locks bytes there. */
+#define LOCK_ISSUE (INT64_C(1) << 62)
+
 #define PROTOCOL_MAGIC UINT32_C(0x53484d47) /* SHMG */
 
 enum { PROTOCOL_NAME_MAX = 256 };

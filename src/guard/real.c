@@ -39,6 +39,9 @@ static _Atomic(int (*)(void *, size_t)) next_munmap;
 static _Atomic(void *(*)(void *, size_t, size_t, int, ...)) next_mremap;
 static _Atomic(int (*)(int)) next_close;
 static _Atomic(int (*)(int, int, ...)) next_fcntl;
+static _Atomic(int (*)(int, struct stat *)) next_fstat;
+static _Atomic(int (*)(int, int, struct stat *)) next___fxstat;
+static _Atomic(int (*)(int, const char *, int, unsigned, struct statx *)) next_statx;
 static _Atomic(int (*)(struct pollfd *, nfds_t, int)) next_poll;
 static _Atomic(ssize_t (*)(int, const void *, size_t)) next_write;
 static _Atomic(int (*)(const char *, FILE *)) next_fputs;
@@ -70,6 +73,9 @@ __attribute__((constructor)) static void start(void)
     LOOK_UP(mremap);
     LOOK_UP(close);
     LOOK_UP(fcntl);
+    LOOK_UP(fstat);
+    LOOK_UP(__fxstat);
+    LOOK_UP(statx);
     LOOK_UP(poll);
     LOOK_UP(write);
     LOOK_UP(fputs);
@@ -160,6 +166,23 @@ int real_fcntl(int fd, int command, void *argument)
 {
     return LOAD(next_fcntl) ? LOAD(next_fcntl)(fd, command, argument)
                             : (int)syscall(SYS_fcntl, fd, command, argument);
+}
+
+/* glibc before 2.33 has __fxstat alone, and later ones have it for programs that were built before. */
+int real_fstat(int fd, struct stat *ret)
+{
+    return LOAD(next_fstat) ? LOAD(next_fstat)(fd, ret) : stat_call(fd, ret);
+}
+
+int real___fxstat(int version, int fd, struct stat *ret)
+{
+    return LOAD(next___fxstat) ? LOAD(next___fxstat)(version, fd, ret) : real_fstat(fd, ret);
+}
+
+int real_statx(int fd, const char *path, int flags, unsigned mask, struct statx *ret)
+{
+    return LOAD(next_statx) ? LOAD(next_statx)(fd, path, flags, mask, ret)
+                            : (int)syscall(SYS_statx, fd, path, flags, mask, ret);
 }
 
 int real_poll(struct pollfd *files, nfds_t n, int msec)

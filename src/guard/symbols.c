@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cuda.h"
@@ -182,6 +183,47 @@ EXPORT int(fcntl)(int fd, int command, ...)
         guard_leave(false);
     }
     return real_fcntl(fd, command, argument);
+}
+
+EXPORT int(fstat)(int fd, struct stat *st)
+{
+    int r = real_fstat(fd, st);
+    if (r == 0)
+        identity_stat(fd, st);
+    return r;
+}
+
+/* On 64-bit machines both structures are the same. */
+_Static_assert(sizeof(struct stat64) == sizeof(struct stat), "fstat64 fills in what fstat does");
+
+EXPORT int(fstat64)(int fd, struct stat64 *st)
+{
+    return fstat(fd, (struct stat *)st);
+}
+
+/* What fstat() is in programs that were built with a glibc before 2.33, whose headers declare it. */
+int __fxstat(int version, int fd, struct stat *st);
+int __fxstat64(int version, int fd, struct stat64 *st);
+
+EXPORT int __fxstat(int version, int fd, struct stat *st)
+{
+    int r = real___fxstat(version, fd, st);
+    if (r == 0)
+        identity_stat(fd, st);
+    return r;
+}
+
+EXPORT int __fxstat64(int version, int fd, struct stat64 *st)
+{
+    return __fxstat(version, fd, (struct stat *)st);
+}
+
+EXPORT int(statx)(int fd, const char *path, int flags, unsigned mask, struct statx *stx)
+{
+    int r = real_statx(fd, path, flags, mask, stx);
+    if (r == 0 && flags & AT_EMPTY_PATH)
+        identity_statx(fd, path, stx);
+    return r;
 }
 
 EXPORT int poll(struct pollfd *files, nfds_t n, int msec)

@@ -14,7 +14,9 @@ from conftest import PROGRAM, PROJECT, PYTHONS, TRAIN, cells, needs_root, python
 
 LIBRARY = pathlib.Path(PROGRAM).resolve().parent / "libshmguard-preload.so"
 BROKEN = pathlib.Path(PROGRAM).resolve().parent / "tests" / "guard" / "libshmguard-broken.so"
+ONE_FILE = BROKEN.with_name("libshmguard-one-file.so")
 STRESS = PROJECT / "tests" / "guard" / "stress.py"
+MIXED = STRESS.with_name("mixed.py")
 
 sanitized = pytest.mark.skipif("sanitize" in str(PROGRAM),
                                reason="an instrumented library cannot be preloaded into a plain program")
@@ -105,6 +107,39 @@ def test_stress_by_hand(python):
 def test_stress_under_the_supervisor(here, python):
     done = here.shmguard("run", "--", python, "-W", "ignore", STRESS, "--batches", "2000", "--seconds", "15", timeout=300)
     assert done.returncode == 0 and b"every byte right, none lost" in done.stdout, done.stderr
+
+
+def mixed(python, mixture, method="fork", peers=3, tensors=1200):
+    return [python, "-W", "ignore", MIXED, "--mixture", mixture, "--method", method, "--peers", str(peers), "--tensors", str(tensors)]
+
+
+@cells("version, mixture, method", [("1.13", "changing", "fork"), ("2.13", "peers", "fork"), ("1.13", "peers", "spawn"),
+                                    ("2.13", "changing", "forkserver")],
+       PYTHONS, ("same", "peers", "changing"), ("fork", "spawn", "forkserver"))
+def test_mixed_strategies(here, version, mixture, method):
+    """Storages outlive the segments that they came in: PyTorch must never take a segment's next tensor for its last one."""
+    done = here.shmguard("run", "--", *mixed(python_of(version), mixture, method), timeout=300)
+    assert done.returncode == 0 and b"every byte right" in done.stdout, done.stderr
+
+
+def test_mixed_strategies_by_hand(one_python):
+    done = subprocess.run(mixed(one_python, "changing", peers=5), env=preloaded(), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          check=False, text=True)
+    assert done.returncode == 0 and "every byte right" in done.stdout, done.stderr
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("mixture", ["peers", "changing"])
+@pytest.mark.parametrize("peers", [2, 3, 6])
+def test_mixed_strategies_for_long(here, python, mixture, peers):
+    done = here.shmguard("run", "--", *mixed(python, mixture, peers=peers, tensors=30_000), timeout=600)
+    assert done.returncode == 0 and b"every byte right" in done.stdout, done.stderr
+
+
+def test_the_mixture_can_fail():
+    done = subprocess.run(mixed("/usr/bin/python3", "peers"), env=preloaded(ONE_FILE), stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, check=False, text=True)
+    assert done.returncode != 0 and "tensors are wrong" in done.stderr
 
 
 def test_cuda_tensors_between_processes(here, python):

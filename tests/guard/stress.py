@@ -3,9 +3,10 @@
     python3 tests/guard/stress.py --batches 20000 [--seed N] [--seconds N]
 
 Run it under the guard (shmguard run -- python3 tests/guard/stress.py …) or plainly, to see that the test itself is sound. Each round
-takes a random loader: sharing strategy, start method, number of workers, prefetching, persistent workers, the sizes of the tensors of
-a batch (around and far from the guard's threshold), and how long batches are kept. In some rounds a worker is killed in mid-epoch; in
-some the trainer forks while it holds batches, lets go of them, and the child must still find them whole.
+takes a random loader: sharing strategies of the workers and of the trainer, start method, number of workers, prefetching, persistent
+workers, the sizes of the tensors of a batch (around and far from the guard's threshold), and how long batches are kept. In some rounds
+a worker is killed in mid-epoch; in some the trainer forks while it holds batches, lets go of them, and the child must still find them
+whole; in some it shares batches that it keeps again, or sends them to another process and back.
 
 A tensor holds int64 words: the batch's number, the tensor's place in the batch and the word's place in the tensor are all in each
 word, so that a word from any other batch, tensor or place is seen. Every number must come exactly once, in order.
@@ -107,6 +108,7 @@ def random_plan(rng, methods, scale):
         "words": sizes,
         "jitter": rng.random() < 0.3,
         "strategy": rng.choice(["file_descriptor", "file_descriptor", "file_system"]),
+        "trainer_strategy": rng.choice(["file_descriptor", "file_system"]),
         "method": rng.choice(methods),
         "workers": rng.randint(1, 4),
         "prefetch": rng.randint(1, 4),
@@ -115,6 +117,7 @@ def random_plan(rng, methods, scale):
         "persistent": rng.random() < 0.3,
         "kill": rng.random() < 0.15,
         "fork": rng.random() < 0.15,
+        "again": rng.choice(["", "share", "send"]),
     }
 
 
@@ -138,7 +141,53 @@ def fork_with(plan, kept):
         os._exit(code)
 
 
-def run_epoch(plan, loader, rng):
+def check_and_return(plan, strategy, orders, answers):
+    """Another process: it keeps the last batches that it got, and sends each back."""
+    mp.set_sharing_strategy(strategy)
+    torch.set_num_threads(1)
+    kept = []
+    for number, batch in iter(orders.get, None):
+        check_batch(plan, batch, number)
+        answers.put(batch)
+        kept = [*kept[-2:], (number, batch)]
+        for entry in kept:
+            check_batch(plan, entry[1], entry[0])
+
+
+class Partner:
+    def __init__(self, plan, rng):
+        context = mp.get_context(plan["method"])
+        self.orders, self.answers = context.SimpleQueue(), context.SimpleQueue()
+        strategy = rng.choice(["file_descriptor", "file_system"])
+        self.process = context.Process(target=check_and_return, args=(plan, strategy, self.orders, self.answers),
+                                       daemon=True)
+        self.process.start()
+
+    def send_and_get(self, number, batch):
+        self.orders.put((number, batch))
+        while not self.answers._reader.poll(1):
+            assert self.process.is_alive(), f"the partner ended with {self.process.exitcode}"
+        return self.answers.get()
+
+    def end(self):
+        self.orders.put(None)
+        self.process.join()
+        assert self.process.exitcode == 0, f"the partner ended with {self.process.exitcode}"
+
+
+def share_again(plan, kept, partner, rng):
+    """One of the kept batches; it stays what it is."""
+    at = rng.randrange(len(kept))
+    number, batch = kept[at]
+    if partner:
+        kept[at] = number, partner.send_and_get(number, batch)
+    else:
+        for tensor in batch["tensors"]:
+            tensor.share_memory_()
+    check_batch(plan, kept[at][1], number)
+
+
+def run_epoch(plan, loader, rng, partner):
     """The number of batches that came. Everything that comes must be right, also when a worker is killed."""
     kept = []
     children = []
@@ -153,6 +202,8 @@ def run_epoch(plan, loader, rng):
                 if len(kept) > plan["keep"]:
                     number, old = kept.pop(rng.randrange(len(kept)))
                     check_batch(plan, old, number)
+            if kept and plan["again"] and not plan["kill"] and rng.random() < 0.3:
+                share_again(plan, kept, partner, rng)
             if plan["fork"] and kept and rng.random() < 0.02 and len(children) < 3:
                 children.append(fork_with(plan, kept))
                 kept = []
@@ -180,13 +231,18 @@ def run_epoch(plan, loader, rng):
 
 
 def run_round(plan, rng):
-    mp.set_sharing_strategy(plan["strategy"])
+    mp.set_sharing_strategy(plan["trainer_strategy"])
     dataset = NumberStream(plan) if plan["stream"] else Numbers(plan)
     loader = DataLoader(dataset, batch_size=None, num_workers=plan["workers"], prefetch_factor=plan["prefetch"],
                         multiprocessing_context=plan["method"], persistent_workers=plan["persistent"] and not plan["kill"],
                         worker_init_fn=StartWorker(plan["strategy"]), timeout=120)
     epochs = 2 if plan["persistent"] and not plan["kill"] else 1
-    return sum(run_epoch(plan, loader, rng) for _ in range(epochs))
+    # A worker that dies raises an error wherever the trainer happens to be: not amid a talk to a partner.
+    partner = Partner(plan, rng) if plan["again"] == "send" and plan["keep"] and not plan["kill"] else None
+    done = sum(run_epoch(plan, loader, rng, partner) for _ in range(epochs))
+    if partner:
+        partner.end()
+    return done
 
 
 def main():

@@ -1,6 +1,7 @@
 /*
  * An ordinary program, run under the preload library: it makes shared memory with the calls that PyTorch
- * makes and looks at what it gets. That a segment was issued again is seen by its inode.
+ * makes and looks at what it gets. That a segment was issued again is seen by the inode
+ * that the kernel knows it by.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,6 +29,8 @@
 
 #include <cmocka.h>
 
+#include "segment-inode.h"
+
 #define MIB ((size_t)1 << 20)
 
 typedef struct Tensor {
@@ -53,7 +56,7 @@ static Tensor tensor_make(size_t size, int fill)
     assert_int_equal(fcntl(tensor.fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
     assert_int_equal(fstat(tensor.fd, &st), 0);
     assert_true((size_t)st.st_size >= size);
-    tensor.inode = st.st_ino;
+    tensor.inode = segment_inode(tensor.fd);
     tensor.data = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, tensor.fd, 0);
     assert_ptr_not_equal(tensor.data, MAP_FAILED);
     assert_int_equal(shm_unlink(name), 0);
@@ -102,6 +105,85 @@ static void test_a_free_segment_comes_back(void **state)
     assert_true(tensor_is(&second, 2));
     tensor_drop(&second);
     tensor_drop(&third);
+}
+
+static ino_t inode_shown(int fd)
+{
+    struct stat st;
+    assert_int_equal(fstat(fd, &st), 0);
+    return st.st_ino;
+}
+
+/* In a program that was built with a glibc before 2.33. */
+int fstat_before(int version, int fd, struct stat *st);
+#if defined(__x86_64__)
+__asm__(".symver fstat_before, __fxstat64@GLIBC_2.2.5");
+enum { FXSTAT_VERSION = 1 };
+#elif defined(__aarch64__)
+__asm__(".symver fstat_before, __fxstat64@GLIBC_2.17");
+enum { FXSTAT_VERSION = 0 };
+#endif
+
+static void test_each_issue_is_another_file(void **state)
+{
+    (void)state;
+    enum { ISSUES = 50 };
+    ino_t shown[ISSUES];
+    ino_t inode = 0;
+    for (int i = 0; i < ISSUES; i++) {
+        Tensor tensor = tensor_make(20 * MIB, i);
+        struct stat before;
+        struct statx by_statx;
+        shown[i] = inode_shown(tensor.fd);
+        assert_int_equal(inode_shown(tensor.fd), shown[i]);
+        assert_int_equal(fstat_before(FXSTAT_VERSION, tensor.fd, &before), 0);
+        assert_int_equal(before.st_ino, shown[i]);
+        assert_int_equal(statx(tensor.fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &by_statx), 0);
+        assert_int_equal(by_statx.stx_ino, shown[i]);
+        assert_int_equal(i == 0 ? tensor.inode : inode, tensor.inode);
+        inode = tensor.inode;
+        for (int j = 0; j < i; j++)
+            assert_int_not_equal(shown[i], shown[j]);
+        tensor_drop(&tensor);
+    }
+}
+
+static void test_an_issue_is_one_file_to_all(void **state)
+{
+    (void)state;
+    Tensor first = tensor_make(21 * MIB, 1);
+    tensor_drop(&first);
+    Tensor tensor = tensor_make(21 * MIB, 2);
+    ino_t shown = inode_shown(tensor.fd);
+    assert_int_not_equal(shown, tensor.inode);
+    int copy = fcntl(tensor.fd, F_DUPFD_CLOEXEC, 0);
+    assert_int_equal(inode_shown(copy), shown);
+    /* What a program does with the descriptor changes nothing about what it is. */
+    struct flock own = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 4096, .l_len = 4096};
+    assert_int_equal(fcntl(copy, F_SETLK, &own), 0);
+    assert_true(lseek(copy, 4096, SEEK_SET) == 4096);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(inode_shown(tensor.fd) == shown && inode_shown(copy) == shown ? 0 : 1);
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    close(copy);
+    assert_int_equal(inode_shown(tensor.fd), shown);
+    tensor_drop(&tensor);
+}
+
+static void test_other_files_are_left_as_they_are(void **state)
+{
+    (void)state;
+    int fd = memfd_create("other", MFD_CLOEXEC);
+    struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = 4096, .l_len = 1};
+    assert_int_equal(ftruncate(fd, 4 * MIB), 0);
+    assert_int_equal(fcntl(fd, F_OFD_SETLK, &lock), 0);
+    errno = 17;
+    assert_int_equal(inode_shown(fd), segment_inode(fd));
+    assert_int_equal(errno, 17);
+    close(fd);
 }
 
 static void test_sizes_that_are_close_share_segments(void **state)
@@ -645,11 +727,14 @@ static void test_moved(void **state)
     assert_int_equal(munmap(moved, 12 * MIB), 0);
 }
 
-static bool refuse_memfd(void)
+/* A sandbox in which the system call fails when its second argument is this one; -1: always. */
+static bool sandbox_enter(int call, int second)
 {
     struct sock_filter program[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_memfd_create, 0, 1),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)call, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
+        BPF_JUMP(BPF_JMP | (second < 0 ? BPF_JGE : BPF_JEQ) | BPF_K, second < 0 ? 0 : (uint32_t)second, 0, 1),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
@@ -658,23 +743,47 @@ static bool refuse_memfd(void)
            prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
 }
 
-static void test_without_memfd_the_plain_way(void **state)
+static void in_sandbox(int call, int second, bool (*right)(void))
 {
-    (void)state;
     pid_t child = fork();
-    if (child == 0) {
-        if (!refuse_memfd())
-            _exit(77);
-        Tensor tensor = tensor_make(MIB, 3);
-        bool right = tensor_is(&tensor, 3) && !under_guard();
-        tensor_drop(&tensor);
-        _exit(right ? 0 : 1);
-    }
+    if (child == 0)
+        _exit(!sandbox_enter(call, second) ? 77 : right() ? 0 : 1);
     int status = -1;
     assert_int_equal(waitpid(child, &status, 0), child);
     if (WEXITSTATUS(status) == 77)
         skip();
     assert_int_equal(status, 0);
+}
+
+static bool plain_way_works(void)
+{
+    Tensor tensor = tensor_make(MIB, 3);
+    bool right = tensor_is(&tensor, 3) && !under_guard();
+    tensor_drop(&tensor);
+    return right;
+}
+
+static void test_without_memfd_the_plain_way(void **state)
+{
+    (void)state;
+    in_sandbox(SYS_memfd_create, -1, plain_way_works);
+}
+
+static bool segments_live_once(void)
+{
+    Tensor first = tensor_make(22 * MIB, 1);
+    ino_t inode = first.inode;
+    tensor_drop(&first);
+    Tensor second = tensor_make(22 * MIB, 2);
+    bool right = second.inode != inode && under_guard();
+    tensor_drop(&second);
+    return right;
+}
+
+static void test_what_cannot_be_told_apart_is_not_issued_again(void **state)
+{
+    (void)state;
+    in_sandbox(SYS_fcntl, F_GETLK, segments_live_once);
 }
 
 int main(void)
@@ -687,6 +796,9 @@ int main(void)
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_free_segment_comes_back),
+        cmocka_unit_test(test_each_issue_is_another_file),
+        cmocka_unit_test(test_an_issue_is_one_file_to_all),
+        cmocka_unit_test(test_other_files_are_left_as_they_are),
         cmocka_unit_test(test_sizes_that_are_close_share_segments),
         cmocka_unit_test(test_small_ones_are_exact),
         cmocka_unit_test(test_a_descriptor_in_flight_holds),
@@ -710,6 +822,7 @@ int main(void)
         cmocka_unit_test(test_many_alive),
         cmocka_unit_test(test_moved),
         cmocka_unit_test(test_without_memfd_the_plain_way),
+        cmocka_unit_test(test_what_cannot_be_told_apart_is_not_issued_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,6 +26,7 @@
 #include <cmocka.h>
 
 #include "fake-cuda.h"
+#include "segment-inode.h"
 
 #define MIB ((size_t)1 << 20)
 
@@ -143,13 +144,11 @@ typedef struct Batch {
 static Batch batch_get(size_t size, int fill, bool keep)
 {
     Order order = {size, fill, keep, 1};
-    struct stat st;
     assert_int_equal(write(line_to_worker, &order, sizeof order), sizeof order);
     Batch batch = {.fd = fd_receive(line_to_worker), .size = size, .fill = fill};
     batch.data = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, batch.fd, 0);
     assert_ptr_not_equal(batch.data, MAP_FAILED);
-    assert_int_equal(fstat(batch.fd, &st), 0);
-    batch.inode = st.st_ino;
+    batch.inode = segment_inode(batch.fd);
     return batch;
 }
 
