@@ -82,6 +82,9 @@ int real_posix_fallocate(int fd, off_t offset, off_t size);
 void *real_mmap(void *address, size_t size, int protection, int flags, int fd, off_t offset);
 int real_munmap(void *address, size_t size);
 void *real_mremap(void *address, size_t size, size_t new_size, int flags, void *place);
+int real_mprotect(void *address, size_t size, int protection);
+int real_pkey_mprotect(void *address, size_t size, int protection, int key);
+int real_madvise(void *address, size_t size, int advice);
 int real_close(int fd);
 int real_fcntl(int fd, int command, void *argument);
 int real_fstat(int fd, struct stat *ret);
@@ -201,6 +204,10 @@ void view_lose(const void *address, size_t size);
 
 /* Lock-free: false when no view lies in this range. */
 bool view_near(const void *address, size_t size);
+
+/* Lock-free: the program changes the mapping itself, by mprotect or madvise. munmap would end that, and the
+ * next tensor must not inherit it: the views in this range are unmapped when they are released. */
+void view_alter(const void *address, size_t size);
 
 /* For pins.c. */
 typedef struct Pin Pin;

@@ -37,6 +37,9 @@ static _Atomic(int (*)(int, off_t, off_t)) next_posix_fallocate;
 static _Atomic(void *(*)(void *, size_t, int, int, int, off_t)) next_mmap;
 static _Atomic(int (*)(void *, size_t)) next_munmap;
 static _Atomic(void *(*)(void *, size_t, size_t, int, ...)) next_mremap;
+static _Atomic(int (*)(void *, size_t, int)) next_mprotect;
+static _Atomic(int (*)(void *, size_t, int, int)) next_pkey_mprotect;
+static _Atomic(int (*)(void *, size_t, int)) next_madvise;
 static _Atomic(int (*)(int)) next_close;
 static _Atomic(int (*)(int, int, ...)) next_fcntl;
 static _Atomic(int (*)(int, struct stat *)) next_fstat;
@@ -71,6 +74,9 @@ __attribute__((constructor)) static void start(void)
     LOOK_UP(mmap);
     LOOK_UP(munmap);
     LOOK_UP(mremap);
+    LOOK_UP(mprotect);
+    LOOK_UP(pkey_mprotect);
+    LOOK_UP(madvise);
     LOOK_UP(close);
     LOOK_UP(fcntl);
     LOOK_UP(fstat);
@@ -155,6 +161,24 @@ void *real_mremap(void *address, size_t size, size_t new_size, int flags, void *
     if (LOAD(next_mremap))
         return LOAD(next_mremap)(address, size, new_size, flags, place);
     return (void *)(uintptr_t)syscall(SYS_mremap, address, size, new_size, flags, place);
+}
+
+int real_mprotect(void *address, size_t size, int protection)
+{
+    return LOAD(next_mprotect) ? LOAD(next_mprotect)(address, size, protection)
+                               : (int)syscall(SYS_mprotect, address, size, protection);
+}
+
+int real_pkey_mprotect(void *address, size_t size, int protection, int key)
+{
+    return LOAD(next_pkey_mprotect) ? LOAD(next_pkey_mprotect)(address, size, protection, key)
+                                    : (int)syscall(SYS_pkey_mprotect, address, size, protection, key);
+}
+
+int real_madvise(void *address, size_t size, int advice)
+{
+    return LOAD(next_madvise) ? LOAD(next_madvise)(address, size, advice)
+                              : (int)syscall(SYS_madvise, address, size, advice);
 }
 
 int real_close(int fd)

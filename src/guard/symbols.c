@@ -141,6 +141,25 @@ EXPORT void *mremap(void *address, size_t size, size_t new_size, int flags, ...)
     return real_mremap(address, size, new_size, flags, place);
 }
 
+EXPORT int mprotect(void *address, size_t size, int protection)
+{
+    view_alter(address, size);
+    return real_mprotect(address, size, protection);
+}
+
+EXPORT int pkey_mprotect(void *address, size_t size, int protection, int key)
+{
+    view_alter(address, size);
+    return real_pkey_mprotect(address, size, protection, key);
+}
+
+EXPORT int madvise(void *address, size_t size, int advice)
+{
+    if (advice != MADV_DONTNEED && advice != MADV_FREE) /* of the moment, and what allocators ask for often */
+        view_alter(address, size);
+    return real_madvise(address, size, advice);
+}
+
 EXPORT int close(int fd)
 {
     if (pending_any() && guard_enter()) {

@@ -26,6 +26,7 @@ typedef struct View {
     void *keep;              /* likewise one page, of a description that says: somebody has this tensor */
     Pin *pin;                /* NULL: it is not registered */
     uint64_t unused_since;
+    atomic_bool altered;      /* the program asked something of the mapping that munmap would end */
     bool pinnable;            /* its own description carries the lock that keeps its pages in their place */
     bool sole;                /* nobody else has the tensor that uses it, nor was it sent twice */
     Origin origin;            /* of that tensor */
@@ -60,16 +61,31 @@ static uint16_t *address_bucket(const void *address)
  * Relaxed: whoever unmaps a view was given it, and so has seen its entry; of other entries any value will do,
  * the lock is then taken in vain.
  */
-bool view_near(const void *address, size_t size)
+static View *next_near(size_t *from, const void *address, size_t size)
 {
     size_t n = atomic_load_explicit(&fresh_views, memory_order_relaxed);
-    for (size_t i = 0; i < n; i++) {
-        uintptr_t start = (uintptr_t)atomic_load_explicit(&views[i].address, memory_order_relaxed);
-        uintptr_t end = start + atomic_load_explicit(&views[i].size, memory_order_relaxed);
+    while (*from < n) {
+        View *view = &views[(*from)++];
+        uintptr_t start = (uintptr_t)atomic_load_explicit(&view->address, memory_order_relaxed);
+        uintptr_t end = start + atomic_load_explicit(&view->size, memory_order_relaxed);
         if (start != 0 && (uintptr_t)address < end && start < (uintptr_t)address + size)
-            return true;
+            return view;
     }
-    return false;
+    return NULL;
+}
+
+bool view_near(const void *address, size_t size)
+{
+    size_t from = 0;
+    return next_near(&from, address, size) != NULL;
+}
+
+/* The mark of an entry that is given to another view meanwhile costs that one mapping more. */
+void view_alter(const void *address, size_t size)
+{
+    View *view = NULL;
+    for (size_t from = 0; (view = next_near(&from, address, size));)
+        atomic_store_explicit(&view->altered, true, memory_order_relaxed);
 }
 
 static View *find_view(const FileId *id)
@@ -120,7 +136,7 @@ static void remove_view(View *view)
     view->used = 0;
     view->hold = view->keep = NULL;
     view->pin = NULL;
-    view->pinnable = view->sole = view->sent = false;
+    view->pinnable = view->sole = view->sent = view->altered = false;
     view->next_by_address = free_views;
     free_views = index;
     atomic_store_explicit(&view->address, NULL, memory_order_relaxed);
@@ -280,7 +296,8 @@ void *view_use(int fd, size_t size, Origin origin)
     /* Only a segment that has come back is worth the work, and will be worth it again. */
     bool sole = view && !view->hold && !made_here && pins_wanted() && is_sole(fd, &id);
     /* Not one that we made in this size, or as it is wanted now. */
-    if (view && !view->hold && !view->pin && (view->size < size || (sole && !view->pinnable))) {
+    if (view && !view->hold && !view->pin &&
+        (view->size < size || (sole && !view->pinnable) || view->altered)) {
         drop_view(view);
         view = NULL;
     }
@@ -327,6 +344,8 @@ static void let_go(View *view)
     view->hold = NULL;
     view->unused_since = now_msec();
     real_munmap(hold, page_bytes());
+    if (view->altered)
+        part_with(view);
 }
 
 bool view_release(void *address, size_t size)

@@ -179,6 +179,26 @@ static void test_other_files_are_left_as_they_are(void **state)
     close(fd);
 }
 
+/* What a program asks of a tensor's mapping ends with the tensor, as it does with munmap. */
+static void test_a_mapping_is_new_to_the_next_tensor(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        Tensor tensor = tensor_make(23 * MIB, i);
+        pid_t child = fork();
+        if (child == 0) /* would fault where MADV_DONTFORK were still in force */
+            _exit(tensor_is(&tensor, i) ? 0 : 1);
+        int status = -1;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+        if (i % 2 == 0)
+            assert_int_equal(mprotect(tensor.data + MIB, MIB, PROT_READ), 0);
+        else
+            assert_int_equal(madvise(tensor.data, 23 * MIB, MADV_DONTFORK), 0);
+        tensor_drop(&tensor);
+    }
+}
+
 static void test_sizes_that_are_close_share_segments(void **state)
 {
     (void)state;
@@ -792,6 +812,7 @@ int main(void)
         cmocka_unit_test(test_each_issue_is_another_file),
         cmocka_unit_test(test_an_issue_is_one_file_to_all),
         cmocka_unit_test(test_other_files_are_left_as_they_are),
+        cmocka_unit_test(test_a_mapping_is_new_to_the_next_tensor),
         cmocka_unit_test(test_sizes_that_are_close_share_segments),
         cmocka_unit_test(test_small_ones_are_exact),
         cmocka_unit_test(test_a_descriptor_in_flight_holds),
