@@ -344,8 +344,8 @@ static void let_go(View *view)
     view->hold = NULL;
     view->unused_since = now_msec();
     real_munmap(hold, page_bytes());
-    if (view->altered)
-        part_with(view);
+    if (view->altered && !view->pin) /* the driver asks things of what is registered, and takes them back */
+        drop_view(view);
 }
 
 bool view_release(void *address, size_t size)
