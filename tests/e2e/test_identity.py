@@ -1,0 +1,29 @@
+"""Nothing that remembers a shared tensor is fooled when its segment is used again (docs/identity.md). identity.py has the cases."""
+
+import pathlib
+
+import pytest
+
+from conftest import SANITIZED, python_of
+
+SCRIPT = pathlib.Path(__file__).with_name("identity.py")
+
+pytestmark = pytest.mark.skipif(SANITIZED, reason="an instrumented library cannot be preloaded into a plain program")
+
+# PyTorch 1.13 has none of these.
+NEWER = {"swapped", "emptied", "sparse_and_nested"}
+
+
+def rounds(*cases):
+    for case in cases:
+        for version in ("1.13", "2.13"):
+            if version == "2.13" or case not in NEWER:
+                yield pytest.param(case, version, id=f"{case}-{version}")
+
+
+@pytest.mark.parametrize("case, version", rounds("shared_by_name", "swapped", "emptied", "sparse_and_nested", "exported",
+                                                 "beside_files", "protected"))
+def test_remembered(here, case, version):
+    command = [python_of(version), "-W", "ignore", SCRIPT, case]
+    guarded = here.run(here.program, "run", "--quiet", "--", *command)
+    assert (guarded.returncode, guarded.stdout) == (0, b"wrong: 0\n"), guarded.stderr.decode()
