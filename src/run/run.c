@@ -78,9 +78,10 @@ static void status_changed(Run *run, int status)
     }
     child_ended(&run->child, status);
     run->ended = now_seconds();
-    strays_begin(&run->strays);
-    if (run->cut > 0)
-        strays_hurry(&run->strays, &run->shortage.root);
+    /* Who told the command to end told the job: what is left of it is told, too, now that no trainer needs it
+     * any more. */
+    int signo = run->cut > 0 ? SIGTERM : run->passed_on;
+    strays_begin(&run->strays, &run->shortage.root, signo, run->typed, run->ended);
 }
 
 static void tick_tell(Run *run, bool over)
@@ -103,13 +104,13 @@ static void reap(Run *run)
     bool ended = false;
     while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
         ended |= !WIFSTOPPED(status);
-        journal_reaped(run->journal, pid, status, pid != run->pid && run->strays.stage >= STRAYS_ASKED);
+        journal_reaped(run->journal, pid, status, pid != run->pid && strays_are_told(&run->strays));
         if (pid == run->child.pid)
             status_changed(run, status);
     }
     if (ended)
-        strays_reaped(&run->strays, &run->shortage.root);
-    run->alone = pid < 0 || !strays_any(&run->strays, &run->shortage.root);
+        strays_reaped(&run->strays, &run->shortage.root, now_seconds());
+    run->alone = run->child.status_is && (pid < 0 || !strays_any(&run->strays, &run->shortage.root));
 }
 
 static bool signal_ends(int signo)
@@ -128,7 +129,7 @@ static void pass_on(Run *run, const struct signalfd_siginfo *signal)
         run->told_to_end = signo;
     if (run->strays.stage != STRAYS_NONE) {
         if (ends)
-            strays_hurry(&run->strays, &run->shortage.root);
+            strays_hurry(&run->strays, &run->shortage.root, now_seconds());
         return;
     }
     bool typed = signal->ssi_code == SI_KERNEL;
@@ -165,7 +166,6 @@ static void timer_ready(Source *source)
         broker_tick(run->broker, broker_holds_memory(run->broker) && shortage_now(&run->shortage));
     if (!run->unwatched)
         journal_tick(run->journal);
-    strays_tick(&run->strays, &run->shortage.root);
     if (run->cut > 0 && now_seconds() - run->cut > END_SECONDS)
         child_signal(&run->child, SIGKILL, true);
     tick_tell(run, false);
@@ -207,12 +207,20 @@ static int turn(Run *run, int timeout)
     return MAX(n, 0);
 }
 
+static int timeout_msec(const Run *run)
+{
+    int broker = run->broker ? broker_timeout(run->broker) : -1;
+    int strays = strays_timeout(&run->strays, now_seconds());
+    return broker < 0 || strays < 0 ? MAX(broker, strays) : MIN(broker, strays);
+}
+
 int run_finish(Run *run, RunResult *ret)
 {
     while (!(run->child.status_is && (run->alone || run->strays.stage == STRAYS_LEFT))) {
-        int r = turn(run, run->broker ? broker_timeout(run->broker) : -1);
+        int r = turn(run, timeout_msec(run));
         if (r < 0)
             return r;
+        strays_advance(&run->strays, &run->shortage.root, now_seconds());
     }
     /* The last words of those who have gone may still lie in their sockets. */
     for (int i = 0; i < DRAIN_TURNS && turn(run, 0) > 0;)

@@ -3,8 +3,13 @@
  * has gone, so all of them are, sooner or later, our children, and their numbers stay theirs until we have
  * waited for them.
  *
+ * They may end by themselves for a while, unless the command ended because it was told to: then they are told
+ * at once. Ends are noticed when they happen (strays_reaped), and only the patience of a stage takes time.
+ *
  * torch_shm_manager is spared until all others have gone: two seconds after the last of its clients it
- * removes the files that they left in /dev/shm, and leaves by itself. Then it goes through the stages, too.
+ * removes the files that they left in /dev/shm, and leaves by itself. When all others have gone we know what
+ * it waits for, and MANAGER_SIGNAL tells it: the preload library in it ends its wait (guard/broker.c). One
+ * without the library ignores the signal, and leaves as it always does. Then it goes through the stages, too.
  */
 #pragma once
 
@@ -25,8 +30,9 @@ enum { STRAYS_OTHERS_MAX = 64 };
 
 typedef struct Strays {
     StrayStage stage;
-    unsigned ticks;  /* seconds in this stage */
+    double until;    /* when the next stage begins */
     unsigned rounds; /* of SIGKILL */
+    bool told;       /* they were told to end with the command */
     bool managers;   /* it is the managers' turn */
     unsigned asked;  /* how many had to be asked */
     unsigned left;   /* how many were left */
@@ -37,17 +43,23 @@ typedef struct Strays {
 /* Before the command is started. */
 void strays_open(const Root *root, Strays *ret);
 
-/* The command has ended. */
-void strays_begin(Strays *strays);
+/* The command has ended. `signo`: the signal that it was told to end by, which the strays get now; 0: none.
+ * `told`: they have it already, as the terminal gives a Ctrl-C to a whole group. `now` is now_seconds(), here
+ * and below. */
+void strays_begin(Strays *strays, const Root *root, int signo, bool told, double now);
+
+/* Whoever ends from now on may do so because it was told to. */
+bool strays_are_told(const Strays *strays);
 
 /* Whether there are any, when we have children at all. */
 bool strays_any(const Strays *strays, const Root *root);
 
-/* Some have ended: those that were theirs are ours now. */
-void strays_reaped(Strays *strays, const Root *root);
+/* Some processes have ended, the command or strays: those that were theirs are ours now. */
+void strays_reaped(Strays *strays, const Root *root, double now);
 
-/* Once a second: goes on to the next stage when this one has lasted long enough. */
-void strays_tick(Strays *strays, const Root *root);
+/* Goes on to the next stage when it is time, and when that will be: milliseconds, -1: never. */
+void strays_advance(Strays *strays, const Root *root, double now);
+int strays_timeout(const Strays *strays, double now);
 
 /* Goes on to the next stage now. */
-void strays_hurry(Strays *strays, const Root *root);
+void strays_hurry(Strays *strays, const Root *root, double now);
