@@ -13,6 +13,7 @@
 #include "child.h"
 #include "evidence.h"
 #include "figures.h"
+#include "stray-work.h"
 #include "units.h"
 
 typedef struct Run Run;
@@ -58,6 +59,7 @@ typedef struct RunResult {
     bool typed;      /* it died of a Ctrl-C: finish by run_die */
     unsigned strays; /* processes that it left running and that we ended */
     unsigned left;   /* processes that it left running and that could not be ended */
+    StrayWork work;  /* of those that we ended; known when the command returned 0 and nobody told us to end */
     bool cut_off;    /* by run_end */
     double seconds;
     bool guarded;

@@ -23,17 +23,17 @@ static const double TOLD_SECONDS = 1;
  * that never end. */
 enum { ROUNDS_MAX = 4096 };
 
-static bool is_manager(const ProcStat *stat)
+bool stray_is_manager(const ProcStat *stat)
 {
     return strcmp(stat->comm, "torch_shm_manag") == 0; /* names are cut at 15 characters */
 }
 
-static bool is_other(const Strays *strays, int pid)
+bool strays_has(const Strays *strays, int pid)
 {
     for (size_t i = 0; i < strays->n_others; i++)
         if (strays->others[i] == pid)
-            return true;
-    return false;
+            return false;
+    return true;
 }
 
 /* The next living child in the list of processes; false at its end. */
@@ -54,21 +54,39 @@ typedef enum Whom {
     WHOM_OTHERS, /* all but managers */
 } Whom;
 
-/* Signals our children, stopped ones too; 0 only counts. Children of theirs come to us when they are gone. */
+static bool is_whom(const Strays *strays, const ProcStat *child, Whom whom)
+{
+    return strays_has(strays, child->pid) &&
+           (whom == WHOM_ALL || stray_is_manager(child) == (whom == WHOM_MANAGERS));
+}
+
+static bool is_signalled(const Strays *strays, int pid)
+{
+    for (size_t i = 0; i < strays->n_signalled; i++)
+        if (strays->signalled[i] == pid)
+            return true;
+    return false;
+}
+
+/* A stopped one, too. False: it has gone. 0 only asks that. */
+static bool stray_signal(int pid, int signo)
+{
+    bool there = kill(pid, signo) == 0 || errno == EPERM;
+    if (signo)
+        (void)kill(pid, SIGCONT);
+    return there;
+}
+
+/* Signals our children. Children of theirs come to us when they are gone. */
 static unsigned children_signal(const Strays *strays, const Root *root, int signo, Whom whom)
 {
     unsigned n = 0;
     DIR *proc = root_list(root, "proc");
     if (!proc)
         return 0;
-    for (ProcStat child; child_next(root, proc, &child);) {
-        if (is_other(strays, child.pid) ||
-            (whom != WHOM_ALL && is_manager(&child) != (whom == WHOM_MANAGERS)))
-            continue;
-        n += kill(child.pid, signo) == 0 || errno == EPERM;
-        if (signo)
-            (void)kill(child.pid, SIGCONT);
-    }
+    for (ProcStat child; child_next(root, proc, &child);)
+        if (is_whom(strays, &child, whom))
+            n += stray_signal(child.pid, signo);
     closedir(proc);
     return n;
 }
@@ -77,6 +95,25 @@ static unsigned children_signal(const Strays *strays, const Root *root, int sign
 static Whom whom_now(const Strays *strays)
 {
     return strays->managers ? WHOM_ALL : WHOM_OTHERS;
+}
+
+/* Each gets it once: a second SIGTERM would interrupt what a process does about the first. Returns how many
+ * were new. */
+static unsigned children_tell(Strays *strays, const Root *root)
+{
+    unsigned n = 0;
+    DIR *proc = strays->signo ? root_list(root, "proc") : NULL;
+    if (!proc)
+        return 0;
+    for (ProcStat child; child_next(root, proc, &child);) {
+        if (!is_whom(strays, &child, whom_now(strays)) || is_signalled(strays, child.pid) ||
+            strays->n_signalled == STRAYS_SIGNALLED_MAX)
+            continue;
+        strays->signalled[strays->n_signalled++] = child.pid;
+        n += stray_signal(child.pid, strays->signo);
+    }
+    closedir(proc);
+    return n;
 }
 
 void strays_open(const Root *root, Strays *ret)
@@ -94,12 +131,14 @@ static void stage_enter(Strays *strays, StrayStage stage, double now)
 {
     strays->stage = stage;
     strays->until = stage == STRAYS_LEFT ? INFINITY : now + seconds[stage];
+    strays->signo = stage == STRAYS_ASKED ? SIGTERM : 0;
+    strays->n_signalled = 0;
 }
 
 static void ask(Strays *strays, const Root *root, double now)
 {
     stage_enter(strays, STRAYS_ASKED, now);
-    strays->asked += children_signal(strays, root, SIGTERM, whom_now(strays));
+    strays->asked += children_tell(strays, root);
 }
 
 void strays_begin(Strays *strays, const Root *root, int signo, bool told, double now)
@@ -112,8 +151,8 @@ void strays_begin(Strays *strays, const Root *root, int signo, bool told, double
     }
     if (signo)
         strays->until = now + TOLD_SECONDS;
-    if (signo && !told)
-        (void)children_signal(strays, root, signo, WHOM_OTHERS);
+    strays->signo = told ? 0 : signo;
+    (void)children_tell(strays, root);
 }
 
 bool strays_are_told(const Strays *strays)
@@ -163,9 +202,17 @@ void strays_reaped(Strays *strays, const Root *root, double now)
         strays->rounds++;
         if (children_signal(strays, root, SIGKILL, whom_now(strays)) > 0)
             stage_enter(strays, STRAYS_KILLED, now);
-    }
+    } else if (strays->stage == STRAYS_ASKED)
+        strays->asked += children_tell(strays, root);
+    else
+        (void)children_tell(strays, root);
     if (!strays->managers && children_signal(strays, root, 0, WHOM_OTHERS) == 0)
         managers_begin(strays, root, now);
+}
+
+bool strays_are_due(const Strays *strays, double now)
+{
+    return strays->stage == STRAYS_AWAITED && !strays->told && !strays->managers && now >= strays->until;
 }
 
 void strays_advance(Strays *strays, const Root *root, double now)

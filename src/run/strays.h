@@ -15,7 +15,7 @@
 
 #include <stdbool.h>
 
-#include "root.h"
+#include "proc-stat.h"
 
 typedef enum StrayStage {
     STRAYS_NONE,    /* the command runs */
@@ -28,17 +28,25 @@ typedef enum StrayStage {
 /* Children that we were born with (a shell's, that has exec'ed us) are none of the command's. */
 enum { STRAYS_OTHERS_MAX = 64 };
 
+/* Of more than these it is not remembered that they were asked, and they are not asked. */
+enum { STRAYS_SIGNALLED_MAX = 512 };
+
 typedef struct Strays {
     StrayStage stage;
     double until;    /* when the next stage begins */
     unsigned rounds; /* of SIGKILL */
     bool told;       /* they were told to end with the command */
-    bool managers;   /* it is the managers' turn */
-    unsigned asked;  /* how many had to be asked */
-    unsigned left;   /* how many were left */
+    int signo;       /* that each gets once in this stage, also who becomes ours only now; 0: none */
+    int signalled[STRAYS_SIGNALLED_MAX];
+    size_t n_signalled;
+    bool managers;  /* it is the managers' turn */
+    unsigned asked; /* how many had to be asked */
+    unsigned left;  /* how many were left */
     int others[STRAYS_OTHERS_MAX];
     size_t n_others;
 } Strays;
+
+bool stray_is_manager(const ProcStat *stat);
 
 /* Before the command is started. */
 void strays_open(const Root *root, Strays *ret);
@@ -50,6 +58,12 @@ void strays_begin(Strays *strays, const Root *root, int signo, bool told, double
 
 /* Whoever ends from now on may do so because it was told to. */
 bool strays_are_told(const Strays *strays);
+
+/* A child of ours is the command's, and was not there before it. */
+bool strays_has(const Strays *strays, int pid);
+
+/* Those that may end by themselves have had their time: strays_advance will ask them now. */
+bool strays_are_due(const Strays *strays, double now);
 
 /* Whether there are any, when we have children at all. */
 bool strays_any(const Strays *strays, const Root *root);

@@ -129,6 +129,29 @@ static void show_end(const Terminal *terminal, const RunReport *report, const Ru
     show_name(terminal, &judged->cause, report->path);
 }
 
+void show_stray_work(const Terminal *terminal, const StrayWork *work)
+{
+    _cleanup_buffer_ Buffer name = {0};
+    _cleanup_buffer_ Buffer line = {0};
+    (void)text_escape(text_of(work->command), &name);
+    if (work->n == 1)
+        (void)buffer_printf(&line,
+                            "the command returned while \"%s\" (pid %d), which it had started, was "
+                            "still working; shmguard has ended that process",
+                            buffer_text(&name), work->pid);
+    else
+        (void)buffer_printf(&line,
+                            "the command returned while %u processes that it had started were still "
+                            "working, first of all \"%s\" (pid %d); shmguard has ended them",
+                            work->n, buffer_text(&name), work->pid);
+    show_line(terminal, &line);
+    buffer_clear(&line);
+    (void)buffer_printf(&line,
+                        "a script that starts its training in the background needs \"wait\" as its last "
+                        "line; exit code 1");
+    show_line(terminal, &line);
+}
+
 void show_run(const Terminal *terminal, const RunReport *report)
 {
     const RunAttempt *last = report_last(report);
@@ -138,7 +161,9 @@ void show_run(const Terminal *terminal, const RunReport *report)
         return;
     if (result->guarded)
         show_guard(terminal, &result->guard);
-    if (result->strays > 0) {
+    if (result->work.n > 0)
+        show_stray_work(terminal, &result->work);
+    else if (result->strays > 0) {
         (void)buffer_printf(&line, "ended %u process%s that the command had left running", result->strays,
                             result->strays == 1 ? "" : "es");
         show_line(terminal, &line);
