@@ -33,7 +33,7 @@ static char command_text[16];
 static atomic_flag under_way = ATOMIC_FLAG_INIT;
 static char stack[1 << 16]; /* for a crash that was our stack's end */
 
-static void crashes_set(sigset_t *ret)
+void crash_signals(sigset_t *ret)
 {
     sigemptyset(ret);
     for (size_t i = 0; i < ARRAY_SIZE(crashes); i++)
@@ -69,7 +69,7 @@ static void handlers_install(void)
 {
     struct sigaction ours = {.sa_handler = on_crash, .sa_flags = SA_ONSTACK};
     stack_t own = {.ss_sp = stack, .ss_size = sizeof stack};
-    crashes_set(&ours.sa_mask); /* a crash in the handler is the end */
+    crash_signals(&ours.sa_mask); /* a crash in the handler is the end */
     sigaltstack(&own, NULL);
     for (size_t i = 0; i < ARRAY_SIZE(crashes); i++) {
         struct sigaction now;
@@ -112,12 +112,15 @@ static bool children_wait(Child *child)
 
 int crash_await(pid_t command)
 {
-    sigset_t crashed;
     sigset_t taken;
+    sigset_t blocked;
     prctl(PR_SET_NAME, "shmguard"); /* exec has made it "exe" */
-    crashes_set(&crashed);
     signals_taken(&taken);
-    sigprocmask(SIG_UNBLOCK, &crashed, NULL);
+    /* What is blocked came with the thread that crashed. As in a run: SIGTTOU, so that we may move the
+     * terminal. */
+    blocked = taken;
+    sigaddset(&blocked, SIGTTOU);
+    sigprocmask(SIG_SETMASK, &blocked, NULL);
     if (waitid(P_PID, (id_t)command, &(siginfo_t){0}, WEXITED | WNOHANG | WNOWAIT) < 0)
         return -errno;
     Child child = {.pid = command, .group = getpgrp()};

@@ -11,9 +11,13 @@
  */
 #pragma once
 
+#include <signal.h>
 #include <sys/types.h>
 
 #define CRASH_WORD "--after-crash"
+
+/* The signals of a crash. A thread of ours that runs under a supervisor leaves them open. */
+void crash_signals(sigset_t *ret);
 
 /* From now on a crash leaves this command to run. Those of the signals that somebody else handles, or that
  * are ignored, stay as they are. */

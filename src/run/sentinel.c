@@ -92,14 +92,32 @@ static void title_set(pid_t supervisor)
     memcpy((void *)(uintptr_t)places[0], title, MIN((size_t)n, room - 1));
 }
 
-static bool is_marked(const Root *root, int pid, const char *mark, Buffer *scratch)
+static bool file_contains(const Root *root, int pid, const char *name, const char *needle, Buffer *scratch)
 {
-    return proc_read(root, pid, "environ", scratch) >= 0 && scratch->size > 0 &&
-           memmem(scratch->data, scratch->size, mark, strlen(mark));
+    return proc_read(root, pid, name, scratch) >= 0 && scratch->size > 0 &&
+           memmem(scratch->data, scratch->size, needle, strlen(needle));
 }
 
-/* Signals the managers, or all others. How many there were. */
-static unsigned marked_signal(const Root *root, const char *mark, bool managers, int signo)
+static bool is_of_job(const Root *root, const Watched *watched, const ProcStat *stat, Buffer *scratch)
+{
+    return (watched->command > 0 && stat->pgrp == watched->command) ||
+           (watched->mark[0] != '\0' && file_contains(root, stat->pid, "environ", watched->mark, scratch));
+}
+
+/*
+ * Those that clean up behind the others, and leave by themselves when the others have gone:
+ * torch_shm_manager, and the resource tracker of Python's multiprocessing, which removes semaphores from
+ * /dev/shm. A kill -9 of the training alone would not have reached them.
+ */
+static bool is_cleaner(const Root *root, const ProcStat *stat, Buffer *scratch)
+{
+    return stray_is_manager(stat) ||
+           file_contains(root, stat->pid, "cmdline", "resource_tracker import main", scratch) ||
+           file_contains(root, stat->pid, "cmdline", "semaphore_tracker import main", scratch);
+}
+
+/* Kills all but the cleaners, parents mostly before their children. How many there were. */
+static unsigned job_kill(const Root *root, const Watched *watched)
 {
     _cleanup_buffer_ Buffer scratch = {0};
     unsigned n = 0;
@@ -109,27 +127,30 @@ static unsigned marked_signal(const Root *root, const char *mark, bool managers,
     for (struct dirent *entry; (entry = readdir(proc));) {
         int pid = 0;
         ProcStat stat;
-        if (text_pid(text_of(entry->d_name), &pid) < 0 || !is_marked(root, pid, mark, &scratch) ||
-            proc_stat_read(root, pid, &stat) < 0 || stray_is_manager(&stat) != managers)
+        if (text_pid(text_of(entry->d_name), &pid) < 0 || proc_stat_read(root, pid, &stat) < 0 ||
+            proc_stat_is_over(&stat) || !is_of_job(root, watched, &stat, &scratch))
             continue;
-        n += kill(pid, signo) == 0;
+        if (is_cleaner(root, &stat, &scratch))
+            (void)kill(pid,
+                       MANAGER_SIGNAL); /* nobody but the manager minds it, and that no sooner than alone */
+        else
+            n += kill(pid, SIGKILL) == 0;
     }
     closedir(proc);
     return n;
 }
 
-/* The manager is not killed: it cleans up behind the others, as strays.h has it. */
 static void job_end(const Watched *watched)
 {
     Root root;
-    if (watched->command > 0)
-        kill(-watched->command, SIGKILL);
-    if (watched->mark[0] == '\0' || root_open(NULL, &root) < 0)
-        return;
     struct timespec pause = {.tv_nsec = ROUND_MSEC * 1000000};
-    for (int i = 0; i < ROUNDS_MAX && marked_signal(&root, watched->mark, false, SIGKILL) > 0; i++)
+    if (root_open(NULL, &root) < 0) { /* there is no /proc */
+        if (watched->command > 0)
+            (void)kill(-watched->command, SIGKILL);
+        return;
+    }
+    for (int i = 0; i < ROUNDS_MAX && job_kill(&root, watched) > 0; i++)
         nanosleep(&pause, NULL);
-    (void)marked_signal(&root, watched->mark, true, MANAGER_SIGNAL);
     root_close(&root);
 }
 

@@ -35,8 +35,8 @@ int sentinel_start(Sentinel *ret);
 
 /*
  * What is to be ended: the process group of `command` (0: it has ended) and all processes, wherever they have
- * gone, that have `mark` (NULL: none) in their environment. Async-signal-safe: the command's own process
- * calls it.
+ * gone, that have `mark` (NULL: none) in their environment; but not those that clean up behind the others.
+ * Async-signal-safe: the command's own process calls it.
  */
 void sentinel_watch(int fd, pid_t command, const char *mark);
 
