@@ -11,6 +11,7 @@
 #include "crash.h"
 #include "macro.h"
 #include "run.h"
+#include "sentinel.h"
 #include "signals.h"
 
 static const struct {
@@ -28,7 +29,7 @@ static const struct {
  * atomic word. */
 static _Atomic pid_t command_left; /* 0: none */
 static pid_t supervisor;
-static pid_t sentinel_left;
+static int sentinel_left;
 static char command_text[16];
 static atomic_flag under_way = ATOMIC_FLAG_INIT;
 static char stack[1 << 16]; /* for a crash that was our stack's end */
@@ -51,8 +52,7 @@ static void on_crash(int signo)
         if (atomic_flag_test_and_set(&under_way))
             for (;;) /* another thread crashed first: its exec ends this one */
                 pause();
-        if (sentinel_left > 0)
-            kill(sentinel_left, SIGKILL);
+        sentinel_watch(sentinel_left, 0, NULL);
         for (size_t i = 0; i < ARRAY_SIZE(crashes); i++)
             if (crashes[i].signo == signo)
                 (void)!write(STDERR_FILENO, crashes[i].words, strlen(crashes[i].words));
@@ -78,11 +78,11 @@ static void handlers_install(void)
     }
 }
 
-void crash_prepare(pid_t command, pid_t sentinel)
+void crash_prepare(pid_t command, int sentinel_fd)
 {
     atomic_store(&command_left, 0);
     supervisor = getpid();
-    sentinel_left = sentinel;
+    sentinel_left = sentinel_fd;
     snprintf(command_text, sizeof command_text, "%d", (int)command);
     atomic_store(&command_left, command);
     handlers_install();

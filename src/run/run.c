@@ -503,7 +503,7 @@ int run_start(Run *run, char *const *command, char *const *settings, ChildStage 
         return r;
     }
     if (run->inherited.output < 0) /* else it cannot go on without us */
-        crash_prepare(run->child.pid, run->sentinel.pid);
+        crash_prepare(run->child.pid, run->sentinel.fd);
     if (run->broker && run->inherited.shm) {
         char path[64];
         snprintf(path, sizeof path, "/proc/%d/root/dev/shm", (int)run->child.pid);

@@ -144,6 +144,8 @@ static void job_end(const Watched *watched)
 {
     Root root;
     struct timespec pause = {.tv_nsec = ROUND_MSEC * 1000000};
+    if (watched->command == 0 && watched->mark[0] == '\0')
+        return;
     if (root_open(NULL, &root) < 0) { /* there is no /proc */
         if (watched->command > 0)
             (void)kill(-watched->command, SIGKILL);
@@ -197,18 +199,22 @@ int sentinel_start(Sentinel *ret)
 void sentinel_watch(int fd, pid_t command, const char *mark)
 {
     Watched watched = {.command = command};
+    if (fd < 0)
+        return;
     if (mark)
         strncpy(watched.mark, mark, sizeof watched.mark - 1);
     (void)send(fd, &watched, sizeof watched, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* It has nothing to clean up, and one that is stopped would not end by itself. */
+/* It ends by itself, and is not killed: a run around this one hears how our children end, and would take that
+ * for a death in its job. */
 void sentinel_end(Sentinel *sentinel)
 {
+    sentinel_watch(sentinel->fd, 0, NULL);
+    fd_close(sentinel->fd);
     if (sentinel->pid > 0) {
-        kill(sentinel->pid, SIGKILL);
+        kill(sentinel->pid, SIGCONT); /* somebody may have stopped it */
         (void)waitpid(sentinel->pid, NULL, 0);
     }
-    fd_close(sentinel->fd);
     *sentinel = SENTINEL_NONE;
 }

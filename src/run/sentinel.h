@@ -4,8 +4,8 @@
  * without us. Nothing else can: who is killed that way runs no code of its own any more.
  *
  * It holds one end of a socket. The other end is the supervisor's alone, and the kernel closes it when the
- * supervisor goes, however it goes. A supervisor that has no more job, or crashes, ends the sentinel first:
- * so the end of the connection means that the supervisor was killed.
+ * supervisor goes, however it goes. A supervisor that has no more job, or crashes, says so first: then there
+ * is nothing to end. Otherwise the end of the connection means that the supervisor was killed.
  *
  * The command's own process tells the sentinel its number, just before exec. Until then it has the
  * supervisor's end of the socket as well, so there is no moment at which a SIGKILL leaves a command behind
@@ -36,7 +36,7 @@ int sentinel_start(Sentinel *ret);
 /*
  * What is to be ended: the process group of `command` (0: it has ended) and all processes, wherever they have
  * gone, that have `mark` (NULL: none) in their environment; but not those that clean up behind the others.
- * Async-signal-safe: the command's own process calls it.
+ * The last word counts. Async-signal-safe: the command's own process calls it, and a crash does.
  */
 void sentinel_watch(int fd, pid_t command, const char *mark);
 

@@ -750,9 +750,10 @@ def test_a_command_that_leaves_its_work_behind(here, mark, tmp_path, what, quiet
     assert report["exit"]["code"] == returned and report["strays_ended"] == 1
     lost = what == "works" and returned == 0
     assert (report["ended_at_work"] is not None) == lost
-    assert ('needs "wait"' in err) == lost
+    words = " ".join(err.split())
+    assert ('put "wait" on its last line' in words) == lost
     if lost:
-        assert f"{PYTHON} {path} works" in err and report["ended_at_work"]["command"] == f"{PYTHON} {path} works"
+        assert f"({PYTHON} {path} works)" in words and report["ended_at_work"]["command"] == f"{PYTHON} {path} works"
         assert report["ended_at_work"]["processes"] == 1 and report["ended_at_work"]["cpu_seconds"] > 0
         assert str(report["ended_at_work"]["pid"]) in err
     assert marked(mark) == []
@@ -983,7 +984,7 @@ def test_the_sentinel_is_not_in_the_way(here, mark, tmp_path):
     assert wait_until(lambda: any(map(is_sentinel, below(job.pid))), 20)
     sentinel = next(filter(is_sentinel, below(job.pid)))
     assert wait_until(lambda: b"shmguard" not in pathlib.Path(f"/proc/{sentinel}/cmdline").read_bytes(), 20)
-    assert pathlib.Path(f"/proc/{sentinel}/environ").read_bytes() == b""
+    assert pathlib.Path(f"/proc/{sentinel}/environ").read_bytes().strip(b"\0") == b""
     assert len(os.listdir(f"/proc/{sentinel}/fd")) == 1
     assert os.getsid(sentinel) == sentinel
     processes = here.json("ps")["processes"]
@@ -993,7 +994,7 @@ def test_the_sentinel_is_not_in_the_way(here, mark, tmp_path):
     job.stdout.close()
     report = json.loads(report_path.read_text())
     assert report["peaks"]["processes"] == 1
-    assert [process["comm"] for process in report["processes"]] == ["sleep"]
+    assert len(report["processes"]) == 1
     recorded = here.json("report", tmp_path / "run.db")["processes"]
     assert sentinel not in [process["pid"] for process in recorded]
 

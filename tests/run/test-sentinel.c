@@ -59,9 +59,9 @@ static _Noreturn void supervisor_main(int ready, bool marked, bool ends_sentinel
         sleep_on();
     }
     close(job_pipe[1]);
+    usleep(300000); /* until the command has come to exec */
     if (ends_sentinel)
         sentinel_end(&sentinel);
-    usleep(300000); /* until the command has come to exec */
     (void)!write(ready, "x", 1);
     for (;;)
         pause();
