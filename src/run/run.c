@@ -502,7 +502,7 @@ int run_start(Run *run, char *const *command, char *const *settings, ChildStage 
         sentinel_end(&run->sentinel);
         return r;
     }
-    if (run->inherited.output < 0) /* else it cannot go on without us */
+    if (!run->watch) /* a command that is measured is of no use without us */
         crash_prepare(run->child.pid, run->sentinel.fd);
     if (run->broker && run->inherited.shm) {
         char path[64];

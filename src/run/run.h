@@ -5,7 +5,7 @@
  *
  * A supervisor that is killed (SIGKILL) takes the job with it: sentinel.h. One that crashes does not: the guard
  * in the job then goes the plain way, and what is left of the supervisor waits for the command: crash.h. A
- * command whose output is taken (run_watch) cannot go on without us, and ends in both cases.
+ * command that is measured (run_watch) is of no use without us, and ends in both cases.
  */
 #pragma once
 

@@ -898,6 +898,21 @@ def test_what_is_left_of_a_crash(here, mark, tmp_path, command, signo):
     assert (job.returncode, out, err) == (9, b"", b"")
 
 
+def test_a_crash_ends_what_is_measured(here, mark):
+    """Nobody would end it at its time, or take its output."""
+    job = here.popen(PROGRAM, "plan", "--measure", "--for", "50s", "--", "sh", "-c", STEPS_OUT, env=without_sanitizer(mark),
+                     stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        assert wait_until(lambda: len(sleepers(mark)) >= 2, 30)
+        job.send_signal(signal.SIGSEGV)
+        job.communicate(timeout=20)
+        assert job.returncode == -signal.SIGSEGV
+        assert wait_until(lambda: marked(mark) == [], 20)
+    finally:
+        end_marked(mark)
+        job.wait()
+
+
 def below(pid):
     """Its children, the sentinel too."""
     with contextlib.suppress(OSError):
