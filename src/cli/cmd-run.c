@@ -16,7 +16,8 @@
 #include "show-preflight.h"
 #include "show-run.h"
 
-enum { RETRY_NOT_SAID = -1, RECORD_SECONDS = 1 };
+/* EXIT_WORK_LOST: the command returned 0, and what it had left at work had to be ended. */
+enum { RETRY_NOT_SAID = -1, RECORD_SECONDS = 1, EXIT_WORK_LOST = 1 };
 
 typedef struct RunOptions {
     bool quiet;
@@ -490,10 +491,12 @@ static int run_run(const Command *command, int argc, char **argv)
     const RunResult *result = &report_last(&job.report)->result;
     if (!job.options.quiet)
         show_run(&terminal, &job.report);
+    else if (result->work.n > 0) /* or nobody would know why we exit with 1 */
+        show_stray_work(&terminal, &result->work);
     record_finish(&job);
     if (job.typed || result->typed)
         run_die();
-    return result->code;
+    return result->code == 0 && result->work.n > 0 ? EXIT_WORK_LOST : result->code;
 }
 
 const Command command_run = {

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "command.h"
+#include "crash.h"
 
 static const Command *const commands[] = {
     &command_doctor, &command_ps,   &command_clean,  &command_explain, &command_plan,
@@ -44,6 +45,14 @@ static int command_unknown(const char *name)
                           buffer_text(&safe));
 }
 
+/* What is left of a supervisor that has crashed. Nobody types this. */
+static int command_await(int argc, char **argv)
+{
+    int pid = 0;
+    int r = argc == 3 && text_pid(text_of(argv[2]), &pid) == 0 ? crash_await(pid) : -EINVAL;
+    return r < 0 ? complain(EX_USAGE, "%s is for shmguard alone", CRASH_WORD) : r;
+}
+
 static int dispatch(int argc, char **argv)
 {
     const char *word = argc > 1 ? argv[1] : NULL;
@@ -59,6 +68,8 @@ static int dispatch(int argc, char **argv)
         fputs("shmguard " SHMGUARD_VERSION "\n", stdout);
         return EX_OK;
     }
+    if (strcmp(word, CRASH_WORD) == 0)
+        return command_await(argc, argv);
     const Command *command = command_find(word);
     return command ? command->run(command, argc - 1, argv + 1) : command_unknown(word);
 }

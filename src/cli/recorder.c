@@ -13,6 +13,7 @@
 
 #include "clock.h"
 #include "command.h"
+#include "crash.h"
 #include "recorder.h"
 #include "sampler.h"
 
@@ -203,12 +204,14 @@ static void over_tell(Recorder *recorder, int error)
  * faults in SQLite alone, where it does not hold the mutex.
  */
 static _Thread_local Recorder *recorder_here; /* NULL: another thread's fault, which is none of ours */
+static struct sigaction bus_before;           /* for those */
 
 static void bus_park(int signo)
 {
     Recorder *recorder = recorder_here;
     if (!recorder) {
-        (void)signal(signo, SIG_DFL); /* it comes again at once */
+        (void)sigaction(signo, &bus_before, NULL);
+        (void)raise(signo); /* it comes again when we return */
         return;
     }
     uint64_t one = 1;
@@ -250,16 +253,27 @@ static void *file_close(void *context)
     return NULL;
 }
 
-/* Signals are the main thread's, but for that one. */
+/* Before the thread takes them, for in the middle of a fault nothing can be looked up. */
+static void bus_take(void)
+{
+    struct sigaction bus = {.sa_handler = bus_park};
+    struct sigaction before;
+    if (sigaction(SIGBUS, &bus, &before) == 0 && before.sa_handler != bus_park)
+        bus_before = before;
+}
+
+/* Signals are the main thread's, but for those of a crash: one that is blocked would end the program without
+ * its handler (run/crash.h). */
 static int thread_start(Recorder *recorder, void *(*work)(void *))
 {
     sigset_t all;
     sigset_t before;
-    struct sigaction bus = {.sa_handler = bus_park};
-    (void)sigaction(SIGBUS, &bus, NULL);
+    sigset_t crashes;
+    bus_take();
+    crash_signals(&crashes);
     sigfillset(&all);
-    sigdelset(&all, SIGBUS);
     pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_sigmask(SIG_UNBLOCK, &crashes, NULL);
     int error = pthread_create(&recorder->thread, NULL, work, recorder);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     recorder->runs = error == 0;

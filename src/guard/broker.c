@@ -37,11 +37,6 @@ Counters *guard_counters(void)
     return atomic_load_explicit(&counters, memory_order_acquire);
 }
 
-static bool is_manager(void)
-{
-    return strcmp(program_invocation_short_name, "torch_shm_manager") == 0;
-}
-
 static bool connection_is_ours(void)
 {
     FileId id;
@@ -78,7 +73,7 @@ static bool receive_message(Message *ret, int *ret_fd)
     struct msghdr packet = {
         .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
     struct pollfd answer = {.fd = connection, .events = POLLIN};
-    if (is_manager() && real_poll(&answer, 1, MANAGER_MSEC) <= 0)
+    if (manager_is() && real_poll(&answer, 1, MANAGER_MSEC) <= 0)
         return false;
     ssize_t n;
     do
@@ -148,7 +143,7 @@ static bool connect_now(void)
     }
     connection = fd;
     connection_id = id;
-    if (is_manager() || welcomed())
+    if (manager_is() || welcomed())
         return true;
     disconnect();
     return false;
@@ -182,7 +177,7 @@ static bool exchange(Message *message, int fd, bool answered, int *ret_fd)
                 *message = answer;
                 return true;
             }
-            if (is_manager()) {
+            if (manager_is()) {
                 disconnect();
                 return false;
             }

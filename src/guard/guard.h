@@ -280,6 +280,13 @@ bool supervisor_is(void);
  * patience_msec; 0: as long as it takes. */
 int supervisor_connect(int patience_msec);
 
+/* --- manager.c: in torch_shm_manager, PyTorch's own program --- */
+
+void manager_start(void); /* by the constructor, once */
+bool manager_is(void);    /* this process is one */
+bool manager_waits_for_clients(const struct pollfd *files, nfds_t n, int msec);
+int manager_wait(struct pollfd *files, int msec); /* poll, which the supervisor can end */
+
 /* --- python.c: the interpreter, where there is one --- */
 
 /* By the constructor, once. `find` looks a symbol up among all that is loaded. */

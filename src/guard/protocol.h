@@ -13,6 +13,7 @@
 #pragma once
 
 #include <errno.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -45,6 +46,10 @@ enum {
 #define PROTOCOL_MAGIC UINT32_C(0x53484d47) /* SHMG */
 
 enum { PROTOCOL_NAME_MAX = 256 };
+
+/* supervisor → torch_shm_manager: all other processes of the job have ended. Ignored by default, so that one
+ * without the library does not mind. */
+enum { MANAGER_SIGNAL = SIGURG };
 
 typedef enum MessageType {
     MESSAGE_WELCOME = 1, /* supervisor → guard, first of all, with the descriptor of the counters' page */

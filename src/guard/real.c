@@ -92,6 +92,7 @@ __attribute__((constructor)) static void start(void)
     LOOK_UP(waitid);
     LOOK_UP(_exit);
     supervisor_find();
+    manager_start();
     pins_start();
     python_find(find_anywhere);
     (void)dlerror(); /* what was not found is no error of the program's */

@@ -248,7 +248,8 @@ EXPORT int(statx)(int fd, const char *path, int flags, unsigned mask, struct sta
 EXPORT int poll(struct pollfd *files, nfds_t n, int msec)
 {
     batch_end();
-    return poll_in_turns(files, n, msec);
+    return manager_waits_for_clients(files, n, msec) ? manager_wait(files, msec)
+                                                     : poll_in_turns(files, n, msec);
 }
 
 EXPORT ssize_t write(int fd, const void *data, size_t size)

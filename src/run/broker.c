@@ -564,6 +564,7 @@ static int counters_make(Broker *broker)
     if (page == MAP_FAILED)
         return -errno;
     broker->counters = page;
+    (void)madvise(page, sizeof(Counters), MADV_DONTFORK); /* the sentinel is to hold none of our memory */
     broker->counters->magic = PROTOCOL_MAGIC;
     broker->counters->version = 1;
     atomic_store_explicit(&broker->counters->budgeted, broker->owner.spare_now != NULL, memory_order_relaxed);

@@ -4,6 +4,7 @@
 
 #include "child.h"
 #include "macro.h"
+#include "sentinel.h"
 
 /* What the new process says when it cannot become the command. */
 typedef struct Failure {
@@ -22,6 +23,7 @@ static Failure child_exec(char *const *command, char *const *environment, const 
     if (inherited->output >= 0 &&
         (dup2(inherited->output, STDOUT_FILENO) < 0 || dup2(inherited->output, STDERR_FILENO) < 0))
         return (Failure){-errno, CHILD_NO_RUN};
+    sentinel_watch(inherited->sentinel, getpid(), inherited->mark);
     sigaction(SIGCHLD, &inherited->chld, NULL);
     sigprocmask(SIG_SETMASK, &inherited->mask, NULL);
     execvpe(command[0], command, environment);
@@ -87,6 +89,8 @@ static void terminal_move(const Child *child, pid_t from, pid_t to)
 
 void child_stopped(Child *child, int signo)
 {
+    if (signo != SIGTSTP && signo != SIGTTIN && signo != SIGTTOU)
+        return;
     if (signo != SIGTSTP) {
         child->needs_terminal = true;
         if (child->terminal >= 0 && tcgetpgrp(child->terminal) == child->group) {

@@ -21,6 +21,8 @@ typedef struct Inherited {
     struct sigaction chld;
     const PrivateShm *shm; /* what the command gets besides; NULL: the /dev/shm that we have */
     int output;            /* its standard output and error; negative: ours */
+    int sentinel;          /* told of the command before it runs, with the mark of its processes */
+    const char *mark;
 } Inherited;
 
 /* How far the start of a command came. */
@@ -54,7 +56,8 @@ void child_signal(const Child *child, int signo, bool group);
  * The command was stopped, by SIGTSTP or because it needs the terminal (SIGTTIN, SIGTTOU). When we have the
  * terminal, it is given to the command, which goes on. Otherwise takes the terminal, stops us and whoever
  * stands with us in our group, and when somebody continues us, goes on as child_continue does. To be called
- * with SIGTSTP and SIGTTOU blocked.
+ * with SIGTSTP and SIGTTOU blocked. SIGSTOP is not for us: who stops the command with it continues only the
+ * command.
  */
 void child_stopped(Child *child, int signo);
 

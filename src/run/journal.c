@@ -511,6 +511,12 @@ int journal_processes(const Journal *journal, Arena *arena, ProcessPeak **ret, s
     return 0;
 }
 
+Role journal_role(const Journal *journal, int pid)
+{
+    const Seen *seen = seen_live(&journal->seen, pid);
+    return seen ? seen->actor.role : ROLE_OTHER;
+}
+
 void journal_roles(const Journal *journal, uint64_t *ret_trainers, uint64_t *ret_workers)
 {
     *ret_trainers = *ret_workers = 0;

@@ -48,6 +48,9 @@ Peaks journal_peaks(const Journal *journal);
  * -ENOMEM. */
 int journal_processes(const Journal *journal, Arena *arena, ProcessPeak **ret, size_t *ret_n);
 
+/* Of a process that lives; ROLE_OTHER: none is known. */
+Role journal_role(const Journal *journal, int pid);
+
 /* How many live that train, and that work for those. */
 void journal_roles(const Journal *journal, uint64_t *ret_trainers, uint64_t *ret_workers);
 

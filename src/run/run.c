@@ -13,12 +13,16 @@
 #include "broker.h"
 #include "child.h"
 #include "clock.h"
+#include "crash.h"
 #include "environment.h"
 #include "journal.h"
 #include "macro.h"
 #include "run.h"
+#include "sentinel.h"
 #include "shortage.h"
+#include "signals.h"
 #include "source.h"
+#include "stray-work.h"
 #include "strays.h"
 
 /*
@@ -39,6 +43,7 @@ struct Run {
     Source output;
     const RunWatch *watch; /* NULL: nobody looks closely */
     Inherited inherited;
+    Sentinel sentinel; /* of the command that runs */
     Shortage shortage;
     const char *library;
     Broker *broker; /* NULL: without the guard */
@@ -52,6 +57,8 @@ struct Run {
     Child child;
     pid_t pid;
     Strays strays;
+    StrayTimes awaited; /* as they were when the command ended */
+    StrayWork work;
     bool alone; /* no child is left */
     int passed_on;
     int told_to_end;
@@ -61,26 +68,24 @@ struct Run {
     double ended;
 };
 
-/* Signals that end a command, unless it does something else about them. */
-static const int ending[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-static const int telling[] = {SIGUSR1, SIGUSR2, SIGWINCH, SIGTSTP};
-
 /* --- What happens ------------------------------------------------------------------------------------- */
 
 static void status_changed(Run *run, int status)
 {
     if (WIFSTOPPED(status)) {
-        /* SIGSTOP is not for us: who stops the command with it continues only the command. */
-        int by = WSTOPSIG(status);
-        if (by == SIGTSTP || by == SIGTTIN || by == SIGTTOU)
-            child_stopped(&run->child, by);
+        child_stopped(&run->child, WSTOPSIG(status));
         return;
     }
     child_ended(&run->child, status);
+    crash_forget();
+    sentinel_watch(run->sentinel.fd, 0, run->inherited.mark);
     run->ended = now_seconds();
-    strays_begin(&run->strays);
-    if (run->cut > 0)
-        strays_hurry(&run->strays, &run->shortage.root);
+    /* Who told the command to end told the job: what is left of it is told, too, now that no trainer needs it
+     * any more. */
+    int signo = run->cut > 0 ? SIGTERM : run->passed_on;
+    strays_begin(&run->strays, &run->shortage.root, signo, run->typed, run->ended);
+    if (status == 0 && signo == 0)
+        (void)stray_times_read(&run->shortage.root, run->ended, &run->awaited);
 }
 
 static void tick_tell(Run *run, bool over)
@@ -102,22 +107,18 @@ static void reap(Run *run)
     pid_t pid;
     bool ended = false;
     while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
+        if (pid == run->sentinel.pid) { /* somebody has killed it */
+            run->sentinel.pid = 0;
+            continue;
+        }
         ended |= !WIFSTOPPED(status);
-        journal_reaped(run->journal, pid, status, pid != run->pid && run->strays.stage >= STRAYS_ASKED);
+        journal_reaped(run->journal, pid, status, pid != run->pid && strays_are_told(&run->strays));
         if (pid == run->child.pid)
             status_changed(run, status);
     }
     if (ended)
-        strays_reaped(&run->strays, &run->shortage.root);
-    run->alone = pid < 0 || !strays_any(&run->strays, &run->shortage.root);
-}
-
-static bool signal_ends(int signo)
-{
-    for (size_t i = 0; i < ARRAY_SIZE(ending); i++)
-        if (ending[i] == signo)
-            return true;
-    return false;
+        strays_reaped(&run->strays, &run->shortage.root, now_seconds());
+    run->alone = run->child.status_is && (pid < 0 || !strays_any(&run->strays, &run->shortage.root));
 }
 
 static void pass_on(Run *run, const struct signalfd_siginfo *signal)
@@ -128,7 +129,7 @@ static void pass_on(Run *run, const struct signalfd_siginfo *signal)
         run->told_to_end = signo;
     if (run->strays.stage != STRAYS_NONE) {
         if (ends)
-            strays_hurry(&run->strays, &run->shortage.root);
+            strays_hurry(&run->strays, &run->shortage.root, now_seconds());
         return;
     }
     bool typed = signal->ssi_code == SI_KERNEL;
@@ -165,7 +166,6 @@ static void timer_ready(Source *source)
         broker_tick(run->broker, broker_holds_memory(run->broker) && shortage_now(&run->shortage));
     if (!run->unwatched)
         journal_tick(run->journal);
-    strays_tick(&run->strays, &run->shortage.root);
     if (run->cut > 0 && now_seconds() - run->cut > END_SECONDS)
         child_signal(&run->child, SIGKILL, true);
     tick_tell(run, false);
@@ -207,12 +207,38 @@ static int turn(Run *run, int timeout)
     return MAX(n, 0);
 }
 
+/* It has lost its trainer. */
+static bool is_orphaned_worker(const void *context, int pid)
+{
+    const Run *run = context;
+    return journal_role(run->journal, pid) == ROLE_WORKER;
+}
+
+static void strays_step(Run *run)
+{
+    double now = now_seconds();
+    if (run->awaited.n > 0 && strays_are_due(&run->strays, now)) {
+        (void)stray_work_read(&run->strays, &run->shortage.root, &run->awaited, now, is_orphaned_worker, run,
+                              &run->work);
+        stray_times_free(&run->awaited);
+    }
+    strays_advance(&run->strays, &run->shortage.root, now);
+}
+
+static int timeout_msec(const Run *run)
+{
+    int broker = run->broker ? broker_timeout(run->broker) : -1;
+    int strays = strays_timeout(&run->strays, now_seconds());
+    return broker < 0 || strays < 0 ? MAX(broker, strays) : MIN(broker, strays);
+}
+
 int run_finish(Run *run, RunResult *ret)
 {
     while (!(run->child.status_is && (run->alone || run->strays.stage == STRAYS_LEFT))) {
-        int r = turn(run, run->broker ? broker_timeout(run->broker) : -1);
+        int r = turn(run, timeout_msec(run));
         if (r < 0)
             return r;
+        strays_step(run);
     }
     /* The last words of those who have gone may still lie in their sockets. */
     for (int i = 0; i < DRAIN_TURNS && turn(run, 0) > 0;)
@@ -231,11 +257,13 @@ int run_finish(Run *run, RunResult *ret)
         .cut_off = run->cut > 0,
         .strays = run->strays.asked - MIN(run->strays.asked, run->strays.left),
         .left = run->strays.left,
+        .work = run->work,
         .seconds = run->ended - run->began,
         .guarded = run->broker && !run->only_witness,
         .guard = run->broker && !run->only_witness ? broker_figures(run->broker) : (GuardFigures){0},
     };
     broker_free(TAKE_PTR(run->broker));
+    sentinel_end(&run->sentinel);
     return 0;
 }
 
@@ -273,13 +301,7 @@ bool run_pause(Run *run, unsigned seconds, bool *ret_typed)
 static int signals_open(Run *run)
 {
     sigset_t taken;
-    sigemptyset(&taken);
-    sigaddset(&taken, SIGCHLD);
-    sigaddset(&taken, SIGCONT);
-    for (size_t i = 0; i < ARRAY_SIZE(ending); i++)
-        sigaddset(&taken, ending[i]);
-    for (size_t i = 0; i < ARRAY_SIZE(telling); i++)
-        sigaddset(&taken, telling[i]);
+    signals_taken(&taken);
     run->signals.fd = signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK);
     if (run->signals.fd < 0)
         return -errno;
@@ -341,6 +363,8 @@ int run_open(Run **ret)
         .pulse = {.fd = -EBADF, .ready = pulse_ready},
         .output = {.fd = -EBADF, .ready = output_ready},
         .inherited.output = -EBADF,
+        .inherited.sentinel = -EBADF,
+        .sentinel = SENTINEL_NONE,
         .shortage.root = ROOT_NONE,
     };
     int r = run_set_up(run);
@@ -356,6 +380,8 @@ void run_free(Run *run)
 {
     if (!run)
         return;
+    crash_forget();
+    sentinel_end(&run->sentinel);
     broker_free(run->broker);
     journal_free(run->journal);
     fd_close(run->signals.fd);
@@ -365,6 +391,7 @@ void run_free(Run *run)
     fd_close(run->inherited.output);
     fd_close(run->epoll);
     shortage_close(&run->shortage);
+    stray_times_free(&run->awaited);
     arena_free(&run->arena);
     free(run);
 }
@@ -449,10 +476,17 @@ int run_start(Run *run, char *const *command, char *const *settings, ChildStage 
                              run->no_pin, &run->arena, &environment);
     if (r < 0)
         return r;
-    journal_free(TAKE_PTR(run->journal));
-    r = journal_open(&run->shortage.root, &run->journal);
+    r = sentinel_start(&run->sentinel);
     if (r < 0)
         return r;
+    run->inherited.sentinel = run->sentinel.fd;
+    run->inherited.mark = run->broker ? broker_socket(run->broker) : NULL;
+    journal_free(TAKE_PTR(run->journal));
+    r = journal_open(&run->shortage.root, &run->journal);
+    if (r < 0) {
+        sentinel_end(&run->sentinel);
+        return r;
+    }
     run->pid = 0;
     run->child = (Child){.terminal = -EBADF};
     run->alone = false;
@@ -460,10 +494,16 @@ int run_start(Run *run, char *const *command, char *const *settings, ChildStage 
     run->typed = false;
     run->cut = 0;
     strays_open(&run->shortage.root, &run->strays);
+    stray_times_free(&run->awaited);
+    run->work = (StrayWork){0};
     run->began = now_seconds();
     r = child_start(command, environment, &run->inherited, &run->child, ret_stage);
-    if (r < 0)
+    if (r < 0) {
+        sentinel_end(&run->sentinel);
         return r;
+    }
+    if (!run->watch) /* a command that is measured is of no use without us */
+        crash_prepare(run->child.pid, run->sentinel.fd);
     if (run->broker && run->inherited.shm) {
         char path[64];
         snprintf(path, sizeof path, "/proc/%d/root/dev/shm", (int)run->child.pid);

@@ -3,7 +3,9 @@
  * leaves nothing behind. The order is run_open, then for each attempt run_guard or not, run_start, run_finish
  * and perhaps run_pause, and run_free.
  *
- * A supervisor that is killed takes nobody with it: the guard in the job then goes the plain way.
+ * A supervisor that is killed (SIGKILL) takes the job with it: sentinel.h. One that crashes does not: the guard
+ * in the job then goes the plain way, and what is left of the supervisor waits for the command: crash.h. A
+ * command that is measured (run_watch) is of no use without us, and ends in both cases.
  */
 #pragma once
 
@@ -13,6 +15,7 @@
 #include "child.h"
 #include "evidence.h"
 #include "figures.h"
+#include "stray-work.h"
 #include "units.h"
 
 typedef struct Run Run;
@@ -58,6 +61,7 @@ typedef struct RunResult {
     bool typed;      /* it died of a Ctrl-C: finish by run_die */
     unsigned strays; /* processes that it left running and that we ended */
     unsigned left;   /* processes that it left running and that could not be ended */
+    StrayWork work;  /* of those that we ended; known when the command returned 0 and nobody told us to end */
     bool cut_off;    /* by run_end */
     double seconds;
     bool guarded;

@@ -1,33 +1,39 @@
 #include <dirent.h>
 #include <errno.h>
+#include <math.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "macro.h"
 #include "proc-stat.h"
+#include "protocol.h"
 #include "strays.h"
 
-static const unsigned seconds[] = {
+/* How long each stage lasts. TOLD_SECONDS: the first, when they were told to end by another signal than
+ * SIGTERM, which they may ignore, as what a shell starts in the background ignores a Ctrl-C. */
+static const double seconds[] = {
     [STRAYS_AWAITED] = 3,
     [STRAYS_ASKED] = 2,
     [STRAYS_KILLED] = 2,
 };
+static const double TOLD_SECONDS = 1;
 
 /* Each round of SIGKILL brings up the children of those that it ended. So many generations only those have
  * that never end. */
 enum { ROUNDS_MAX = 4096 };
 
-static bool is_manager(const ProcStat *stat)
+bool stray_is_manager(const ProcStat *stat)
 {
     return strcmp(stat->comm, "torch_shm_manag") == 0; /* names are cut at 15 characters */
 }
 
-static bool is_other(const Strays *strays, int pid)
+bool strays_has(const Strays *strays, int pid)
 {
     for (size_t i = 0; i < strays->n_others; i++)
         if (strays->others[i] == pid)
-            return true;
-    return false;
+            return false;
+    return true;
 }
 
 /* The next living child in the list of processes; false at its end. */
@@ -42,19 +48,69 @@ static bool child_next(const Root *root, DIR *proc, ProcStat *ret)
     return false;
 }
 
-/* Signals our children, stopped ones too; 0 only counts. Children of theirs come to us when they are gone. */
-static unsigned children_signal(const Strays *strays, const Root *root, int signo, bool managers)
+typedef enum Whom {
+    WHOM_ALL,
+    WHOM_MANAGERS,
+    WHOM_OTHERS, /* all but managers */
+} Whom;
+
+static bool is_whom(const Strays *strays, const ProcStat *child, Whom whom)
+{
+    return strays_has(strays, child->pid) &&
+           (whom == WHOM_ALL || stray_is_manager(child) == (whom == WHOM_MANAGERS));
+}
+
+static bool is_signalled(const Strays *strays, int pid)
+{
+    for (size_t i = 0; i < strays->n_signalled; i++)
+        if (strays->signalled[i] == pid)
+            return true;
+    return false;
+}
+
+/* A stopped one, too. False: it has gone. 0 only asks that. */
+static bool stray_signal(int pid, int signo)
+{
+    bool there = kill(pid, signo) == 0 || errno == EPERM;
+    if (signo)
+        (void)kill(pid, SIGCONT);
+    return there;
+}
+
+/* Signals our children. Children of theirs come to us when they are gone. */
+static unsigned children_signal(const Strays *strays, const Root *root, int signo, Whom whom)
 {
     unsigned n = 0;
     DIR *proc = root_list(root, "proc");
     if (!proc)
         return 0;
+    for (ProcStat child; child_next(root, proc, &child);)
+        if (is_whom(strays, &child, whom))
+            n += stray_signal(child.pid, signo);
+    closedir(proc);
+    return n;
+}
+
+/* Of whom it is the turn. */
+static Whom whom_now(const Strays *strays)
+{
+    return strays->managers ? WHOM_ALL : WHOM_OTHERS;
+}
+
+/* Each gets it once: a second SIGTERM would interrupt what a process does about the first. Returns how many
+ * were new. */
+static unsigned children_tell(Strays *strays, const Root *root)
+{
+    unsigned n = 0;
+    DIR *proc = strays->signo ? root_list(root, "proc") : NULL;
+    if (!proc)
+        return 0;
     for (ProcStat child; child_next(root, proc, &child);) {
-        if (is_other(strays, child.pid) || (!managers && is_manager(&child)))
+        if (!is_whom(strays, &child, whom_now(strays)) || is_signalled(strays, child.pid) ||
+            strays->n_signalled == STRAYS_SIGNALLED_MAX)
             continue;
-        n += kill(child.pid, signo) == 0 || errno == EPERM;
-        if (signo)
-            (void)kill(child.pid, SIGCONT);
+        strays->signalled[strays->n_signalled++] = child.pid;
+        n += stray_signal(child.pid, strays->signo);
     }
     closedir(proc);
     return n;
@@ -71,14 +127,42 @@ void strays_open(const Root *root, Strays *ret)
     closedir(proc);
 }
 
-void strays_begin(Strays *strays)
+static void stage_enter(Strays *strays, StrayStage stage, double now)
 {
-    strays->stage = STRAYS_AWAITED;
+    strays->stage = stage;
+    strays->until = stage == STRAYS_LEFT ? INFINITY : now + seconds[stage];
+    strays->signo = stage == STRAYS_ASKED ? SIGTERM : 0;
+    strays->n_signalled = 0;
+}
+
+static void ask(Strays *strays, const Root *root, double now)
+{
+    stage_enter(strays, STRAYS_ASKED, now);
+    strays->asked += children_tell(strays, root);
+}
+
+void strays_begin(Strays *strays, const Root *root, int signo, bool told, double now)
+{
+    stage_enter(strays, STRAYS_AWAITED, now);
+    strays->told = signo != 0;
+    if (signo == SIGTERM) {
+        ask(strays, root, now);
+        return;
+    }
+    if (signo)
+        strays->until = now + TOLD_SECONDS;
+    strays->signo = told ? 0 : signo;
+    (void)children_tell(strays, root);
+}
+
+bool strays_are_told(const Strays *strays)
+{
+    return strays->told || strays->stage >= STRAYS_ASKED;
 }
 
 bool strays_any(const Strays *strays, const Root *root)
 {
-    return strays->n_others == 0 || children_signal(strays, root, 0, true) > 0;
+    return strays->n_others == 0 || children_signal(strays, root, 0, WHOM_ALL) > 0;
 }
 
 static bool is_under_way(const Strays *strays)
@@ -86,50 +170,58 @@ static bool is_under_way(const Strays *strays)
     return strays->stage != STRAYS_NONE && strays->stage != STRAYS_LEFT;
 }
 
-static void stage_enter(Strays *strays, StrayStage stage)
-{
-    strays->stage = stage;
-    strays->ticks = 0;
-}
-
-static void managers_begin(Strays *strays)
+static void managers_begin(Strays *strays, const Root *root, double now)
 {
     strays->managers = true;
-    stage_enter(strays, STRAYS_AWAITED);
+    stage_enter(strays, STRAYS_AWAITED, now);
+    (void)children_signal(strays, root, MANAGER_SIGNAL, WHOM_MANAGERS);
 }
 
-void strays_hurry(Strays *strays, const Root *root)
+void strays_hurry(Strays *strays, const Root *root, double now)
 {
     if (!is_under_way(strays))
         return;
-    if (strays->stage == STRAYS_KILLED && !strays->managers) { /* some others cannot be killed */
-        managers_begin(strays);
-        return;
+    if (strays->stage == STRAYS_AWAITED) {
+        ask(strays, root, now);
+    } else if (strays->stage == STRAYS_ASKED) {
+        stage_enter(strays, STRAYS_KILLED, now);
+        (void)children_signal(strays, root, SIGKILL, whom_now(strays));
+    } else if (!strays->managers) { /* some others cannot be killed */
+        managers_begin(strays, root, now);
+    } else {
+        stage_enter(strays, STRAYS_LEFT, now);
+        strays->left = children_signal(strays, root, 0, WHOM_ALL);
     }
-    stage_enter(strays, strays->stage + 1);
-    if (strays->stage == STRAYS_ASKED)
-        strays->asked += children_signal(strays, root, SIGTERM, strays->managers);
-    else if (strays->stage == STRAYS_KILLED)
-        (void)children_signal(strays, root, SIGKILL, strays->managers);
-    else
-        strays->left = children_signal(strays, root, 0, true);
 }
 
-void strays_reaped(Strays *strays, const Root *root)
-{
-    if (strays->stage != STRAYS_KILLED || strays->rounds >= ROUNDS_MAX)
-        return;
-    strays->rounds++;
-    if (children_signal(strays, root, SIGKILL, strays->managers) > 0)
-        strays->ticks = 0;
-}
-
-void strays_tick(Strays *strays, const Root *root)
+void strays_reaped(Strays *strays, const Root *root, double now)
 {
     if (!is_under_way(strays))
         return;
-    if (!strays->managers && children_signal(strays, root, 0, false) == 0)
-        managers_begin(strays);
-    else if (++strays->ticks >= seconds[strays->stage])
-        strays_hurry(strays, root);
+    if (strays->stage == STRAYS_KILLED && strays->rounds < ROUNDS_MAX) {
+        strays->rounds++;
+        if (children_signal(strays, root, SIGKILL, whom_now(strays)) > 0)
+            stage_enter(strays, STRAYS_KILLED, now);
+    } else if (strays->stage == STRAYS_ASKED)
+        strays->asked += children_tell(strays, root);
+    else
+        (void)children_tell(strays, root);
+    if (!strays->managers && children_signal(strays, root, 0, WHOM_OTHERS) == 0)
+        managers_begin(strays, root, now);
+}
+
+bool strays_are_due(const Strays *strays, double now)
+{
+    return strays->stage == STRAYS_AWAITED && !strays->told && !strays->managers && now >= strays->until;
+}
+
+void strays_advance(Strays *strays, const Root *root, double now)
+{
+    if (is_under_way(strays) && now >= strays->until)
+        strays_hurry(strays, root, now);
+}
+
+int strays_timeout(const Strays *strays, double now)
+{
+    return is_under_way(strays) ? (int)ceil(MAX(strays->until - now, 0) * 1000) : -1;
 }

@@ -88,6 +88,14 @@ json_t *json_peaks(const Peaks *peaks)
                      json_size(peaks->processes));
 }
 
+static json_t *json_stray_work(const StrayWork *work)
+{
+    if (work->n == 0)
+        return json_null();
+    return json_pack("{s:i, s:i, s:o, s:f}", "processes", (int)work->n, "pid", work->pid, "command",
+                     json_raw(text_of(work->command)), "cpu_seconds", work->cpu_seconds);
+}
+
 int json_run(FILE *out, bool indented, const RunReport *report)
 {
     const RunAttempt *last = report_last(report);
@@ -108,5 +116,6 @@ int json_run(FILE *out, bool indented, const RunReport *report)
     json_writer_field(&writer, "peaks", json_peaks(&report->peaks));
     json_writer_field(&writer, "guard", json_guard(&last->result));
     json_writer_field(&writer, "strays_ended", json_integer(last->result.strays));
+    json_writer_field(&writer, "ended_at_work", json_stray_work(&last->result.work));
     return json_writer_close(&writer);
 }

@@ -68,12 +68,13 @@ static void show_guard(const Terminal *terminal, const GuardFigures *guard)
 }
 
 /* Who died of what, in a line or two behind our name. */
-static void show_summary(const Terminal *terminal, const Cause *cause)
+/* Of a bad end. */
+static void show_words(const Terminal *terminal, const char *words)
 {
     static const char prefix[] = "shmguard: ";
     terminal_print(terminal, STYLE_BAD, "shmguard:");
     fputc(' ', terminal->out);
-    terminal_wrap(terminal, sizeof prefix - 1, INDENT, cause->summary);
+    terminal_wrap(terminal, sizeof prefix - 1, INDENT, words);
 }
 
 /* The last line, where the eye is: the name to look for in the manual, and where the rest is. */
@@ -114,7 +115,7 @@ static bool end_is_plain(const RunAttempt *last)
 static void show_end(const Terminal *terminal, const RunReport *report, const RunAttempt *last)
 {
     const Judged *judged = &last->judged;
-    show_summary(terminal, &judged->cause);
+    show_words(terminal, judged->cause.summary);
     if (end_is_plain(last))
         return;
     show_reasons(terminal, judged);
@@ -129,6 +130,26 @@ static void show_end(const Terminal *terminal, const RunReport *report, const Ru
     show_name(terminal, &judged->cause, report->path);
 }
 
+void show_stray_work(const Terminal *terminal, const StrayWork *work)
+{
+    static const char advice[] = "A script that starts its training in the background must wait for it: put "
+                                 "\"wait\" on its last line. The exit code is 1.";
+    _cleanup_buffer_ Buffer name = {0};
+    _cleanup_buffer_ Buffer text = {0};
+    (void)text_escape(text_of(work->command), &name);
+    if (work->n == 1)
+        (void)buffer_printf(&text,
+                            "The command returned, but process %d (%s), which it had left running, was still "
+                            "working and was ended. %s",
+                            work->pid, buffer_text(&name), advice);
+    else
+        (void)buffer_printf(&text,
+                            "The command returned, but %u processes that it had left running were still "
+                            "working and were ended. The busiest was process %d (%s). %s",
+                            work->n, work->pid, buffer_text(&name), advice);
+    show_words(terminal, buffer_text(&text));
+}
+
 void show_run(const Terminal *terminal, const RunReport *report)
 {
     const RunAttempt *last = report_last(report);
@@ -138,7 +159,9 @@ void show_run(const Terminal *terminal, const RunReport *report)
         return;
     if (result->guarded)
         show_guard(terminal, &result->guard);
-    if (result->strays > 0) {
+    if (result->work.n > 0)
+        show_stray_work(terminal, &result->work);
+    else if (result->strays > 0) {
         (void)buffer_printf(&line, "ended %u process%s that the command had left running", result->strays,
                             result->strays == 1 ? "" : "es");
         show_line(terminal, &line);

@@ -38,6 +38,9 @@ static inline const RunAttempt *report_last(const RunReport *report)
  * Nothing of the latter when the command could not be started: that was said before. */
 void show_run(const Terminal *terminal, const RunReport *report);
 
+/* The command returned before its work was done, and what to do about it. A part of show_run. */
+void show_stray_work(const Terminal *terminal, const StrayWork *work);
+
 /* { NAME: value } and { shm, rss, fds, processes }, what is not measured null; NULL: no memory. */
 json_t *json_values(const AttemptValue *values, size_t n);
 json_t *json_peaks(const Peaks *peaks);

@@ -1,3 +1,4 @@
+#include <string.h>
 #include <unistd.h>
 
 #include "job-processes.h"
@@ -92,6 +93,8 @@ static bool known_fill(const JobProcesses *job, size_t n_before, Known *known)
     /* The kernel may have dropped the directory from its cache: the same process has another inode then. */
     if (before && before->start_ticks == stat.start_ticks)
         known->whose = before->whose;
+    if (known->whose == WHOSE_UNKNOWN && strcmp(stat.comm, SENTINEL_COMM) == 0)
+        known->whose = WHOSE_OTHERS;
     return true;
 }
 

@@ -17,6 +17,10 @@
 
 #include "root.h"
 
+/* The name of the process beside a supervisor that ends the job when the supervisor is killed
+ * (run/sentinel.h). It is no process of any job. 15 characters at most. */
+#define SENTINEL_COMM "guard-sentinel"
+
 /* More are counted and not listed. */
 enum { JOB_PROCESSES_MAX = 4096 };
 

@@ -200,12 +200,21 @@ def free_port():
         return probe.getsockname()[1]
 
 
+def is_sentinel(pid):
+    """The process that ends the job when its supervisor is killed."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/comm").read_text() == "guard-sentinel\n"
+    except OSError:
+        return False
+
+
 def children(pid):
+    """All processes below this one; a supervisor's sentinel is none of its job."""
     found = []
     for task in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
         with contextlib.suppress(OSError):
             for child in map(int, task.read_text().split()):
-                found += [child, *children(child)]
+                found += [] if is_sentinel(child) else [child, *children(child)]
     return found
 
 

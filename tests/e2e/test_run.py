@@ -18,7 +18,7 @@ import uuid
 
 import pytest
 
-from conftest import PROGRAM, PYTHONS, TRAIN, cells, children, free_port, needs_root, python_of
+from conftest import PROGRAM, PYTHONS, TRAIN, cells, children, free_port, is_sentinel, needs_root, python_of
 
 PYTHON = "/usr/bin/python3"
 QUIET_PYTHON = ("-W", "ignore")
@@ -689,6 +689,121 @@ def test_children_from_before(here, mark):
         end_marked(mark)
 
 
+TOLD = """
+    import os, signal, subprocess, sys, time
+    def note(who):
+        with open(f"{sys.argv[1]}.{who}", "w") as file:
+            file.write(str(time.monotonic()))
+    def told(*_):
+        if os.getpid() == trainer:
+            time.sleep(1.5)  # saves a checkpoint
+        note("trainer" if os.getpid() == trainer else "worker")
+        os._exit(7)
+    trainer = os.getpid()
+    for name in ("SIGTERM", "SIGINT", "SIGHUP"):
+        signal.signal(getattr(signal, name), told)
+    if os.fork() == 0:
+        os.setsid()
+    else:
+        print("ready", flush=True)
+    time.sleep(60)
+    """
+
+
+@pytest.mark.parametrize("signo", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_workers_are_told_when_the_trainer_has_ended(here, mark, tmp_path, signo):
+    """Not before, for it needs them, and not seconds later."""
+    job = here.popen(PROGRAM, "run", "-q", "--", PYTHON, script(tmp_path, TOLD), tmp_path / "ended", env=mark,
+                     stdout=subprocess.PIPE)
+    try:
+        assert job.stdout.readline() == b"ready\n"
+        time.sleep(0.3)  # the other one has its session
+        job.send_signal(signo)
+        assert job.wait(30) == 7
+        over = time.monotonic()
+    finally:
+        end_marked(mark)
+        job.wait()
+        job.stdout.close()
+    trainer, worker = (float((tmp_path / f"ended.{who}").read_text()) for who in ("trainer", "worker"))
+    assert trainer < worker < trainer + 2 and over < trainer + 2.5
+
+
+BACKGROUND = """
+    import sys, time
+    began = time.monotonic()
+    while time.monotonic() < began + 60:
+        time.sleep(0 if sys.argv[1] == "works" else 1)
+    """
+
+
+@pytest.mark.parametrize("what, quiet, returned, code", [("works", False, 0, 1), ("works", True, 0, 1), ("works", False, 4, 4),
+                                                         ("waits", False, 0, 0)])
+def test_a_command_that_leaves_its_work_behind(here, mark, tmp_path, what, quiet, returned, code):
+    """A training in the background of a script that has returned was not finished, and somebody must say so."""
+    report_path = tmp_path / "report.json"
+    path = script(tmp_path, BACKGROUND)
+    job, _, err = run_job(here, mark, "sh", "-c", f"nohup {PYTHON} {path} {what} >/dev/null 2>&1 & sleep 0.5; exit {returned}",
+                          options=("--report", report_path, *(("-q",) if quiet else ())))
+    assert job.returncode == code, err
+    report = json.loads(report_path.read_text())
+    assert report["exit"]["code"] == returned and report["strays_ended"] == 1
+    lost = what == "works" and returned == 0
+    assert (report["ended_at_work"] is not None) == lost
+    words = " ".join(err.split())
+    assert ('put "wait" on its last line' in words) == lost
+    if lost:
+        assert f"({PYTHON} {path} works)" in words and report["ended_at_work"]["command"] == f"{PYTHON} {path} works"
+        assert report["ended_at_work"]["processes"] == 1 and report["ended_at_work"]["cpu_seconds"] > 0
+        assert str(report["ended_at_work"]["pid"]) in err
+    assert marked(mark) == []
+
+
+def test_a_trainer_that_leaves_busy_workers_has_finished(here, mark, tmp_path):
+    """Many end by os._exit: their workers fill queues for nobody, and that is no work lost."""
+    job, out, err = run_job(here, mark, PYTHON, *QUIET_PYTHON, script(tmp_path, """
+        import os, time, torch
+        from torch.utils.data import DataLoader
+
+        class Busy:
+            def __len__(self):
+                return 1 << 20
+            def __getitem__(self, index):
+                began = time.monotonic()
+                while time.monotonic() < began + 0.2:
+                    pass
+                return torch.zeros(4)
+
+        for step, _ in enumerate(DataLoader(Busy(), num_workers=2, prefetch_factor=1000)):
+            if step == 12:
+                print("finished", flush=True)
+                os._exit(0)
+        """))
+    assert (job.returncode, out) == (0, "finished\n"), err
+    assert marked(mark) == []
+
+
+@needs_root
+@cells("version, guard", [("1.13", "guard"), ("2.13", "guard"), ("1.13", "no-guard")], PYTHONS, ("guard", "no-guard"))
+def test_the_manager_does_not_keep_us(private_shm, mark, tmp_path, version, guard):
+    """torch_shm_manager waits two seconds for more clients; when all have gone, it cleans up at once."""
+    mark["TMPDIR"] = str(tmp_path)
+    options = ("-q", "--no-guard") if guard == "no-guard" else ("-q",)
+    job, out, err = run_job(private_shm, mark, python_of(version), *QUIET_PYTHON, "-c", """if True:
+        import os, time, torch
+        torch.multiprocessing.set_sharing_strategy("file_system")
+        tensor = torch.ones(1 << 20).share_memory_()
+        assert [name for name in os.listdir(os.environ["TMPDIR"]) if name.startswith("torch-shm-dir-")]
+        print(time.monotonic(), flush=True)
+        os._exit(0)  # its names are left to the manager
+        """, options=options)
+    over = time.monotonic()
+    assert job.returncode == 0, err
+    assert over - float(out) < 1.5
+    assert list(tmp_path.glob("torch-shm-dir-*")) == []
+    nothing_left(private_shm, mark, job.pid)
+
+
 @cells("version, strategy, guard",
        [("1.13", "file_descriptor", "guard"), ("1.13", "file_system", "guard"), ("2.13", "file_system", "guard"),
         ("1.13", "file_system", "no-guard")],
@@ -733,14 +848,22 @@ def job_under_way(machine, environment, tmp_path, *command):
         job.wait()
 
 
+def without_sanitizer(environment):
+    """A sanitizer's own handlers would end the supervisor at its crash."""
+    environment["ASAN_OPTIONS"] = "handle_segv=0:handle_sigbus=0:handle_abort=0:handle_sigfpe=0:handle_sigill=0"
+    return environment
+
+
 @cells("version, strategy", [("2.13", "file_descriptor"), ("1.13", "file_system")], PYTHONS, STRATEGIES)
 @needs_root
-def test_killed_supervisor(private_shm, mark, tmp_path, version, strategy):
+def test_crashed_supervisor(private_shm, mark, tmp_path, version, strategy):
     """The training goes on, or ends with an exception: it neither hangs nor aborts nor sees wrong bytes."""
-    with job_under_way(private_shm, mark, tmp_path, python_of(version), *QUIET_PYTHON, "-u", TRAIN, *BATCH, "--steps", "60",
-                       "--strategy", strategy) as (job, end):
-        job.kill()
+    with job_under_way(private_shm, without_sanitizer(mark), tmp_path, python_of(version), *QUIET_PYTHON, "-u", TRAIN, *BATCH,
+                       "--steps", "60", "--strategy", strategy) as (job, end):
+        job.send_signal(signal.SIGSEGV)
         code, out, err = end()
+        assert job.returncode == 0  # of the command
+        assert b"shmguard: internal error (SIGSEGV); the command goes on without the guard\n" in err
         if strategy == "file_descriptor":
             assert (code, b"finished 60 steps" in out) == (0, True), err
         else:
@@ -748,6 +871,147 @@ def test_killed_supervisor(private_shm, mark, tmp_path, version, strategy):
         assert b"corrupt" not in err
         assert wait_until(lambda: marked(mark) == [], 20)
         assert not [name for name in shm_files(private_shm) if name.startswith("torch_")]
+
+
+@pytest.mark.parametrize("command, signo", [("run", signal.SIGBUS), ("run", signal.SIGABRT), ("run", signal.SIGFPE),
+                                            ("run", signal.SIGILL), ("record", signal.SIGSEGV)])
+def test_what_is_left_of_a_crash(here, mark, tmp_path, command, signo):
+    """It waits for the command, passes signals on, and ends with the command's code."""
+    options = ("-q",) if command == "run" else ("-q", "-o", tmp_path / "run.db")
+    job = here.popen(PROGRAM, command, *options, "--", PYTHON, "-uc", "import signal, sys, time\n"
+                     "signal.signal(signal.SIGTERM, lambda *_: sys.exit(9)); print('ready')\n"
+                     "sys.stdin.readline(); print('read'); time.sleep(60)",
+                     env=without_sanitizer(mark), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        assert job.stdout.readline() == b"ready\n"
+        job.send_signal(signo)
+        assert signo.name.encode() in job.stderr.readline()
+        job.stdin.write(b"\n")
+        job.stdin.flush()
+        assert job.stdout.readline() == b"read\n"
+        assert wait_until(lambda: not any(map(is_sentinel, below(job.pid))), 20)
+        job.send_signal(signal.SIGTERM)
+        out, err = job.communicate(timeout=30)
+    finally:
+        end_marked(mark)
+        job.wait()
+    assert (job.returncode, out, err) == (9, b"", b"")
+
+
+def test_a_crash_ends_what_is_measured(here, mark):
+    """Nobody would end it at its time, or take its output."""
+    job = here.popen(PROGRAM, "plan", "--measure", "--for", "50s", "--", "sh", "-c", STEPS_OUT, env=without_sanitizer(mark),
+                     stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        assert wait_until(lambda: len(sleepers(mark)) >= 2, 30)
+        job.send_signal(signal.SIGSEGV)
+        job.communicate(timeout=20)
+        assert job.returncode == -signal.SIGSEGV
+        assert wait_until(lambda: marked(mark) == [], 20)
+    finally:
+        end_marked(mark)
+        job.wait()
+
+
+def below(pid):
+    """Its children, the sentinel too."""
+    with contextlib.suppress(OSError):
+        return list(map(int, pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
+    return []
+
+
+def living(pids):
+    return [pid for pid in pids if states([pid]) not in ([], ["Z"], ["X"])]
+
+
+@cells("version, method, strategy",
+       [("1.13", "fork", "file_descriptor"), ("2.13", "fork", "file_system"), ("1.13", "spawn", "file_system"),
+        ("2.13", "forkserver", "file_descriptor")],
+       PYTHONS, ("fork", "spawn", "forkserver"), STRATEGIES, slow=lambda _, method, __: method != "fork")
+@needs_root
+def test_killed_supervisor(private_shm, mark, tmp_path, version, method, strategy):
+    """The job ends with it, as it would end if it were killed itself, and leaves nothing."""
+    mark["TMPDIR"] = str(tmp_path)
+    job = private_shm.popen(PROGRAM, "run", "-q", "--", python_of(version), *QUIET_PYTHON, TRAIN, *BATCH, "--hold", "60",
+                            "--strategy", strategy, "--start-method", method, env=mark, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE)
+    try:
+        assert job.stdout.readline() == b"holding\n"
+        everybody = [*children(job.pid), *below(job.pid)]
+        job.kill()
+        job.communicate(timeout=30)  # nobody holds the pipes any more
+        assert wait_until(lambda: living(everybody) == [], 20), [pathlib.Path(f"/proc/{pid}/cmdline").read_text() for pid in
+                                                                 living(everybody)]
+    finally:
+        end_marked(mark)
+        job.wait()
+    assert marked(mark) == []
+    assert shm_files(private_shm) == []
+    assert list(tmp_path.glob("torch-shm-dir-*")) == []
+
+
+STEPS_OUT = f"{PYTHON} -c 'import os, time; os.setsid(); time.sleep(60)' & exec sleep 60"  # as torchrun's ranks do
+
+
+@pytest.mark.parametrize("how", ["kill", "timeout", "between attempts", "nested", "record", "tune", "plan"])
+def test_a_kill_ends_everything(here, mark, tmp_path, how):
+    """Whatever group and session they have gone to, and however we were started."""
+    arguments = {"record": ("record", "-q", "-o", tmp_path / "run.db", "--", "sh", "-c", "exec sleep 60"),
+                 "tune": ("tune", "--vary", "W=1,2", "--rate", "rate ([0-9]+)", "--", "sh", "-c", STEPS_OUT, "{W}"),
+                 "plan": ("plan", "--measure", "--for", "50s", "--", "sh", "-c", STEPS_OUT),
+                 "nested": ("run", "-q", "--", PROGRAM, "run", "-q", "--", "sh", "-c", STEPS_OUT),
+                 "between attempts": ("run", "-q", "--retry", "3", "--resume", "again", "--", "sh", "-c",
+                                      f"[ $SHMGUARD_ATTEMPT = 2 ] || exit 3; {STEPS_OUT}")}
+    prefix = ("timeout", "--signal=KILL", "60") if how == "timeout" else ()
+    job = here.popen(*prefix, PROGRAM, *arguments.get(how, ("run", "-q", "--", "sh", "-c", STEPS_OUT)), env=mark,
+                     stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        enough = 1 if how == "record" else 2
+        assert wait_until(lambda: len(sleepers(mark)) >= enough, 30)
+        everybody = [job.pid, *children(job.pid)]
+        sentinels = [pid for one in everybody for pid in below(one) if is_sentinel(pid)]
+        assert len(sentinels) == (2 if how == "nested" else 1)
+        if how == "timeout":  # it sends its signal to its whole group
+            os.killpg(job.pid, signal.SIGKILL)
+        else:
+            job.kill()
+        assert wait_until(lambda: living([*everybody, *sentinels]) == [] and marked(mark) == [], 20)
+        job.communicate(timeout=20)
+    finally:
+        end_marked(mark)
+        job.wait()
+
+
+def sleepers(environment):
+    found = []
+    for pid in marked(environment):
+        with contextlib.suppress(OSError):
+            command = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
+            found += [pid] if command.startswith(b"sleep\0") or b"os.setsid" in command and b"sh\0" not in command else []
+    return found
+
+
+def test_the_sentinel_is_not_in_the_way(here, mark, tmp_path):
+    """It is counted nowhere, holds no pipe, and goes with the run."""
+    report_path = tmp_path / "report.json"
+    job = here.popen(PROGRAM, "run", "-q", "--report", report_path, "--record", tmp_path / "run.db", "--", "sleep", "2.5",
+                     env=mark, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    assert wait_until(lambda: any(map(is_sentinel, below(job.pid))), 20)
+    sentinel = next(filter(is_sentinel, below(job.pid)))
+    assert wait_until(lambda: b"shmguard" not in pathlib.Path(f"/proc/{sentinel}/cmdline").read_bytes(), 20)
+    assert pathlib.Path(f"/proc/{sentinel}/environ").read_bytes().strip(b"\0") == b""
+    assert len(os.listdir(f"/proc/{sentinel}/fd")) == 1
+    assert os.getsid(sentinel) == sentinel
+    processes = here.json("ps")["processes"]
+    assert sentinel not in [process["pid"] for process in processes]
+    assert job.wait(30) == 0
+    assert living([sentinel]) == []
+    job.stdout.close()
+    report = json.loads(report_path.read_text())
+    assert report["peaks"]["processes"] == 1
+    assert len(report["processes"]) == 1
+    recorded = here.json("report", tmp_path / "run.db")["processes"]
+    assert sentinel not in [process["pid"] for process in recorded]
 
 
 STOPPED_SECONDS = 6
@@ -773,7 +1037,7 @@ BY_NAME = """
             os.kill(supervisor, signal.SIGSTOP)
             subprocess.Popen(["sh", "-c", f"sleep {sys.argv[2]}; kill -CONT {supervisor}"])
         else:
-            os.kill(supervisor, signal.SIGKILL)
+            os.kill(supervisor, signal.SIGSEGV)
             time.sleep(0.5)
         for i in range(3):
             go.release()
@@ -803,10 +1067,10 @@ def test_stopped_supervisor(private_shm, one_python, mark, tmp_path):
 
 
 @needs_root
-def test_names_of_a_killed_supervisor(private_shm, python, mark, tmp_path):
+def test_names_of_a_crashed_supervisor(private_shm, python, mark, tmp_path):
     """To unlink a name that went with the supervisor is no error, and new names are real files."""
-    job, out, err = by_name(private_shm, mark, tmp_path, python, "kill")
-    assert (job.returncode, out) == (-signal.SIGKILL, "went on 0\ncode 0\n"), err
+    job, out, err = by_name(private_shm, without_sanitizer(mark), tmp_path, python, "crash")
+    assert (job.returncode, out) == (0, "went on 0\ncode 0\n"), err
     assert wait_until(lambda: marked(mark) == [], 20)  # torch_shm_manager takes its time
     assert shm_files(private_shm) == []
 

@@ -58,6 +58,16 @@ static void test_text(void **state)
          "tensors took "
          "the plain way through /dev/shm\n"
          "shmguard: ended 1 process that the command had left running\n"},
+        {{.pid = 7, .strays = 3, .work = {1, 4711, 2.5, "python train.py"}},
+         "shmguard: The command returned, but process 4711 (python train.py), which it had\n"
+         "  left running, was still working and was ended. A script that starts its\n"
+         "  training in the background must wait for it: put \"wait\" on its last line. The\n"
+         "  exit code is 1.\n"},
+        {{.pid = 7, .strays = 3, .work = {2, 4711, 2.5, "a\033b"}},
+         "shmguard: The command returned, but 2 processes that it had left running were\n"
+         "  still working and were ended. The busiest was process 4711 (a\\x1bb). A script\n"
+         "  that starts its training in the background must wait for it: put \"wait\" on its\n"
+         "  last line. The exit code is 1.\n"},
         {{.pid = 7, .guarded = true, .guard = {.bytes_peak = 4096, .names_made = 2, .names_served = 1}},
          "shmguard: at most 4.0 KiB of shared memory kept out of /dev/shm at a time\n"
          "shmguard: 2 names kept and opened 1 time\n"},

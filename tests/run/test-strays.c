@@ -1,0 +1,221 @@
+/* What outlives the command, with real processes and a clock of the test's own. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "macro.h"
+#include "protocol.h"
+#include "strays.h"
+
+static Root root;
+
+static void on_signal(int signo)
+{
+    _exit(signo);
+}
+
+/* A child that has got ready: `ready` runs in it first. */
+static pid_t child_make(void (*ready)(void))
+{
+    int ends[2];
+    char byte;
+    assert_int_equal(pipe(ends), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (ready)
+            ready();
+        (void)!write(ends[1], "x", 1);
+        for (;;)
+            pause();
+    }
+    assert_int_equal(read(ends[0], &byte, 1), 1);
+    close(ends[0]);
+    close(ends[1]);
+    return pid;
+}
+
+/* The signal that ended it. */
+static int end_await(pid_t pid)
+{
+    int status = 0;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return WIFSIGNALED(status) ? WTERMSIG(status) : -WEXITSTATUS(status);
+}
+
+static bool is_there(pid_t pid)
+{
+    siginfo_t info = {0};
+    assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT), 0);
+    return info.si_pid == 0;
+}
+
+static void ignore_term(void)
+{
+    signal(SIGTERM, SIG_IGN);
+}
+
+static void test_have_time_when_nobody_was_told(void **state)
+{
+    (void)state;
+    Strays strays;
+    strays_open(&root, &strays);
+    pid_t pid = child_make(NULL);
+    pid_t stubborn = child_make(ignore_term);
+    strays_begin(&strays, &root, 0, false, 100);
+    assert_false(strays_are_told(&strays));
+    assert_int_equal(strays_timeout(&strays, 100), 3000);
+    strays_advance(&strays, &root, 102.9);
+    assert_false(strays_are_due(&strays, 102.9));
+    assert_int_equal(strays.stage, STRAYS_AWAITED);
+    assert_true(strays_are_due(&strays, 103));
+    strays_advance(&strays, &root, 103);
+    assert_int_equal(strays.stage, STRAYS_ASKED);
+    assert_int_equal(end_await(pid), SIGTERM);
+    strays_reaped(&strays, &root, 103.1);
+    assert_int_equal(strays.asked, 2);
+    strays_advance(&strays, &root, 104.9);
+    assert_true(is_there(stubborn));
+    strays_advance(&strays, &root, 105);
+    assert_int_equal(end_await(stubborn), SIGKILL);
+}
+
+static void test_are_told_with_the_command(void **state)
+{
+    (void)state;
+    static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
+    for (size_t i = 0; i < ARRAY_SIZE(signals); i++) {
+        Strays strays;
+        strays_open(&root, &strays);
+        pid_t pid = child_make(NULL);
+        strays_begin(&strays, &root, signals[i], false, 100);
+        assert_true(strays_are_told(&strays));
+        assert_false(strays_are_due(&strays, 200));
+        assert_int_equal(end_await(pid), signals[i]);
+        strays_reaped(&strays, &root, 100);
+    }
+}
+
+/* What has a Ctrl-C from the terminal gets no second one, and SIGTERM soon. */
+static void test_are_not_interrupted_twice(void **state)
+{
+    (void)state;
+    Strays strays;
+    strays_open(&root, &strays);
+    pid_t pid = child_make(NULL);
+    strays_begin(&strays, &root, SIGINT, true, 100);
+    strays_advance(&strays, &root, 100.9);
+    assert_true(is_there(pid));
+    strays_advance(&strays, &root, 101);
+    assert_int_equal(end_await(pid), SIGTERM);
+}
+
+static void have_child(void)
+{
+    if (fork() == 0)
+        for (;;)
+            pause();
+}
+
+/* Who becomes ours by the death of its parent is told as well, and nobody twice. */
+static void test_adopted_are_told(void **state)
+{
+    (void)state;
+    Strays strays;
+    strays_open(&root, &strays);
+    pid_t parent = child_make(have_child);
+    pid_t stubborn = child_make(ignore_term);
+    strays_begin(&strays, &root, SIGTERM, false, 100);
+    assert_int_equal(end_await(parent), SIGTERM);
+    strays_reaped(&strays, &root, 100);
+    assert_int_equal(strays.asked, 3);
+    int status = 0;
+    pid_t adopted = waitpid(-1, &status, 0);
+    assert_true(adopted > 0 && adopted != parent && adopted != stubborn);
+    assert_int_equal(WTERMSIG(status), SIGTERM);
+    strays_reaped(&strays, &root, 100);
+    assert_int_equal(strays.asked, 3);
+    kill(stubborn, SIGKILL);
+    (void)end_await(stubborn);
+}
+
+static void be_manager(void)
+{
+    prctl(PR_SET_NAME, "torch_shm_manager");
+    signal(MANAGER_SIGNAL, on_signal);
+}
+
+static void test_the_manager_is_last(void **state)
+{
+    (void)state;
+    Strays strays;
+    strays_open(&root, &strays);
+    pid_t pid = child_make(NULL);
+    pid_t manager = child_make(be_manager);
+    strays_begin(&strays, &root, SIGTERM, false, 100);
+    assert_int_equal(end_await(pid), SIGTERM);
+    assert_true(is_there(manager));
+    strays_reaped(&strays, &root, 100);
+    assert_int_equal(strays.asked, 1);
+    assert_int_equal(end_await(manager), -MANAGER_SIGNAL);
+}
+
+static void be_plain_manager(void)
+{
+    prctl(PR_SET_NAME, "torch_shm_manager");
+}
+
+/* A manager without the library does not mind the signal, and has the time that it always had. */
+static void test_a_plain_manager_is_awaited(void **state)
+{
+    (void)state;
+    Strays strays;
+    strays_open(&root, &strays);
+    pid_t manager = child_make(be_plain_manager);
+    strays_begin(&strays, &root, SIGTERM, false, 100);
+    strays_reaped(&strays, &root, 100);
+    assert_true(strays.managers);
+    assert_int_equal(strays_timeout(&strays, 100), 3000);
+    usleep(50000);
+    assert_true(is_there(manager));
+    strays_advance(&strays, &root, 103);
+    assert_int_equal(end_await(manager), SIGTERM);
+}
+
+static void test_children_from_before_are_left_alone(void **state)
+{
+    (void)state;
+    Strays strays;
+    pid_t before = child_make(NULL);
+    strays_open(&root, &strays);
+    strays_begin(&strays, &root, SIGTERM, false, 100);
+    assert_false(strays_any(&strays, &root));
+    assert_true(is_there(before));
+    kill(before, SIGKILL);
+    (void)end_await(before);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_have_time_when_nobody_was_told),
+        cmocka_unit_test(test_are_told_with_the_command),
+        cmocka_unit_test(test_are_not_interrupted_twice),
+        cmocka_unit_test(test_adopted_are_told),
+        cmocka_unit_test(test_the_manager_is_last),
+        cmocka_unit_test(test_a_plain_manager_is_awaited),
+        cmocka_unit_test(test_children_from_before_are_left_alone),
+    };
+    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    if (root_open(NULL, &root) < 0)
+        return 77;
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    root_close(&root);
+    return failed;
+}
