@@ -17,7 +17,7 @@ void supervisor_find(void)
 {
     const char *name = getenv(PROTOCOL_ENVIRONMENT);
     size_t n = name ? strlen(name) : 0;
-    if (n == 0 || n >= sizeof address.sun_path || getauxval(AT_SECURE) != 0)
+    if (n == 0 || n >= sizeof address.sun_path || getauxval(AT_SECURE) != 0 || guard_is_switched_off())
         return;
     address.sun_family = AF_UNIX;
     memcpy(address.sun_path + 1, name, n); /* abstract: the name begins with a NUL and has no file */

@@ -14,19 +14,6 @@ bool library_can_be_preloaded(const char *library)
     return library[strcspn(library, ": \t\n")] == '\0';
 }
 
-/* Whether the library is one of those of an LD_PRELOAD. */
-static bool preload_holds(const char *list, const char *library)
-{
-    size_t n = strlen(library);
-    while (*list) {
-        size_t part = strcspn(list, ": ");
-        if (part == n && strncmp(list, library, n) == 0)
-            return true;
-        list += part + (list[part] != '\0');
-    }
-    return false;
-}
-
 static char *preload_make(const char *old, const char *library, Arena *arena)
 {
     if (preload_holds(old, library))

@@ -14,8 +14,8 @@ int environment_set(char *const *old, char *const *settings, Arena *arena, char 
 bool library_can_be_preloaded(const char *library);
 
 /*
- * `library` comes first in LD_PRELOAD, before what was there; it is not added twice, so that a run within a
- * run loads it once. `only_witness`: it is to leave memory alone; `no_pin`: it is to register nothing with
+ * `library` comes first in LD_PRELOAD, before what was there; it is not added where a file of its name is
+ * there already. `only_witness`: it is to leave memory alone; `no_pin`: it is to register nothing with
  * CUDA. -ENOMEM. Strings that stay as they are stay where they are.
  */
 int environment_make(char *const *old, const char *library, const char *socket, bool only_witness,

@@ -38,7 +38,9 @@ static void test_environment(void **state)
         {"/lib/a.so:" LIBRARY, "/lib/a.so:" LIBRARY},
         {"/lib/a.so " LIBRARY " c.so", "/lib/a.so " LIBRARY " c.so"},
         {LIBRARY ".1", LIBRARY ":" LIBRARY ".1"},
-        {"x" LIBRARY, LIBRARY ":x" LIBRARY},
+        {"xlibshmguard-preload.so", LIBRARY ":xlibshmguard-preload.so"},
+        {"/another/copy/libshmguard-preload.so", "/another/copy/libshmguard-preload.so"},
+        {"a.so:libshmguard-preload.so", "a.so:libshmguard-preload.so"},
         {"::", LIBRARY ":::"},
     };
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
