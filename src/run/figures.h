@@ -12,6 +12,7 @@ typedef struct GuardFigures {
     uint64_t fallbacks;    /* tensors that took the plain way through /dev/shm */
     uint64_t names_made;
     uint64_t names_served; /* times that a name was opened */
+    uint64_t turned_away;  /* connections of other users' processes that are none of the job's */
     uint64_t bytes_peak; /* in memory at one time; counted once a second, and when something comes or goes */
     uint64_t bytes_now;
     uint64_t budget_bytes; /* UINT64_MAX: no ceiling */

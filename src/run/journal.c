@@ -454,6 +454,25 @@ bool journal_testify(Journal *journal, int pid, const Testimony *testimony, size
     }
 }
 
+/* On the way up a parent may end, and hand its child to us, between two looks. */
+static bool is_below_us(const Journal *journal, int pid)
+{
+    enum { TRIES = 3 };
+    for (int i = 0; i < TRIES; i++)
+        if (job_processes_has(&journal->job, pid))
+            return true;
+    return false;
+}
+
+Peer journal_peer(const Journal *journal, int pid, uint32_t uid)
+{
+    ProcStatus status;
+    int r = proc_status_read(journal->root, pid, &status);
+    if (r == -ENOENT || r == -ESRCH)
+        return seen_live(&journal->seen, pid) || seen_ended(&journal->seen, pid) ? PEER_GONE : PEER_STRANGER;
+    return r >= 0 && status.euid == uid && is_below_us(journal, pid) ? PEER_JOB : PEER_STRANGER;
+}
+
 void journal_ending(Journal *journal, int pid)
 {
     Seen *seen = speaker_find(journal, pid);

@@ -11,6 +11,7 @@
  */
 #pragma once
 
+#include "broker.h"
 #include "evidence.h"
 #include "figures.h"
 #include "protocol.h"
@@ -35,6 +36,13 @@ void journal_peek(Journal *journal);
 /* A packet came from process `pid`. Of a FAULT, whose sender waits for the answer: looks at the process now.
  * False: it makes no sense, or comes from a process that is none of the job's. */
 bool journal_testify(Journal *journal, int pid, const Testimony *testimony, size_t size);
+
+/*
+ * Whose a process of another user is that connects to us. It is the job's when it is below us and runs as
+ * that user. Should the process that connected have ended, and another one of the job have its number now, it
+ * was at least of that one's user, who can do to it as he likes.
+ */
+Peer journal_peer(const Journal *journal, int pid, uint32_t uid);
 
 /* We are about to end this process. */
 void journal_ending(Journal *journal, int pid);

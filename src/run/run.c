@@ -393,6 +393,12 @@ static bool testify(void *context, int pid, const Testimony *testimony, size_t s
     return journal_testify(run->journal, pid, testimony, size);
 }
 
+static Peer peer_of_job(void *context, int pid, uint32_t uid)
+{
+    const Run *run = context;
+    return run->journal ? journal_peer(run->journal, pid, uid) : PEER_STRANGER;
+}
+
 static void ending_note(void *context, int pid)
 {
     Run *run = context;
@@ -422,6 +428,7 @@ int run_guard(Run *run, const char *library, const GuardWish *wish)
         .wait_seconds = wish->wait_seconds < 0 ? WAIT_SECONDS : wish->wait_seconds,
         .spare_now = wish->budget.kind == WISH_OFF || wish->only_witness ? NULL : spare_now,
         .testify = testify,
+        .peer = peer_of_job,
         .ending = ending_note,
         .context = run,
     };
