@@ -101,20 +101,26 @@ static bool is_worker(void)
 
 _Static_assert(sizeof(TestimonyHead) == offsetof(Testimony, text), "the text follows at once");
 
-static void testify(TestimonyHead *testimony, const char *text, size_t n)
+static void testify_to(int fd, TestimonyHead *testimony, const char *text, size_t n)
 {
-    int cancel = 0;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-    int fd = supervisor_connect(testimony->type == MESSAGE_CHILD ? CHILD_PATIENCE_MSEC : PATIENCE_MSEC);
-    testimony->magic = PROTOCOL_MAGIC;
-    testimony->worker = is_worker();
-    testimony->n = (uint32_t)n;
     struct iovec parts[] = {{testimony, sizeof *testimony}, {(char *)text, n}};
     struct msghdr packet = {.msg_iov = parts, .msg_iovlen = 2};
     if (fd >= 0 && sendmsg(fd, &packet, MSG_NOSIGNAL) > 0 && testimony->type == MESSAGE_FAULT)
         await_answer(fd);
     if (fd >= 0)
         real_close(fd);
+}
+
+static void testify(TestimonyHead *testimony, const char *text, size_t n)
+{
+    int cancel = 0;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    int patience_msec = testimony->type == MESSAGE_CHILD ? CHILD_PATIENCE_MSEC : PATIENCE_MSEC;
+    testimony->magic = PROTOCOL_MAGIC;
+    testimony->worker = is_worker();
+    testimony->n = (uint32_t)n;
+    testify_to(supervisor_connect(patience_msec), testimony, text, n);
+    testify_to(supervisor_connect_inner(patience_msec), testimony, text, n);
     pthread_setcancelstate(cancel, NULL);
 }
 

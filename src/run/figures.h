@@ -28,6 +28,14 @@ typedef struct GuardFigures {
     bool line;             /* broker_line stands */
 } GuardFigures;
 
+/* Whether there was anything for it to do. */
+static inline bool guard_has_served(const GuardFigures *guard)
+{
+    return guard->segments_created + guard->segments_reused + guard->small_backed + guard->names_made +
+               guard->fallbacks + guard->refused + guard->bytes_peak >
+           0;
+}
+
 typedef struct Peaks {
     uint64_t shm_bytes; /* of the job's /dev/shm, all users of the mount together; U64_UNKNOWN */
     uint64_t rss_bytes; /* of all processes together, pages that they share counted in each; U64_UNKNOWN */

@@ -18,6 +18,7 @@
 enum {
     MAPS_EVERY = 2,       /* ticks: to count 1,700 mappings costs as much as a look at all the rest */
     TORCH_PER_TICK = 4,   /* searches for PyTorch through all of a process's libraries */
+    OURS_PER_TICK = 4,    /* the same for our own */
     COUNTS_PER_TICK = 4,  /* processes whose descriptors are counted one by one, on kernels before 6.2 */
     FAULTS_PER_TICK = 64, /* looked at: some programs live by faults, and have thousands a second */
 };
@@ -39,6 +40,7 @@ struct Journal {
     int maps_turn; /* the pid whose maps were counted last */
     int torch_turn;
     int count_turn;
+    PresenceWish wish; /* without a library: nobody asks */
     unsigned faults_left;
     bool roles_stale;
     Buffer scratch;
@@ -60,9 +62,13 @@ static void torch_inherit(Journal *journal, Seen *seen)
         actor_inherit_torch(&seen->actor, parent ? &parent->actor : NULL, journal->root, &journal->scratch);
 }
 
+/* Another command is another program, which may have lost our library. */
 static void command_learn(Journal *journal, Seen *seen)
 {
-    journal->roles_stale |= actor_learn(&seen->actor, journal->root, &journal->scratch);
+    if (!actor_learn(&seen->actor, journal->root, &journal->scratch))
+        return;
+    journal->roles_stale = true;
+    seen->presence = (Presence){0};
 }
 
 static void torch_search(Journal *journal, Seen *seen)
@@ -124,6 +130,7 @@ static bool sample_take(Journal *journal, Seen *seen)
     seen->last.rss_bytes = status.rss_bytes;
     seen->last.rss_shmem_bytes = status.rss_shmem_bytes;
     seen->last.threads = status.threads;
+    seen->uid = status.euid;
     peaks_note(seen, &status);
     journal->roles_stale |= actor_note_signals(&seen->actor, status.signals_caught);
     uint64_t fds = 0;
@@ -244,6 +251,47 @@ static void turns_look(Journal *journal)
     }
 }
 
+/* --- Our library -------------------------------------------------------------------------------------- */
+
+static bool is_expected(const Seen *seen)
+{
+    const Actor *actor = &seen->actor;
+    return seen->has_sample && !seen->presence.known &&
+           (actor->torch || actor->role == ROLE_TRAINER || actor->role == ROLE_WORKER ||
+            text_starts(text_of(actor->comm), "python"));
+}
+
+/* Only root's supervisor is believed by processes of other users, and root believes nobody else's. */
+static bool is_served(const Seen *seen)
+{
+    return geteuid() == 0 || seen->uid == geteuid();
+}
+
+static void presences_look(Journal *journal)
+{
+    unsigned searches = journal->wish.library ? OURS_PER_TICK : 0;
+    for (size_t i = 0; i < journal->seen.n_live && searches > 0; i++) {
+        Seen *seen = &journal->seen.live[i];
+        const Seen *parent = is_expected(seen) ? seen_live(&journal->seen, seen->actor.ppid) : NULL;
+        if (!is_expected(seen) ||
+            presence_inherit(journal->root, seen->actor.pid, parent ? &parent->presence : NULL,
+                             &journal->wish, &journal->scratch, &seen->presence))
+            continue;
+        searches--;
+        presence_search(journal->root, seen->actor.pid, seen->uid, seconds_so_far(journal), &journal->wish,
+                        &journal->scratch, &seen->presence);
+        Absence why = seen->presence.why;
+        if (seen->presence.known && !is_served(seen) &&
+            (why == ABSENCE_NONE || why == ABSENCE_UNREADABLE_PROCESS))
+            seen->presence.why = ABSENCE_USER;
+    }
+}
+
+void journal_expect(Journal *journal, const char *library, const char *socket)
+{
+    journal->wish = (PresenceWish){library, socket};
+}
+
 /* --- Once a second ------------------------------------------------------------------------------------ */
 
 static void peaks_raise(Journal *journal)
@@ -285,6 +333,7 @@ void journal_tick(Journal *journal)
     turns_look(journal);
     if (journal->roles_stale)
         roles_assign(journal);
+    presences_look(journal);
     peaks_raise(journal);
 }
 
@@ -574,6 +623,50 @@ static bool ended_write(const Seen *seen, Arena *arena, Evidence *evidence)
            text_keep(arena, seen->stack, &ended->fault.stack);
 }
 
+static bool is_training(Role role)
+{
+    return role == ROLE_TRAINER || role == ROLE_WORKER;
+}
+
+static int unguarded_order(const void *a, const void *b)
+{
+    const Unguarded *left = a;
+    const Unguarded *right = b;
+    int roles = is_training(right->role) - is_training(left->role);
+    return roles != 0 ? roles : (left->pid > right->pid) - (left->pid < right->pid);
+}
+
+static bool presence_write(const Seen *seen, Arena *arena, Coverage *coverage)
+{
+    if (!seen->presence.known)
+        return true;
+    if (seen->presence.why == ABSENCE_NONE) {
+        coverage->guarded++;
+        return true;
+    }
+    Unguarded *unguarded =
+        ARENA_PUSH(arena, coverage->unguarded, coverage->n_unguarded, coverage->unguarded_capacity);
+    if (!unguarded)
+        return false;
+    *unguarded = (Unguarded){
+        .pid = seen->actor.pid, .uid = seen->uid, .role = seen->actor.role, .why = seen->presence.why};
+    memcpy(unguarded->comm, seen->actor.comm, sizeof unguarded->comm);
+    return true;
+}
+
+static bool coverage_write(const SeenTable *seen, Arena *arena, Coverage *coverage)
+{
+    bool whole = true;
+    for (size_t i = 0; whole && i < seen->n_ended; i++)
+        whole = presence_write(&seen->ended[i], arena, coverage);
+    for (size_t i = 0; whole && i < seen->n_live; i++)
+        whole = presence_write(&seen->live[i], arena, coverage);
+    if (coverage->n_unguarded > 0)
+        qsort(coverage->unguarded, coverage->n_unguarded, sizeof *coverage->unguarded, unguarded_order);
+    coverage->n_unguarded = MIN(coverage->n_unguarded, (size_t)UNGUARDED_MAX);
+    return whole;
+}
+
 static int ended_order(const void *a, const void *b)
 {
     const Ended *left = a;
@@ -593,7 +686,7 @@ int journal_finish(Journal *journal, Arena *arena, Evidence *ret)
 
     for (size_t i = journal->seen.n_live; i-- > 0;) /* who has gone meanwhile, and nobody told */
         (void)process_meet(journal, journal->seen.live[i].actor.pid);
-    bool whole = true;
+    bool whole = coverage_write(&journal->seen, arena, &evidence.coverage);
     for (size_t i = 0; whole && i < journal->seen.n_ended; i++)
         whole = ended_write(&journal->seen.ended[i], arena, &evidence);
     for (size_t i = 0; whole && i < journal->seen.n_live; i++) {

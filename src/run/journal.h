@@ -23,6 +23,10 @@ typedef struct Journal Journal;
 int journal_open(const Root *root, Journal **ret);
 void journal_free(Journal *journal);
 
+/* Before the command is started: its processes are to have the library, and are looked at for it. Both
+ * strings must stay. */
+void journal_expect(Journal *journal, const char *library, const char *socket);
+
 /* The command was started: it is below us, and has its mounts and limits. Until then nothing is looked at. */
 void journal_begin(Journal *journal, int pid);
 

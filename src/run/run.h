@@ -23,6 +23,8 @@ typedef struct GuardWish {
     SizeWish budget;     /* off: nobody has to ask for memory */
     double wait_seconds; /* how long a worker may wait for room; negative: not said */
     bool no_pin;         /* register nothing with CUDA */
+    const char *outer; /* the socket of the run that this one joins, whose guard serves the command; only how
+                          processes end is told to us, too. NULL: it is a run of its own */
 } GuardWish;
 
 /* Once a second while a command runs, and once more, with `over`, after it. */
@@ -61,6 +63,7 @@ typedef struct RunResult {
     bool cut_off;    /* by run_end */
     double seconds;
     bool guarded;
+    bool joined; /* the guard was an outer run's, which has the figures */
     GuardFigures guard;
 } RunResult;
 
