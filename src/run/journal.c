@@ -267,15 +267,20 @@ static bool is_served(const Seen *seen)
     return geteuid() == 0 || seen->uid == geteuid();
 }
 
+static bool presence_take(Journal *journal, Seen *seen)
+{
+    const Seen *parent = seen_live(&journal->seen, seen->actor.ppid);
+    return parent && parent->presence.known &&
+           presence_inherit(journal->root, seen->actor.pid, &parent->presence, &journal->wish,
+                            &journal->scratch, &seen->presence);
+}
+
 static void presences_look(Journal *journal)
 {
     unsigned searches = journal->wish.library ? OURS_PER_TICK : 0;
     for (size_t i = 0; i < journal->seen.n_live && searches > 0; i++) {
         Seen *seen = &journal->seen.live[i];
-        const Seen *parent = is_expected(seen) ? seen_live(&journal->seen, seen->actor.ppid) : NULL;
-        if (!is_expected(seen) ||
-            presence_inherit(journal->root, seen->actor.pid, parent ? &parent->presence : NULL,
-                             &journal->wish, &journal->scratch, &seen->presence))
+        if (!is_expected(seen) || presence_take(journal, seen))
             continue;
         searches--;
         presence_search(journal->root, seen->actor.pid, seen->uid, seconds_so_far(journal), &journal->wish,

@@ -63,7 +63,7 @@ typedef struct Libraries {
     const char *file; /* the name of ours, with its slash */
     uint64_t at;      /* where it is; 0: nowhere */
     bool linker;      /* a dynamic linker, of whatever kind */
-    bool libc;        /* the C library of ours */
+    uint64_t libc;    /* where the C library is */
     bool foreign;     /* one that cannot load ours */
 } Libraries;
 
@@ -78,7 +78,8 @@ static int visit_library(const MapEntry *entry, void *context)
     bool narrow = text_contains(entry->path, "/ld-linux.so."); /* of 32 bits */
     libraries->foreign |= musl || narrow;
     libraries->linker |= text_contains(entry->path, "/ld-") || text_contains(entry->path, "/ld64");
-    libraries->libc |= text_contains(entry->path, "/libc.so") || text_contains(entry->path, "/libc-2.");
+    if (text_contains(entry->path, "/libc.so") || text_contains(entry->path, "/libc-2."))
+        libraries->libc = entry->start;
     return 0;
 }
 
@@ -92,8 +93,10 @@ bool presence_inherit(const Root *root, int pid, const Presence *parent, const P
                       Buffer *scratch, Presence *presence)
 {
     Libraries libraries = libraries_of(wish);
-    if (!parent || !parent->known || !parent->loaded ||
-        maps_visit_at(root, pid, MAPS_EXECUTABLE_FILES, parent->at, scratch, visit_library, &libraries) <= 0)
+    if (parent->at == 0 ||
+        maps_visit_at(root, pid, MAPS_EXECUTABLE_FILES, parent->at, scratch, visit_library, &libraries) < 0)
+        return false;
+    if (parent->loaded ? libraries.at == 0 : libraries.libc == 0)
         return false;
     *presence = *parent;
     return true;
@@ -104,7 +107,7 @@ bool presence_inherit(const Root *root, int pid, const Presence *parent, const P
 static bool is_started(const Libraries *libraries, double now, Presence *presence)
 {
     static const double START_SECONDS = 0.9;
-    if (libraries->at != 0 || libraries->libc)
+    if (libraries->at != 0 || libraries->libc != 0)
         return true;
     if (!presence->waits)
         presence->since = now;
@@ -160,7 +163,7 @@ static Absence absence_find(const Root *root, int pid, uint32_t uid, const Libra
     Absence why = absence_of_missing(environment, wish->library);
     if (why == ABSENCE_OFF)
         return why;
-    if (!libraries->linker && !libraries->libc)
+    if (!libraries->linker && libraries->libc == 0)
         return ABSENCE_STATIC;
     if (libraries->foreign)
         return ABSENCE_FOREIGN;
@@ -185,7 +188,7 @@ void presence_search(const Root *root, int pid, uint32_t uid, double now, const 
     *presence = (Presence){
         .known = true,
         .loaded = libraries.at != 0,
-        .at = libraries.at,
+        .at = libraries.at != 0 ? libraries.at : libraries.libc,
         .why = absence_find(root, pid, uid, &libraries, wish, scratch),
     };
 }

@@ -2,9 +2,10 @@
  * Whether the preload library is in a process of the job, and why not. A process is asked once, and again
  * when it has become another program.
  *
- * One question is enough for a process that was forked: it has its libraries where its parent has them. Other
- * processes are searched. The dynamic linker maps what is preloaded before the C library: once that is there,
- * what is missing stays missing. Before that, and of a program without one, a later look decides.
+ * One question is enough for a process that was forked: it has its libraries where its parent has them, at
+ * addresses that the kernel has drawn by lot. Other processes are searched. The dynamic linker maps what is
+ * preloaded before the C library: once that is there, what is missing stays missing. Before that, and of a
+ * program without one, a later look decides.
  */
 #pragma once
 
@@ -25,7 +26,8 @@ typedef struct PresenceWish {
     const char *socket;
 } PresenceWish;
 
-/* One question. False: it is not where the parent has it. */
+/* One question, of one whose parent is known. False: it was not forked from it, or the kernel cannot be asked
+ * just one. */
 bool presence_inherit(const Root *root, int pid, const Presence *parent, const PresenceWish *wish,
                       Buffer *scratch, Presence *presence);
 

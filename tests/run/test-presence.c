@@ -93,8 +93,13 @@ static void test_processes(void **state)
     if (can_ask) /* before Linux 6.11 it is searched instead */
         assert_true(inherited.known && inherited.loaded && inherited.why == found.why);
     assert_false(presence_inherit(&root, without, &found, &wish, &scratch, &inherited));
-    assert_false(presence_inherit(&root, with, &missed, &wish, &scratch, &inherited));
-    assert_false(presence_inherit(&root, with, NULL, &wish, &scratch, &inherited));
+    int another = process_start(NULL); /* forked from us, as `without` was */
+    inherited = (Presence){0};
+    assert_int_equal(presence_inherit(&root, another, &missed, &wish, &scratch, &inherited), can_ask);
+    if (can_ask)
+        assert_true(inherited.known && !inherited.loaded && inherited.why == missed.why);
+    kill(another, SIGKILL);
+    assert_int_equal(waitpid(another, NULL, 0), another);
 
     kill(with, SIGKILL);
     kill(without, SIGKILL);
