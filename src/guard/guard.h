@@ -262,6 +262,7 @@ bool supervisor_is(void);
 /* A connection of its own, close-on-exec; -1 with errno. Neither to connect nor to send takes longer than
  * patience_msec; 0: as long as it takes. */
 int supervisor_connect(int patience_msec);
+bool supervisor_is_other_user(int fd);           /* of a connection: root's, and we are not root */
 int supervisor_connect_inner(int patience_msec); /* the same to that of a run within the run; mostly none */
 
 /* --- exec.c: a program that this process starts is guarded, too; signal handlers may call all of it --- */

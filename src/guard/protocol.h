@@ -79,10 +79,11 @@ typedef enum MessageType {
     MESSAGE_ROOM,     /* guard → supervisor, with a description of a segment: may this many bytes of it be
                          touched?     Answered when they may, or ENOSPC. Over a connection of its own */
     MESSAGE_RELEASED, /* somebody waits for room, and some may have come free; not answered */
-    MESSAGE_FAULT,    /* a Testimony; answered when the supervisor has looked at the process */
-    MESSAGE_STACK,    /* a Testimony: the Python stack of the fault before it; not answered */
-    MESSAGE_CHILD,    /* a Testimony: a child of the sender ended badly; not answered */
-    MESSAGE_SAID,     /* a Testimony: the end of what the sender wrote to standard error; not answered */
+    MESSAGE_FAULT, /* a Testimony; answered when the supervisor has looked at the process. To a supervisor of
+                      another user with the sender's /proc/self/maps, which that may not be able to open */
+    MESSAGE_STACK, /* a Testimony: the Python stack of the fault before it; not answered */
+    MESSAGE_CHILD, /* a Testimony: a child of the sender ended badly; not answered */
+    MESSAGE_SAID,  /* a Testimony: the end of what the sender wrote to standard error; not answered */
 } MessageType;
 
 typedef struct Message {

@@ -43,13 +43,22 @@ bool supervisor_is(void)
     return address.size > 0;
 }
 
-/* Anybody can make an abstract name: the other side must be this user, or root. */
-static bool peer_is_right(int fd)
+static bool peer_is(int fd, uid_t uid)
 {
     struct ucred peer;
     socklen_t size = sizeof peer;
-    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
-           (peer.uid == geteuid() || peer.uid == 0);
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == uid;
+}
+
+/* Anybody can make an abstract name: the other side must be this user, or root. */
+static bool peer_is_right(int fd)
+{
+    return peer_is(fd, geteuid()) || peer_is(fd, 0);
+}
+
+bool supervisor_is_other_user(int fd)
+{
+    return !peer_is(fd, geteuid());
 }
 
 static int address_connect(const Address *to, int patience_msec)

@@ -311,10 +311,10 @@ static bool is_testimony(const Testimony *testimony, size_t size)
            testimony->type <= MESSAGE_SAID;
 }
 
-static bool take_testimony(Connection *connection, const Testimony *testimony, size_t size)
+static bool take_testimony(Connection *connection, const Testimony *testimony, size_t size, int maps)
 {
     const BrokerOwner *owner = &connection->broker->owner;
-    bool sound = owner->testify && owner->testify(owner->context, connection->pid, testimony, size);
+    bool sound = owner->testify && owner->testify(owner->context, connection->pid, testimony, size, maps);
     return sound && (testimony->type != MESSAGE_FAULT || connection_answer(connection, 0, -1));
 }
 
@@ -345,7 +345,7 @@ static int connection_read_one(Connection *connection)
     _cleanup_close_ int fd = take_rights(&packet, &sound);
     sound = sound && n > 0 && !(packet.msg_flags & MSG_TRUNC);
     if (sound && is_testimony(&received.testimony, (size_t)n))
-        return take_testimony(connection, &received.testimony, (size_t)n) ? 1 : -ECONNRESET;
+        return take_testimony(connection, &received.testimony, (size_t)n, fd) ? 1 : -ECONNRESET;
     const Message *message = &received.message;
     sound = sound && !connection->only_speaks && message_is_sound(message, (size_t)n);
     /* A descriptor came that we have no room for. The client did nothing wrong; who waits is answered. */

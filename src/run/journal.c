@@ -396,11 +396,11 @@ static Seen *speaker_find(Journal *journal, int pid)
     return seen ? seen : unseen_end(journal, pid, 0);
 }
 
-static void fault_testify(Journal *journal, Seen *seen, const Testimony *testimony)
+static void fault_testify(Journal *journal, Seen *seen, const Testimony *testimony, int maps)
 {
     bool look = journal->faults_left > 0;
     journal->faults_left -= look;
-    fault_read(journal->root, seen->actor.pid, testimony, look, &journal->scratch, &seen->fault);
+    fault_read(journal->root, seen->actor.pid, testimony, look, maps, &journal->scratch, &seen->fault);
     seen->has_fault = true;
     surroundings_note_shm(&journal->surroundings, seen->fault.shm_size_bytes, seen->fault.shm_free_bytes);
     seen->faulted = seconds_so_far(journal);
@@ -479,7 +479,7 @@ static bool child_testify(Journal *journal, int parent, const Testimony *testimo
     return true;
 }
 
-bool journal_testify(Journal *journal, int pid, const Testimony *testimony, size_t size)
+bool journal_testify(Journal *journal, int pid, const Testimony *testimony, size_t size, int maps)
 {
     if (pid <= 0 || journal->command == 0 || !testimony_is_sane(testimony, size))
         return false;
@@ -488,7 +488,7 @@ bool journal_testify(Journal *journal, int pid, const Testimony *testimony, size
         return false;
     switch (testimony->type) {
     case MESSAGE_FAULT:
-        fault_testify(journal, seen, testimony);
+        fault_testify(journal, seen, testimony, maps);
         if (testimony->worker == 1)
             worker_note(journal, seen);
         return true;
@@ -518,13 +518,24 @@ static bool is_below_us(const Journal *journal, int pid)
     return false;
 }
 
-Peer journal_peer(const Journal *journal, int pid, uint32_t uid)
+/* Our library connects, and nobody else does. */
+static void presence_note(Journal *journal, int pid)
+{
+    Seen *seen = process_meet(journal, pid);
+    if (seen && (!seen->presence.known || seen->presence.why == ABSENCE_UNREADABLE_PROCESS))
+        seen->presence = (Presence){.known = true, .loaded = true};
+}
+
+Peer journal_peer(Journal *journal, int pid, uint32_t uid)
 {
     ProcStatus status;
     int r = proc_status_read(journal->root, pid, &status);
     if (r == -ENOENT || r == -ESRCH)
         return seen_live(&journal->seen, pid) || seen_ended(&journal->seen, pid) ? PEER_GONE : PEER_STRANGER;
-    return r >= 0 && status.euid == uid && is_below_us(journal, pid) ? PEER_JOB : PEER_STRANGER;
+    if (r < 0 || status.euid != uid || !is_below_us(journal, pid))
+        return PEER_STRANGER;
+    presence_note(journal, pid);
+    return PEER_JOB;
 }
 
 void journal_ending(Journal *journal, int pid)

@@ -37,16 +37,17 @@ void journal_tick(Journal *journal);
  * are known, and the job's /dev/shm. */
 void journal_peek(Journal *journal);
 
-/* A packet came from process `pid`. Of a FAULT, whose sender waits for the answer: looks at the process now.
- * False: it makes no sense, or comes from a process that is none of the job's. */
-bool journal_testify(Journal *journal, int pid, const Testimony *testimony, size_t size);
+/* A packet came from process `pid`. Of a FAULT, whose sender waits for the answer: looks at the process now,
+ * with the help of `maps` where we may not (negative: it sent none). False: it makes no sense, or comes from
+ * a process that is none of the job's. */
+bool journal_testify(Journal *journal, int pid, const Testimony *testimony, size_t size, int maps);
 
 /*
  * Whose a process of another user is that connects to us. It is the job's when it is below us and runs as
  * that user. Should the process that connected have ended, and another one of the job have its number now, it
  * was at least of that one's user, who can do to it as he likes.
  */
-Peer journal_peer(const Journal *journal, int pid, uint32_t uid);
+Peer journal_peer(Journal *journal, int pid, uint32_t uid);
 
 /* We are about to end this process. */
 void journal_ending(Journal *journal, int pid);

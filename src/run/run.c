@@ -391,10 +391,10 @@ static Spare spare_now(const void *context)
     return shortage_spare(&run->shortage);
 }
 
-static bool testify(void *context, int pid, const Testimony *testimony, size_t size)
+static bool testify(void *context, int pid, const Testimony *testimony, size_t size, int maps)
 {
     Run *run = context;
-    return journal_testify(run->journal, pid, testimony, size);
+    return journal_testify(run->journal, pid, testimony, size, maps);
 }
 
 static Peer peer_of_job(void *context, int pid, uint32_t uid)

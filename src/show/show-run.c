@@ -97,12 +97,10 @@ static void show_unreadable(const Terminal *terminal, const Unguarded *unguarded
     _cleanup_buffer_ Buffer text = {0};
     (void)buffer_append_text(&text, "shmguard may not look into ");
     (void)text_escape(text_of(unguarded->comm), &text);
-    (void)buffer_printf(
-        &text,
-        " (pid %d), which ran as user %u: whether the guard was in it, and where in memory it "
-        "crashed if it did, is not known. That requires CAP_SYS_PTRACE: docker run "
-        "--cap-add=SYS_PTRACE",
-        unguarded->pid, unguarded->uid);
+    (void)buffer_printf(&text,
+                        " (pid %d), which ran as user %u, so whether the guard was in it is not known. That "
+                        "requires CAP_SYS_PTRACE: docker run --cap-add=SYS_PTRACE",
+                        unguarded->pid, unguarded->uid);
     show_prose(terminal, STYLE_BOLD, buffer_text(&text));
 }
 

@@ -228,6 +228,7 @@ def test_rights_and_users(here, mark, tmp_path, public):
 # --- Another user -------------------------------------------------------------------------------------------------
 
 AS_NOBODY = as_user(NOBODY)
+WITHOUT_PTRACE = ("setpriv", "--bounding-set=-sys_ptrace,-sys_admin,-checkpoint_restore,-perfmon")
 
 
 @pytest.fixture
@@ -253,15 +254,17 @@ def test_an_entrypoint_that_changes_the_user(roots_run, mark, public, tmp_path, 
 
 
 @needs_root
-@pytest.mark.parametrize("way, cause", [("worker-cut-short", "bus-error-file"), ("main", "python-error")])
-def test_the_cause_of_another_users_crash(roots_run, mark, public, tmp_path, way, cause):
+@pytest.mark.parametrize("rights, way, cause", [((), "worker-cut-short", "bus-error-file"), ((), "main", "python-error"),
+                                                (WITHOUT_PTRACE, "worker-cut-short", "bus-error-file")])
+def test_the_cause_of_another_users_crash(roots_run, mark, public, tmp_path, rights, way, cause):
+    """Also where root may not look into other users' processes, as in a container."""
     report = tmp_path / "report.json"
     shutil.copy(CRASH, public)
-    job, _, err = run_job(roots_run, dict(mark, TMPDIR="/tmp"), *AS_NOBODY, PYTHON, *QUIET_PYTHON, public / "crash.py", way,
+    job, _, err = run_job(roots_run.within(*rights), dict(mark, TMPDIR="/tmp"), *AS_NOBODY, PYTHON, *QUIET_PYTHON, public / "crash.py", way,
                           options=("--report", report))
     assert job.returncode == 1
     answer = json.loads(report.read_text())["cause"]
-    assert answer["id"] == cause and answer["confidence"] >= 0.8, err
+    assert answer["id"] == cause and answer["confidence"] >= (0.6 if rights else 0.8), err
 
 
 NAMES = """
@@ -320,9 +323,6 @@ def test_names_between_users(roots_run, mark, public):
     script.write_text(textwrap.dedent(NAMES).replace("{as_nobody!r}", repr(AS_NOBODY)))
     job, out, err = run_job(roots_run, dict(mark, TMPDIR="/tmp"), PYTHON, *QUIET_PYTHON, script)
     assert (job.returncode, out) == (0, "both ways\n"), err
-
-
-WITHOUT_PTRACE = ("setpriv", "--bounding-set=-sys_ptrace,-sys_admin,-checkpoint_restore,-perfmon")
 
 
 @needs_root

@@ -535,8 +535,9 @@ static Peer peer_tell(void *context, int pid, uint32_t uid)
     return asked->peer;
 }
 
-static bool testimony_take(void *context, int pid, const Testimony *testimony, size_t size)
+static bool testimony_take(void *context, int pid, const Testimony *testimony, size_t size, int maps)
 {
+    (void)maps;
     (void)context;
     (void)size;
     return pid > 0 && testimony->type == MESSAGE_SAID;

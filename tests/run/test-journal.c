@@ -77,7 +77,7 @@ static const Ended *ended_of(const Evidence *evidence, int pid)
 static bool testify(const Job *job, int pid, Testimony testimony)
 {
     testimony.magic = PROTOCOL_MAGIC;
-    return journal_testify(job->journal, pid, &testimony, offsetof(Testimony, text) + testimony.n);
+    return journal_testify(job->journal, pid, &testimony, offsetof(Testimony, text) + testimony.n, -1);
 }
 
 static bool say(const Job *job, int pid, MessageType type, const char *text)
@@ -407,12 +407,12 @@ static void test_hostile_testimony(void **state)
     };
     for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
         long_one.n = sizes[i].n;
-        assert_false(journal_testify(job.journal, pid, &long_one, sizes[i].size));
+        assert_false(journal_testify(job.journal, pid, &long_one, sizes[i].size, -1));
     }
     long_one.n = TESTIMONY_TEXT_MAX;
     assert_true(testify(&job, pid, long_one));
     long_one.magic = 1;
-    assert_false(journal_testify(job.journal, pid, &long_one, sizeof long_one));
+    assert_false(journal_testify(job.journal, pid, &long_one, sizeof long_one, -1));
     job_end(&job, &arena, &evidence);
     assert_int_equal(evidence.n_ended, 1);
     assert_int_equal(ended_of(&evidence, pid)->said.size, TESTIMONY_TEXT_MAX);

@@ -124,9 +124,9 @@ static void test_idle(void **state)
          0,
          false,
          "shmguard: the guard saw no shared tensors\n"
-         "shmguard: shmguard may not look into python3 (pid 5), which ran as user 1000:\n"
-         "  whether the guard was in it, and where in memory it crashed if it did, is not\n"
-         "  known. That requires CAP_SYS_PTRACE: docker run --cap-add=SYS_PTRACE\n"},
+         "shmguard: shmguard may not look into python3 (pid 5), which ran as user 1000, so\n"
+         "  whether the guard was in it is not known. That requires CAP_SYS_PTRACE: docker\n"
+         "  run --cap-add=SYS_PTRACE\n"},
         /* It had something to do, and still was not everywhere. */
         {{.guarded = 2, .unguarded = python, .n_unguarded = 1},
          0,
