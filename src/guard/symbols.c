@@ -325,32 +325,34 @@ EXPORT int execveat(int fd, const char *path, char *const *argv, char *const *en
                      environment);
 }
 
-/* How many arguments follow, up to their NULL. */
-static size_t words_count(const char *first, va_list list)
+/* How many arguments there are, up to their NULL. (The list goes by its address: where it is a plain
+ * structure, its caller's would not move on.) */
+static size_t words_count(const char *first, va_list *list)
 {
     size_t n = 0;
-    for (const char *word = first; word; word = va_arg(list, const char *))
+    /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): as in mremap */
+    for (const char *word = first; word; word = va_arg(*list, const char *))
         n++;
     return n;
 }
 
 /* ret has room for n and a NULL; what follows in the list is left in it. */
-static void words_take(const char *first, va_list list, size_t n, char **ret)
+static void words_take(const char *first, va_list *list, size_t n, char **ret)
 {
     ret[0] = (char *)first;
     for (size_t i = 1; i <= n; i++)
-        ret[i] = va_arg(list, char *);
+        ret[i] = va_arg(*list, char *); /* NOLINT(clang-analyzer-valist.Uninitialized) */
 }
 
 EXPORT int execl(const char *path, const char *first, ...)
 {
     va_list list;
     va_start(list, first);
-    size_t n = words_count(first, list);
+    size_t n = words_count(first, &list);
     va_end(list);
     char **argv = alloca((n + 1) * sizeof *argv);
     va_start(list, first);
-    words_take(first, list, n, argv);
+    words_take(first, &list, n, argv);
     va_end(list);
     return exec_path(path, argv, environ);
 }
@@ -359,11 +361,11 @@ EXPORT int execlp(const char *file, const char *first, ...)
 {
     va_list list;
     va_start(list, first);
-    size_t n = words_count(first, list);
+    size_t n = words_count(first, &list);
     va_end(list);
     char **argv = alloca((n + 1) * sizeof *argv);
     va_start(list, first);
-    words_take(first, list, n, argv);
+    words_take(first, &list, n, argv);
     va_end(list);
     return exec_search(file, argv, environ);
 }
@@ -372,11 +374,11 @@ EXPORT int execle(const char *path, const char *first, ...)
 {
     va_list list;
     va_start(list, first);
-    size_t n = words_count(first, list);
+    size_t n = words_count(first, &list);
     va_end(list);
     char **argv = alloca((n + 1) * sizeof *argv);
     va_start(list, first);
-    words_take(first, list, n, argv);
+    words_take(first, &list, n, argv);
     char *const *environment = va_arg(list, char *const *);
     va_end(list);
     return exec_path(path, argv, environment);
