@@ -1,5 +1,3 @@
-#include <string.h>
-
 #include "idle.h"
 
 static bool is_training(const Unguarded *unguarded)
@@ -91,17 +89,18 @@ static const struct {
     [ABSENCE_OFF] = {"switched-off", "SHMGUARD=off was in its environment. Remove that to have it guarded."},
     [ABSENCE_NO_PRELOAD] =
         {"no-preload",
-         "It was started without LD_PRELOAD by a program that the guard cannot enter, such as a static or "
-         "set-user-ID one. Put shmguard behind that program: LAUNCHER shmguard run -- python train.py"},
+         "It was started without LD_PRELOAD, by a program that the guard cannot enter, such as a static or "
+         "set-user-ID one. Let that program start shmguard: LAUNCHER shmguard run -- python train.py"},
     [ABSENCE_OTHER_PRELOAD] =
         {"other-preload",
-         "It was started with another LD_PRELOAD by a program that the guard cannot enter, such as a static "
-         "or "
-         "set-user-ID one. Put shmguard behind that program: LAUNCHER shmguard run -- python train.py"},
+         "It was started with another LD_PRELOAD, by a program that the guard cannot enter, such as a "
+         "static or set-user-ID one. Let that program start shmguard: LAUNCHER shmguard run -- python "
+         "train.py"},
     [ABSENCE_NO_SOCKET] =
         {"no-socket",
-         "It was started without SHMGUARD_SOCKET by a program that the guard cannot enter, so it had neither "
-         "names nor a budget. Put shmguard behind that program: LAUNCHER shmguard run -- python train.py"},
+         "It was started without SHMGUARD_SOCKET, by a program that the guard cannot enter, so it had "
+         "neither names nor a budget. Let that program start shmguard: LAUNCHER shmguard run -- python "
+         "train.py"},
     [ABSENCE_STATIC] = {"static",
                         "It is a static program, which loads no libraries. Use a Python that is linked "
                         "dynamically."},
@@ -114,10 +113,9 @@ static const struct {
     [ABSENCE_UNREADABLE_LIBRARY] =
         {"unreadable-library",
          "Its user cannot read the guard's library. Install shmguard where every user can read it."},
-    [ABSENCE_USER] =
-        {"other-user",
-         "It ran as another user, and only root's shmguard can serve those. Start shmguard as root, or "
-         "behind the change of user."},
+    [ABSENCE_USER] = {"other-user", "Only a shmguard that runs as root serves other users. Start shmguard as "
+                                    "root, or after the change of "
+                                    "user."},
     [ABSENCE_INNER_RUN] = {"inner-run", "Another shmguard within this one served it."},
     [ABSENCE_UNREADABLE_PROCESS] = {"unreadable-process",
                                     "shmguard may not look into it; that requires CAP_SYS_PTRACE."},

@@ -8,7 +8,7 @@ typedef enum Idle {
     IDLE_UNKNOWN,    /* no process with Python lived long enough to be looked at */
     IDLE_NO_TENSORS, /* it was there, and nothing was shared */
     IDLE_NOT_LOADED,
-    IDLE_OTHER_USER, /* the processes run as a user whom it could not serve */
+    IDLE_OTHER_USER, /* the processes run as a user that it could not serve */
     IDLE_INNER_RUN,  /* a run within this one served them */
 } Idle;
 

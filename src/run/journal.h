@@ -44,8 +44,8 @@ bool journal_testify(Journal *journal, int pid, const Testimony *testimony, size
 
 /*
  * Whose a process of another user is that connects to us. It is the job's when it is below us and runs as
- * that user. Should the process that connected have ended, and another one of the job have its number now, it
- * was at least of that one's user, who can do to it as he likes.
+ * that user. Its number may belong to another process by now: then that one is the job's, too, and of the
+ * same user, who controls both.
  */
 Peer journal_peer(Journal *journal, int pid, uint32_t uid);
 

@@ -79,13 +79,12 @@ static void show_unguarded(const Terminal *terminal, const Evidence *evidence, c
 {
     _cleanup_buffer_ Buffer text = {0};
     size_t alike = unguarded_alike(evidence, unguarded);
-    (void)buffer_append_text(&text, "the guard was not in ");
     (void)text_escape(text_of(unguarded->comm), &text);
     if (alike > 1)
-        (void)buffer_printf(&text, " (pid %d) and %zu other process%s. ", unguarded->pid, alike - 1,
-                            alike == 2 ? "" : "es");
+        (void)buffer_printf(&text, " (pid %d) and %zu other process%s ran without the guard. ",
+                            unguarded->pid, alike - 1, alike == 2 ? "" : "es");
     else
-        (void)buffer_printf(&text, " (pid %d). ", unguarded->pid);
+        (void)buffer_printf(&text, " (pid %d) ran without the guard. ", unguarded->pid);
     if (unguarded->why == ABSENCE_UNREADABLE_LIBRARY || unguarded->why == ABSENCE_USER)
         (void)buffer_printf(&text, "It ran as user %u. ", unguarded->uid);
     (void)buffer_append_text(&text, absence_words(unguarded->why));
@@ -122,7 +121,7 @@ static void show_idle(const Terminal *terminal, const Evidence *evidence)
             show_prose(
                 terminal, STYLE_BAD,
                 "processes of another user asked for the guard and were refused: it could not be shown "
-                "that they belong to this job. Start shmguard behind the change of user.");
+                "that they belong to this job. Start shmguard after the change of user.");
         break;
     case IDLE_INNER_RUN:
         show_prose(

@@ -81,7 +81,7 @@ typedef enum Absence {
     ABSENCE_FOREIGN,            /* its C library or its word size is another than ours */
     ABSENCE_SECURE,             /* set-user-ID, or the like */
     ABSENCE_UNREADABLE_LIBRARY, /* its user cannot read the library, or its file system does not have it */
-    ABSENCE_USER,               /* it runs as a user whom we cannot serve */
+    ABSENCE_USER,               /* it runs as a user that we cannot serve */
     ABSENCE_INNER_RUN,          /* it is served by a run within this one */
     ABSENCE_UNREADABLE_PROCESS, /* we may not look into it: nothing is known */
     ABSENCES,

@@ -101,19 +101,19 @@ static void test_idle(void **state)
         {{.unguarded = python, .n_unguarded = 1},
          0,
          false,
-         "shmguard: the guard was not in python3 (pid 5). It is a static program, which\n"
+         "shmguard: python3 (pid 5) ran without the guard. It is a static program, which\n"
          "  loads no libraries. Use a Python that is linked dynamically.\n"},
         {{.unguarded = user, .n_unguarded = 2},
          0,
          false,
-         "shmguard: the guard was not in py\\x1b (pid 5) and 1 other process. It ran as\n"
+         "shmguard: py\\x1b (pid 5) and 1 other process ran without the guard. It ran as\n"
          "  user 1000. Its user cannot read the guard's library. Install shmguard where\n"
          "  every user can read it.\n"},
         {{.guarded = 2},
          3,
          false,
          "shmguard: processes of another user asked for the guard and were refused: it\n"
-         "  could not be shown that they belong to this job. Start shmguard behind the\n"
+         "  could not be shown that they belong to this job. Start shmguard after the\n"
          "  change of user.\n"},
         {{.unguarded = within, .n_unguarded = 1},
          0,
@@ -132,7 +132,7 @@ static void test_idle(void **state)
          0,
          true,
          "shmguard: 1 small tensor\n"
-         "shmguard: the guard was not in python3 (pid 5). It is a static program, which\n"
+         "shmguard: python3 (pid 5) ran without the guard. It is a static program, which\n"
          "  loads no libraries. Use a Python that is linked dynamically.\n"},
         {{.guarded = 2, .unguarded = user, .n_unguarded = 2}, 0, true, "shmguard: 1 small tensor\n"},
     };
