@@ -125,11 +125,26 @@ static size_t preload_size(const Lack *lack)
     return sizeof preload_name + strlen(library) + 1 + strlen(lack->preload) + 1;
 }
 
-/* An empty list has no colon behind our library: that would be one more, empty name. */
+/* AddressSanitizer ends a program in which it does not come first. */
+static bool must_come_first(const char *list)
+{
+    static const char *const names[] = {"libasan", "libclang_rt.asan"};
+    size_t n = strcspn(list, ": ");
+    size_t file = n;
+    while (file > 0 && list[file - 1] != '/')
+        file--;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strncmp(list + file, names[i], strlen(names[i])) == 0)
+            return true;
+    return false;
+}
+
+/* An empty list has no colon beside our library: that would be one more, empty name. */
 static void preload_write(const Lack *lack, const char *quote, char *ret, size_t size)
 {
-    snprintf(ret, size, "%s=%s%s%s%s%s", preload_name, quote, library, *lack->preload ? ":" : "",
-             lack->preload, quote);
+    bool behind = must_come_first(lack->preload);
+    snprintf(ret, size, "%s=%s%s%s%s%s", preload_name, quote, behind ? lack->preload : library,
+             *lack->preload ? ":" : "", behind ? library : lack->preload, quote);
 }
 
 static bool is_replaced(const Lack *lack, const char *text)

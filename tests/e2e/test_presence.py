@@ -103,6 +103,16 @@ def test_beside_another_allocator(mark, order):
     assert "shared tensors kept out of /dev/shm" in err
 
 
+def test_behind_a_sanitizer(here, mark):
+    """AddressSanitizer must come first, or ends the program."""
+    sanitizer = subprocess.run(["gcc", "-print-file-name=libasan.so"], stdout=subprocess.PIPE, check=True, text=True).stdout.strip()
+    if "/" not in sanitizer:
+        pytest.skip("gcc has no libasan here")
+    command = ("sh", "-c", f"LD_PRELOAD={sanitizer} sh -c 'echo $LD_PRELOAD; grep -c shmguard-preload /proc/self/maps'")
+    job, out, err = run_job(here, mark, *command, options=("-q",))
+    assert job.returncode == 0 and out.splitlines()[0] == f"{sanitizer}:{LIBRARY}" and int(out.splitlines()[1]) > 0, err
+
+
 def test_switched_off_by_name(here, mark):
     """No library's doing in the process and below it: as without us."""
     show = "grep -c shmguard-preload /proc/self/maps; env | grep -c SHMGUARD_SOCKET="
