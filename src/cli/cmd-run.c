@@ -7,6 +7,7 @@
 #include "command.h"
 #include "guard.h"
 #include "job.h"
+#include "outer.h"
 #include "progress.h"
 #include "recorder.h"
 #include "report-file.h"
@@ -78,7 +79,8 @@ typedef struct Job {
     PrivateShm shm;
     Run *run;
     char library[PATH_MAX];
-    bool guarded;       /* this attempt */
+    Outer outer;        /* the run that this one has joined; without a socket: none */
+    bool guarded;       /* this attempt, by us */
     Recorder *recorder; /* NULL: nothing is recorded */
     struct timespec began;
     Arena arena;
@@ -159,9 +161,11 @@ static int report_open(const char *path, ReportFile *ret)
 static void guard_start(Job *job, bool first)
 {
     const RunOptions *options = &job->options;
-    GuardWish wish = {options->no_guard, options->budget, options->wait_seconds, options->pin == PIN_OFF};
-    int r = guard_serve(job->run, job->library, &wish, first && !options->no_guard);
-    job->guarded = r >= 0 && !options->no_guard;
+    GuardWish wish = {options->no_guard, options->budget, options->wait_seconds, options->pin == PIN_OFF,
+                      job->outer.socket};
+    bool own = !options->no_guard && !job->outer.socket;
+    int r = guard_serve(job->run, job->library, &wish, first && own);
+    job->guarded = r >= 0 && own;
     run_line(job->run, progress_terminal(&job->progress), false);
 }
 
@@ -221,6 +225,35 @@ static bool look_ahead(const RunOptions *options, PrivateShm *shm, int *ret_code
         show_preflight(&terminal, &preflight);
     *ret_code = (int)preflight_health(&preflight);
     return !options->check;
+}
+
+/* Says that we are within another run, whose guard serves the command. */
+static void outer_say(const Job *job)
+{
+    const RunOptions *options = &job->options;
+    const struct {
+        bool said;
+        const char *name;
+    } idle[] = {{options->no_guard, "--no-guard"},
+                {options->budget.kind != WISH_AUTO, "--budget"},
+                {options->wait_seconds >= 0, "--wait"},
+                {options->pin != PIN_AUTO, "--pin"}};
+    _cleanup_buffer_ Buffer names = {0};
+    size_t n = 0;
+    for (size_t i = 0; i < ARRAY_SIZE(idle); i++)
+        if (idle[i].said)
+            (void)buffer_printf(&names, "%s%s", n++ > 0 ? ", " : "", idle[i].name);
+    if (n == 0)
+        complain(0, "joined the outer shmguard run (pid %d); its budget and options apply", job->outer.pid);
+    else if (n == 1)
+        complain(
+            0, "joined the outer shmguard run (pid %d); its budget and options apply; %s has no effect here",
+            job->outer.pid, buffer_text(&names));
+    else
+        complain(0,
+                 "joined the outer shmguard run (pid %d); its budget and options apply; these have no effect "
+                 "here: %s",
+                 job->outer.pid, buffer_text(&names));
 }
 
 /* --- Attempts ----------------------------------------------------------------------------------------- */
@@ -477,7 +510,10 @@ static int run_run(const Command *command, int argc, char **argv)
     if (job.shm.answer == SHM_PRIVATE)
         run_private_shm(job.run, &job.shm);
     Terminal terminal = terminal_of(stderr, COLOR_AUTO);
-    job.progress = progress_open(&terminal, STDOUT_FILENO, job.options.quiet || job.options.no_guard);
+    if (outer_find(&job.outer) && !job.options.quiet)
+        outer_say(&job);
+    job.progress = progress_open(&terminal, STDOUT_FILENO,
+                                 job.options.quiet || job.options.no_guard || job.outer.socket);
     run_on_tick(job.run, progress_tick, &job);
     r = attempts_make(&job);
     if (r < 0)

@@ -53,6 +53,7 @@
 
 #include <poll.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -99,14 +100,25 @@ pid_t real_waitpid(pid_t pid, int *status, int options);
 pid_t real_wait4(pid_t pid, int *status, int options, struct rusage *usage);
 int real_waitid(idtype_t type, id_t id, siginfo_t *info, int options);
 _Noreturn void real__exit(int code);
+int real_execve(const char *path, char *const *argv, char *const *environment);
+int real_execvpe(const char *file, char *const *argv, char *const *environment);
+int real_fexecve(int fd, char *const *argv, char *const *environment);
+int real_execveat(int fd, const char *path, char *const *argv, char *const *environment, int flags);
+int real_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+                     const posix_spawnattr_t *attributes, char *const *argv, char *const *environment);
+int real_posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
+                      const posix_spawnattr_t *attributes, char *const *argv, char *const *environment);
+int real_system(const char *command);
+FILE *real_popen(const char *command, const char *mode);
 
 /* --- life.c: on or off, the lock, fork --- */
 
 /* Takes the lock. False, and the plain way: in set-user-ID programs, in a process that is not the one the
  * tables speak of, and when this thread is inside already. */
 bool guard_enter(void);
-bool guard_is_inside(void);    /* this thread is inside: a signal handler asks */
-void guard_leave(bool failed); /* errno is put back unless the call failed */
+bool guard_is_switched_off(void); /* this process was started with SHMGUARD=off */
+bool guard_is_inside(void);       /* this thread is inside: a signal handler asks */
+void guard_leave(bool failed);    /* errno is put back unless the call failed */
 uint64_t now_msec(void);
 
 typedef struct FileId {
@@ -279,6 +291,28 @@ bool supervisor_is(void);
 /* A connection of its own, close-on-exec; -1 with errno. Neither to connect nor to send takes longer than
  * patience_msec; 0: as long as it takes. */
 int supervisor_connect(int patience_msec);
+bool supervisor_is_other_user(int fd);           /* of a connection: root's, and we are not root */
+int supervisor_connect_inner(int patience_msec); /* the same to that of a run within the run; mostly none */
+
+/* --- exec.c: a program that this process starts is guarded, too; signal handlers may call all of it --- */
+
+typedef enum ExecKind { EXEC_PATH, EXEC_SEARCH, EXEC_FD, EXEC_AT, SPAWN_PATH, SPAWN_SEARCH } ExecKind;
+
+typedef struct ExecCall {
+    ExecKind kind;
+    int fd;           /* of EXEC_FD and EXEC_AT */
+    int flags;        /* of EXEC_AT */
+    const char *path; /* of all but EXEC_FD */
+    char *const *argv;
+    pid_t *pid; /* of SPAWN_PATH and SPAWN_SEARCH, as the next two */
+    const posix_spawn_file_actions_t *actions;
+    const posix_spawnattr_t *attributes;
+} ExecCall;
+
+void exec_start(const char *path);                       /* by the constructor, once; of our library */
+int exec_call(const ExecCall *call, char *const *given); /* as the real call, with what `given` lacks */
+int exec_system(const char *command);                    /* system() */
+FILE *exec_popen(const char *command, const char *mode); /* popen() */
 
 /* --- manager.c: in torch_shm_manager, PyTorch's own program --- */
 

@@ -82,12 +82,25 @@ static void fork_child(void)
     errno = saved;
 }
 
+/* Asked first by the constructor: what the program does to its environment later changes nothing. */
+bool guard_is_switched_off(void)
+{
+    static atomic_int answer; /* 0: not asked yet */
+    int known = atomic_load_explicit(&answer, memory_order_relaxed);
+    if (known == 0) {
+        const char *wish = getenv(PROTOCOL_OFF_NAME);
+        known = wish && strcmp(wish, "off") == 0 ? 1 : -1;
+        atomic_store_explicit(&answer, known, memory_order_relaxed);
+    }
+    return known > 0;
+}
+
 static void start(void)
 {
     started = true;
     owner = getpid();
     /* Without the handlers two processes would issue the same segments: then stay out of it. */
-    off = getauxval(AT_SECURE) != 0 || getenv(PROTOCOL_ONLY_WITNESS) ||
+    off = getauxval(AT_SECURE) != 0 || guard_is_switched_off() || getenv(PROTOCOL_ONLY_WITNESS) ||
           pthread_atfork(fork_prepare, fork_parent, fork_child) != 0;
 }
 

@@ -124,7 +124,7 @@ static size_t n_spare_events;
 void pins_start(void)
 {
     const char *wish = getenv(PROTOCOL_PIN);
-    is_off = wish && strcmp(wish, "off") == 0;
+    is_off = guard_is_switched_off() || (wish && strcmp(wish, "off") == 0);
     started = getpid();
 }
 

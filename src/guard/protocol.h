@@ -1,7 +1,7 @@
 /*
  * What the guard says to the supervisor: packets over a SOCK_SEQPACKET socket of the abstract name in
- * SHMGUARD_SOCKET, one connection a process, only between processes of one user (SO_PEERCRED). Descriptors
- * travel as SCM_RIGHTS.
+ * SHMGUARD_SOCKET, one connection a process, only between processes of the job, or of one user (SO_PEERCRED).
+ * Descriptors travel as SCM_RIGHTS.
  *
  * PUT and SEGMENT are not answered: the sender goes on at once. Whoever asks for a name has heard of it after
  * it was put, so the packet is in the supervisor's queue by then; a GET that finds nothing makes it read all
@@ -21,11 +21,37 @@
 #include <sys/socket.h>
 
 #define PROTOCOL_ENVIRONMENT "SHMGUARD_SOCKET"
+
+/* In the environment of a program: the library leaves it and its descendants wholly alone. */
+#define PROTOCOL_OFF_NAME "SHMGUARD"
+#define PROTOCOL_OFF      PROTOCOL_OFF_NAME "=off"
+
+/* The socket of a run within a run: it is sent testimonies, too, and nothing else. */
+#define PROTOCOL_INNER "SHMGUARD_INNER"
+
 /* Set: the library only testifies, and memory goes the plain way. */
 #define PROTOCOL_ONLY_WITNESS "SHMGUARD_ONLY_WITNESS"
 
 /* "off": nothing is registered with CUDA. */
 #define PROTOCOL_PIN "SHMGUARD_PIN"
+
+/*
+ * Whether LD_PRELOAD has the library: by its file's name, for two copies of it in one process would both
+ * recycle. The dynamic linker splits the list at colons and blanks.
+ */
+static inline bool preload_holds(const char *list, const char *library)
+{
+    const char *slash = strrchr(library, '/');
+    const char *file = slash ? slash + 1 : library;
+    size_t n = strlen(file);
+    while (*list) {
+        size_t part = strcspn(list, ": ");
+        if (part >= n && strncmp(list + part - n, file, n) == 0 && (part == n || list[part - n - 1] == '/'))
+            return true;
+        list += part + (list[part] != '\0');
+    }
+    return false;
+}
 
 /*
  * The bytes of a segment's file on which locks (OFD) say something; none of them is read or written for that.
@@ -62,10 +88,11 @@ typedef enum MessageType {
     MESSAGE_ROOM,     /* guard → supervisor, with a description of a segment: may this many bytes of it be
                          touched?     Answered when they may, or ENOSPC. Over a connection of its own */
     MESSAGE_RELEASED, /* somebody waits for room, and some may have come free; not answered */
-    MESSAGE_FAULT,    /* a Testimony; answered when the supervisor has looked at the process */
-    MESSAGE_STACK,    /* a Testimony: the Python stack of the fault before it; not answered */
-    MESSAGE_CHILD,    /* a Testimony: a child of the sender ended badly; not answered */
-    MESSAGE_SAID,     /* a Testimony: the end of what the sender wrote to standard error; not answered */
+    MESSAGE_FAULT, /* a Testimony; answered when the supervisor has looked at the process. To a supervisor of
+                      another user with the sender's /proc/self/maps, which that may not be able to open */
+    MESSAGE_STACK, /* a Testimony: the Python stack of the fault before it; not answered */
+    MESSAGE_CHILD, /* a Testimony: a child of the sender ended badly; not answered */
+    MESSAGE_SAID,  /* a Testimony: the end of what the sender wrote to standard error; not answered */
 } MessageType;
 
 typedef struct Message {

@@ -19,9 +19,11 @@
 #if defined(__x86_64__)
 __asm__(".symver dlsym, dlsym@GLIBC_2.2.5");
 __asm__(".symver dlerror, dlerror@GLIBC_2.2.5");
+__asm__(".symver dladdr, dladdr@GLIBC_2.2.5");
 #elif defined(__aarch64__)
 __asm__(".symver dlsym, dlsym@GLIBC_2.17");
 __asm__(".symver dlerror, dlerror@GLIBC_2.17");
+__asm__(".symver dladdr, dladdr@GLIBC_2.17");
 #endif
 
 /*
@@ -54,15 +56,34 @@ static _Atomic(pid_t (*)(pid_t, int *, int)) next_waitpid;
 static _Atomic(pid_t (*)(pid_t, int *, int, struct rusage *)) next_wait4;
 static _Atomic(int (*)(idtype_t, id_t, siginfo_t *, int)) next_waitid;
 static _Atomic(void (*)(int)) next__exit;
+static _Atomic(int (*)(const char *, char *const *, char *const *)) next_execve;
+static _Atomic(int (*)(const char *, char *const *, char *const *)) next_execvpe;
+static _Atomic(int (*)(int, char *const *, char *const *)) next_fexecve;
+static _Atomic(int (*)(int, const char *, char *const *, char *const *, int)) next_execveat;
+static _Atomic(__typeof__(&real_posix_spawn)) next_posix_spawn;
+static _Atomic(__typeof__(&real_posix_spawnp)) next_posix_spawnp;
+static _Atomic(int (*)(const char *)) next_system;
+static _Atomic(FILE *(*)(const char *, const char *)) next_popen;
 
 #define LOAD(next) atomic_load_explicit(&(next), memory_order_relaxed)
 #define LOOK_UP(name)                                                                                        \
     atomic_store_explicit(&next_##name, (__typeof__(LOAD(next_##name)))dlsym(RTLD_NEXT, #name),              \
                           memory_order_relaxed)
 
+/* Of what no allocator calls while it starts up: looked up at once where the constructor has not run yet. */
+#define FIND(name)                                                                                           \
+    (LOAD(next_##name) ? LOAD(next_##name) : (__typeof__(LOAD(next_##name)))dlsym(RTLD_NEXT, #name))
+
 static void *find_anywhere(const char *name)
 {
     return dlsym(RTLD_DEFAULT, name);
+}
+
+/* Our own file, as the dynamic linker found it. */
+static const char *library_path(void)
+{
+    Dl_info info;
+    return dladdr((void *)library_path, &info) ? info.dli_fname : NULL;
 }
 
 __attribute__((constructor)) static void start(void)
@@ -91,8 +112,17 @@ __attribute__((constructor)) static void start(void)
     LOOK_UP(wait4);
     LOOK_UP(waitid);
     LOOK_UP(_exit);
+    LOOK_UP(execve);
+    LOOK_UP(execvpe);
+    LOOK_UP(fexecve);
+    LOOK_UP(execveat);
+    LOOK_UP(posix_spawn);
+    LOOK_UP(posix_spawnp);
+    LOOK_UP(system);
+    LOOK_UP(popen);
     supervisor_find();
     manager_start();
+    exec_start(library_path());
     pins_start();
     python_find(find_anywhere);
     (void)dlerror(); /* what was not found is no error of the program's */
@@ -271,4 +301,49 @@ void real__exit(int code)
         LOAD(next__exit)(code);
     for (;;)
         syscall(SYS_exit_group, code);
+}
+
+int real_execve(const char *path, char *const *argv, char *const *environment)
+{
+    return LOAD(next_execve) ? LOAD(next_execve)(path, argv, environment)
+                             : (int)syscall(SYS_execve, path, argv, environment);
+}
+
+int real_execvpe(const char *file, char *const *argv, char *const *environment)
+{
+    return FIND(execvpe)(file, argv, environment);
+}
+
+int real_fexecve(int fd, char *const *argv, char *const *environment)
+{
+    return FIND(fexecve)(fd, argv, environment);
+}
+
+/* Before glibc 2.34 it has no name there. */
+int real_execveat(int fd, const char *path, char *const *argv, char *const *environment, int flags)
+{
+    return LOAD(next_execveat) ? LOAD(next_execveat)(fd, path, argv, environment, flags)
+                               : (int)syscall(SYS_execveat, fd, path, argv, environment, flags);
+}
+
+int real_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+                     const posix_spawnattr_t *attributes, char *const *argv, char *const *environment)
+{
+    return FIND(posix_spawn)(pid, path, actions, attributes, argv, environment);
+}
+
+int real_posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
+                      const posix_spawnattr_t *attributes, char *const *argv, char *const *environment)
+{
+    return FIND(posix_spawnp)(pid, file, actions, attributes, argv, environment);
+}
+
+int real_system(const char *command)
+{
+    return FIND(system)(command);
+}
+
+FILE *real_popen(const char *command, const char *mode)
+{
+    return FIND(popen)(command, mode);
 }

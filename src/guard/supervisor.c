@@ -10,37 +10,60 @@
 #include "guard.h"
 
 /* Set once, by the constructor, and only read afterwards: from signal handlers and without the lock. */
-static struct sockaddr_un address;
-static socklen_t address_size; /* 0: there is no supervisor */
+typedef struct Address {
+    struct sockaddr_un name;
+    socklen_t size; /* 0: there is none */
+} Address;
+
+static Address address;
+static Address inner; /* of a run within the run: it hears testimonies, too */
+
+static void address_set(const char *variable, Address *ret)
+{
+    const char *name = getenv(variable);
+    size_t n = name ? strlen(name) : 0;
+    if (n == 0 || n >= sizeof ret->name.sun_path)
+        return;
+    ret->name.sun_family = AF_UNIX;
+    memcpy(ret->name.sun_path + 1, name, n); /* abstract: the name begins with a NUL and has no file */
+    ret->size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n);
+}
 
 void supervisor_find(void)
 {
-    const char *name = getenv(PROTOCOL_ENVIRONMENT);
-    size_t n = name ? strlen(name) : 0;
-    if (n == 0 || n >= sizeof address.sun_path || getauxval(AT_SECURE) != 0)
+    if (getauxval(AT_SECURE) != 0 || guard_is_switched_off())
         return;
-    address.sun_family = AF_UNIX;
-    memcpy(address.sun_path + 1, name, n); /* abstract: the name begins with a NUL and has no file */
-    address_size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n);
+    address_set(PROTOCOL_ENVIRONMENT, &address);
+    if (supervisor_is())
+        address_set(PROTOCOL_INNER, &inner);
 }
 
 bool supervisor_is(void)
 {
-    return address_size > 0;
+    return address.size > 0;
+}
+
+static bool peer_is(int fd, uid_t uid)
+{
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == uid;
 }
 
 /* Anybody can make an abstract name: the other side must be this user, or root. */
 static bool peer_is_right(int fd)
 {
-    struct ucred peer;
-    socklen_t size = sizeof peer;
-    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
-           (peer.uid == geteuid() || peer.uid == 0);
+    return peer_is(fd, geteuid()) || peer_is(fd, 0);
 }
 
-int supervisor_connect(int patience_msec)
+bool supervisor_is_other_user(int fd)
 {
-    int fd = address_size == 0 ? -1 : socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    return !peer_is(fd, geteuid());
+}
+
+static int address_connect(const Address *to, int patience_msec)
+{
+    int fd = to->size == 0 ? -1 : socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -1;
     /* One that is stopped lets callers in until its queue is full; then they wait, and connect heeds this. */
@@ -48,10 +71,20 @@ int supervisor_connect(int patience_msec)
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
     int r = 0;
     do
-        r = connect(fd, (const struct sockaddr *)&address, address_size);
+        r = connect(fd, (const struct sockaddr *)&to->name, to->size);
     while (r < 0 && errno == EINTR);
     if (r == 0 && peer_is_right(fd))
         return fd;
     real_close(fd);
     return -1;
+}
+
+int supervisor_connect(int patience_msec)
+{
+    return address_connect(&address, patience_msec);
+}
+
+int supervisor_connect_inner(int patience_msec)
+{
+    return address_connect(&inner, patience_msec);
 }

@@ -1,11 +1,13 @@
 /* Every symbol that the library interposes, and nothing else. A call that is none of our business costs a
  * load and a branch. */
+#include <alloca.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -340,6 +342,143 @@ EXPORT _Noreturn void _exit(int code)
 }
 
 EXPORT _Noreturn void _Exit(int code) __attribute__((alias("_exit")));
+
+/* --- Programs that this process starts. Of these calls glibc makes each within itself: every one is listed.
+ */
+
+static int exec_path(const char *path, char *const *argv, char *const *environment)
+{
+    return exec_call(&(ExecCall){.kind = EXEC_PATH, .path = path, .argv = argv}, environment);
+}
+
+static int exec_search(const char *file, char *const *argv, char *const *environment)
+{
+    return exec_call(&(ExecCall){.kind = EXEC_SEARCH, .path = file, .argv = argv}, environment);
+}
+
+EXPORT int execve(const char *path, char *const *argv, char *const *environment)
+{
+    return exec_path(path, argv, environment);
+}
+
+EXPORT int execv(const char *path, char *const *argv)
+{
+    return exec_path(path, argv, environ);
+}
+
+EXPORT int execvpe(const char *file, char *const *argv, char *const *environment)
+{
+    return exec_search(file, argv, environment);
+}
+
+EXPORT int execvp(const char *file, char *const *argv)
+{
+    return exec_search(file, argv, environ);
+}
+
+EXPORT int fexecve(int fd, char *const *argv, char *const *environment)
+{
+    return exec_call(&(ExecCall){.kind = EXEC_FD, .fd = fd, .argv = argv}, environment);
+}
+
+EXPORT int execveat(int fd, const char *path, char *const *argv, char *const *environment, int flags)
+{
+    return exec_call(&(ExecCall){.kind = EXEC_AT, .fd = fd, .path = path, .argv = argv, .flags = flags},
+                     environment);
+}
+
+/* How many arguments there are, up to their NULL. (The list goes by its address: where it is a plain
+ * structure, its caller's would not move on.) */
+static size_t words_count(const char *first, va_list *list)
+{
+    size_t n = 0;
+    /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): as in mremap */
+    for (const char *word = first; word; word = va_arg(*list, const char *))
+        n++;
+    return n;
+}
+
+/* ret has room for n and a NULL; what follows in the list is left in it. */
+static void words_take(const char *first, va_list *list, size_t n, char **ret)
+{
+    ret[0] = (char *)first;
+    for (size_t i = 1; i <= n; i++)
+        ret[i] = va_arg(*list, char *); /* NOLINT(clang-analyzer-valist.Uninitialized) */
+}
+
+EXPORT int execl(const char *path, const char *first, ...)
+{
+    va_list list;
+    va_start(list, first);
+    size_t n = words_count(first, &list);
+    va_end(list);
+    char **argv = alloca((n + 1) * sizeof *argv);
+    va_start(list, first);
+    words_take(first, &list, n, argv);
+    va_end(list);
+    return exec_path(path, argv, environ);
+}
+
+EXPORT int execlp(const char *file, const char *first, ...)
+{
+    va_list list;
+    va_start(list, first);
+    size_t n = words_count(first, &list);
+    va_end(list);
+    char **argv = alloca((n + 1) * sizeof *argv);
+    va_start(list, first);
+    words_take(first, &list, n, argv);
+    va_end(list);
+    return exec_search(file, argv, environ);
+}
+
+EXPORT int execle(const char *path, const char *first, ...)
+{
+    va_list list;
+    va_start(list, first);
+    size_t n = words_count(first, &list);
+    va_end(list);
+    char **argv = alloca((n + 1) * sizeof *argv);
+    va_start(list, first);
+    words_take(first, &list, n, argv);
+    char *const *environment = va_arg(list, char *const *);
+    va_end(list);
+    return exec_path(path, argv, environment);
+}
+
+EXPORT int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+                       const posix_spawnattr_t *attributes, char *const *argv, char *const *environment)
+{
+    return exec_call(&(ExecCall){.kind = SPAWN_PATH,
+                                 .path = path,
+                                 .argv = argv,
+                                 .pid = pid,
+                                 .actions = actions,
+                                 .attributes = attributes},
+                     environment);
+}
+
+EXPORT int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
+                        const posix_spawnattr_t *attributes, char *const *argv, char *const *environment)
+{
+    return exec_call(&(ExecCall){.kind = SPAWN_SEARCH,
+                                 .path = file,
+                                 .argv = argv,
+                                 .pid = pid,
+                                 .actions = actions,
+                                 .attributes = attributes},
+                     environment);
+}
+
+EXPORT int system(const char *command)
+{
+    return exec_system(command);
+}
+
+EXPORT FILE *popen(const char *command, const char *mode)
+{
+    return exec_popen(command, mode);
+}
 
 /* --- The CUDA runtime, of which our own definitions are known by these names whatever its own are bound to.
  * A call that is none of our business costs a few loads. */

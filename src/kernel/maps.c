@@ -257,8 +257,11 @@ static int visit_covering(const MapEntry *entry, void *context)
 int maps_find(const Root *root, int pid, uint64_t address, Buffer *scratch, MapEntry *ret)
 {
     _cleanup_close_ int fd = maps_open(root, pid);
-    if (fd < 0)
-        return fd;
+    return fd < 0 ? fd : maps_find_in(root, fd, address, scratch, ret);
+}
+
+int maps_find_in(const Root *root, int fd, uint64_t address, Buffer *scratch, MapEntry *ret)
+{
     char name[PATH_MAX];
     MapEntry entry = {0};
     int r = root->live ? query_next(fd, MAPS_ANY, address, name, scratch, &entry) : -ENOTTY;

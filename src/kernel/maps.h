@@ -47,6 +47,9 @@ int maps_visit_at(const Root *root, int pid, MapsWhich which, uint64_t address, 
  */
 int maps_find(const Root *root, int pid, uint64_t address, Buffer *scratch, MapEntry *ret);
 
+/* The same in a /proc/PID/maps that is open already. */
+int maps_find_in(const Root *root, int fd, uint64_t address, Buffer *scratch, MapEntry *ret);
+
 /* How many mappings the process has, of any kind: what vm.max_map_count limits. */
 int maps_count(const Root *root, int pid, uint64_t *ret);
 

@@ -39,6 +39,7 @@ typedef struct Connection {
     Broker *broker;
     uint64_t serial;
     int pid;
+    bool only_speaks;  /* it has ended, and may only have left a testimony */
     Message asked;     /* while waiting */
     bool waiting;      /* for all queues to be read */
     uint64_t asked_in; /* the pass over all queues that was under way, or had been, when it asked */
@@ -69,6 +70,7 @@ struct Broker {
     double count_next;
     uint64_t names_made;
     uint64_t names_served;
+    uint64_t turned_away;
 };
 
 /* --- Counting ----------------------------------------------------------------------------------------- */
@@ -309,10 +311,10 @@ static bool is_testimony(const Testimony *testimony, size_t size)
            testimony->type <= MESSAGE_SAID;
 }
 
-static bool take_testimony(Connection *connection, const Testimony *testimony, size_t size)
+static bool take_testimony(Connection *connection, const Testimony *testimony, size_t size, int maps)
 {
     const BrokerOwner *owner = &connection->broker->owner;
-    bool sound = owner->testify && owner->testify(owner->context, connection->pid, testimony, size);
+    bool sound = owner->testify && owner->testify(owner->context, connection->pid, testimony, size, maps);
     return sound && (testimony->type != MESSAGE_FAULT || connection_answer(connection, 0, -1));
 }
 
@@ -343,9 +345,9 @@ static int connection_read_one(Connection *connection)
     _cleanup_close_ int fd = take_rights(&packet, &sound);
     sound = sound && n > 0 && !(packet.msg_flags & MSG_TRUNC);
     if (sound && is_testimony(&received.testimony, (size_t)n))
-        return take_testimony(connection, &received.testimony, (size_t)n) ? 1 : -ECONNRESET;
+        return take_testimony(connection, &received.testimony, (size_t)n, fd) ? 1 : -ECONNRESET;
     const Message *message = &received.message;
-    sound = sound && message_is_sound(message, (size_t)n);
+    sound = sound && !connection->only_speaks && message_is_sound(message, (size_t)n);
     /* A descriptor came that we have no room for. The client did nothing wrong; who waits is answered. */
     if (sound && packet.msg_flags & MSG_CTRUNC)
         sound = (message->type != MESSAGE_CREATE && message->type != MESSAGE_ROOM) ||
@@ -371,21 +373,31 @@ static void connection_ready(Source *source)
 
 /* --- Coming and going --------------------------------------------------------------------------------- */
 
-/* Its pid, or 0: it is another user's. */
-static int peer_of_us(int fd)
+/*
+ * The kernel says who connected, at that time. Processes of our own user, and root's, are served without a
+ * question. One of another user must be the job's: whoever can find the socket's name could connect.
+ */
+static Peer peer_of(Broker *broker, int fd, int *ret_pid)
 {
     struct ucred peer;
     socklen_t size = sizeof peer;
-    bool ours = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
-                (peer.uid == geteuid() || peer.uid == 0);
-    return ours ? peer.pid : 0;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
+        return PEER_STRANGER;
+    *ret_pid = peer.pid;
+    if (peer.uid == geteuid() || peer.uid == 0)
+        return PEER_JOB;
+    const BrokerOwner *owner = &broker->owner;
+    Peer whose = owner->peer ? owner->peer(owner->context, peer.pid, peer.uid) : PEER_STRANGER;
+    broker->turned_away += whose == PEER_STRANGER;
+    return whose;
 }
 
 static void connection_add(Broker *broker, int accepted)
 {
     _cleanup_close_ int fd = accepted;
-    int pid = peer_of_us(fd);
-    if (pid == 0)
+    int pid = 0;
+    Peer peer = peer_of(broker, fd, &pid);
+    if (peer == PEER_STRANGER)
         return;
     Connection *connection = calloc(1, sizeof *connection);
     if (!connection)
@@ -396,10 +408,12 @@ static void connection_add(Broker *broker, int accepted)
         .broker = broker,
         .serial = ++broker->serials,
         .pid = pid,
+        .only_speaks = peer == PEER_GONE,
     };
     /* One that has gone already may have left a testimony: it is listened to all the same. */
     Message welcome = {.magic = PROTOCOL_MAGIC, .type = MESSAGE_WELCOME};
-    (void)connection_send(connection, &welcome, broker->counters_fd);
+    if (peer == PEER_JOB)
+        (void)connection_send(connection, &welcome, broker->counters_fd);
     if (source_watch(&connection->source, broker->epoll) < 0) {
         free(connection);
         return;
@@ -512,6 +526,7 @@ static GuardFigures figures_now(const Broker *broker)
         .fallbacks = READ(fallbacks),
         .names_made = broker->names_made,
         .names_served = broker->names_served,
+        .turned_away = broker->turned_away,
         .bytes_now = broker->janitor.bytes + broker->named_bytes,
         .bytes_peak = broker->janitor.bytes_peak,
         .budget_bytes = broker->rooms.budget.limit_bytes,

@@ -14,6 +14,13 @@
 
 typedef struct Broker Broker;
 
+/* Whose a process is that connects. */
+typedef enum Peer {
+    PEER_STRANGER, /* sent away */
+    PEER_GONE,     /* it was the job's, and has ended: it may have left a testimony, and gets nothing */
+    PEER_JOB,
+} Peer;
+
 /* What the broker needs to know of the rest. */
 typedef struct BrokerOwner {
     const Root *root;
@@ -21,8 +28,10 @@ typedef struct BrokerOwner {
     bool budget_is_wished; /* by the user, and not a guess of ours */
     double wait_seconds;
     Spare (*spare_now)(const void *context); /* memory that exists. NULL: nobody has to ask for any */
-    bool (*testify)(void *context, int pid, const Testimony *testimony, size_t size); /* NULL */
-    void (*ending)(void *context, int pid); /* we are about to end this process; NULL */
+    /* maps: a descriptor that came with it, as the sender says of its /proc/PID/maps; negative: none. NULL */
+    bool (*testify)(void *context, int pid, const Testimony *testimony, size_t size, int maps);
+    Peer (*peer)(void *context, int pid, uint32_t uid); /* of another user. NULL: a stranger */
+    void (*ending)(void *context, int pid);             /* we are about to end this process; NULL */
     void *context;
 } BrokerOwner;
 

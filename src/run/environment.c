@@ -5,6 +5,7 @@
 
 static const char preload[] = "LD_PRELOAD=";
 static const char supervisor[] = PROTOCOL_ENVIRONMENT "=";
+static const char inner[] = PROTOCOL_INNER "=";
 static const char witness[] = PROTOCOL_ONLY_WITNESS "=1";
 static const char pin[] = PROTOCOL_PIN "=";
 static const char pin_off[] = PROTOCOL_PIN "=off";
@@ -12,19 +13,6 @@ static const char pin_off[] = PROTOCOL_PIN "=off";
 bool library_can_be_preloaded(const char *library)
 {
     return library[strcspn(library, ": \t\n")] == '\0';
-}
-
-/* Whether the library is one of those of an LD_PRELOAD. */
-static bool preload_holds(const char *list, const char *library)
-{
-    size_t n = strlen(library);
-    while (*list) {
-        size_t part = strcspn(list, ": ");
-        if (part == n && strncmp(list, library, n) == 0)
-            return true;
-        list += part + (list[part] != '\0');
-    }
-    return false;
 }
 
 static char *preload_make(const char *old, const char *library, Arena *arena)
@@ -66,10 +54,18 @@ int environment_set(char *const *old, char *const *settings, Arena *arena, char 
     return 0;
 }
 
-int environment_make(char *const *old, const char *library, const char *socket, bool only_witness,
-                     bool no_pin, Arena *arena, char ***ret)
+static bool is_replaced(const char *setting, const GuardSettings *settings)
 {
-    char **made = arena_alloc(arena, (strings_count(old) + 5) * sizeof *made);
+    return strncmp(setting, supervisor, sizeof supervisor - 1) == 0 ||
+           strncmp(setting, inner, sizeof inner - 1) == 0 ||
+           strncmp(setting, witness, sizeof witness - 2) == 0 ||
+           (settings->no_pin && strncmp(setting, pin, sizeof pin - 1) == 0);
+}
+
+int environment_make(char *const *old, const GuardSettings *settings, Arena *arena, char ***ret)
+{
+    enum { SETTINGS_MAX = 5 };
+    char **made = arena_alloc(arena, (strings_count(old) + SETTINGS_MAX + 1) * sizeof *made);
     if (!made)
         return -ENOMEM;
     const char *preloaded = "";
@@ -77,19 +73,21 @@ int environment_make(char *const *old, const char *library, const char *socket, 
     for (; *old; old++)
         if (strncmp(*old, preload, sizeof preload - 1) == 0)
             preloaded = *old + sizeof preload - 1;
-        else if (strncmp(*old, supervisor, sizeof supervisor - 1) != 0 &&
-                 strncmp(*old, witness, sizeof witness - 2) != 0 &&
-                 !(no_pin && strncmp(*old, pin, sizeof pin - 1) == 0))
+        else if (!is_replaced(*old, settings))
             made[m++] = *old;
-    made[m] = preload_make(preloaded, library, arena);
-    made[m + 1] = arena_printf(arena, "%s%s", supervisor, socket);
-    if (!made[m] || !made[m + 1])
-        return -ENOMEM;
-    m += 2;
-    if (only_witness)
+    size_t before = m;
+    made[m++] = preload_make(preloaded, settings->library, arena);
+    made[m++] = arena_printf(arena, "%s%s", supervisor, settings->socket);
+    if (settings->inner)
+        made[m++] = arena_printf(arena, "%s%s", inner, settings->inner);
+    for (size_t i = before; i < m; i++)
+        if (!made[i])
+            return -ENOMEM;
+    if (settings->only_witness)
         made[m++] = (char *)witness;
-    if (no_pin)
-        made[m] = (char *)pin_off;
+    if (settings->no_pin)
+        made[m++] = (char *)pin_off;
+    made[m] = NULL;
     *ret = made;
     return 0;
 }

@@ -1,4 +1,5 @@
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "fault.h"
@@ -28,16 +29,34 @@ static FaultPlace place_of(const Root *root, int pid, const MapEntry *entry)
         return PLACE_ANONYMOUS;
     if (entry->device.major == 0 && entry->deleted && text_starts(entry->path, "/memfd:"))
         return PLACE_MEMFD;
-    bool on_shm =
-        root_stat(root, PROC_PATH(pid, "root/dev/shm"), &shm) == 0 && device_equal(shm.device, entry->device);
-    return on_shm ? PLACE_SHM : PLACE_FILE;
+    /* Where its own cannot be asked about, it most likely is ours. */
+    int r = root_stat(root, PROC_PATH(pid, "root/dev/shm"), &shm);
+    if (r == -EACCES)
+        r = root_stat(root, "dev/shm", &shm);
+    return r == 0 && device_equal(shm.device, entry->device) ? PLACE_SHM : PLACE_FILE;
 }
 
-static void address_look(const Root *root, int pid, Buffer *scratch, Fault *fault)
+/* What a stranger sends may be any file, and block: it must be what it is said to be. */
+static bool is_maps_of(const Root *root, int pid, int maps)
+{
+    char name[32];
+    char wanted[PROC_PATH_MAX];
+    char target[PROC_PATH_MAX];
+    if (maps < 0)
+        return false;
+    snprintf(name, sizeof name, "fd/%d", maps);
+    snprintf(wanted, sizeof wanted, "/%s", PROC_PATH(pid, "maps"));
+    ssize_t n = root_link(root, PROC_PATH(0, name), target, sizeof target);
+    return n > 0 && strcmp(target, wanted) == 0;
+}
+
+static void address_look(const Root *root, int pid, int maps, Buffer *scratch, Fault *fault)
 {
     MapEntry entry;
     FileStat stat;
     int r = maps_find(root, pid, fault->address, scratch, &entry);
+    if (r == -EACCES && is_maps_of(root, pid, maps))
+        r = maps_find_in(root, maps, fault->address, scratch, &entry);
     if (r <= 0) {
         fault->place = r < 0 ? PLACE_UNKNOWN : PLACE_NOT_MAPPED;
         return;
@@ -63,13 +82,17 @@ static void address_look(const Root *root, int pid, Buffer *scratch, Fault *faul
 static void shm_look(const Root *root, int pid, Fault *fault)
 {
     FsStat fs;
-    if (root_statfs(root, PROC_PATH(pid, "root/dev/shm"), &fs) < 0 || fs.size_bytes == 0)
+    int r = root_statfs(root, PROC_PATH(pid, "root/dev/shm"), &fs);
+    if (r == -EACCES)
+        r = root_statfs(root, "dev/shm", &fs);
+    if (r < 0 || fs.size_bytes == 0)
         return;
     fault->shm_size_bytes = fs.size_bytes;
     fault->shm_free_bytes = fs.available_bytes;
 }
 
-void fault_read(const Root *root, int pid, const Testimony *testimony, bool look, Buffer *scratch, Fault *ret)
+void fault_read(const Root *root, int pid, const Testimony *testimony, bool look, int maps, Buffer *scratch,
+                Fault *ret)
 {
     *ret = (Fault){
         .signal = testimony->signal,
@@ -87,5 +110,5 @@ void fault_read(const Root *root, int pid, const Testimony *testimony, bool look
         return;
     shm_look(root, pid, ret); /* first: others may let go of memory now that one has died */
     if (has_address(testimony))
-        address_look(root, pid, scratch, ret);
+        address_look(root, pid, maps, scratch, ret);
 }

@@ -12,6 +12,7 @@ typedef struct GuardFigures {
     uint64_t fallbacks;    /* tensors that took the plain way through /dev/shm */
     uint64_t names_made;
     uint64_t names_served; /* times that a name was opened */
+    uint64_t turned_away;  /* connections of other users' processes that are none of the job's */
     uint64_t bytes_peak; /* in memory at one time; counted once a second, and when something comes or goes */
     uint64_t bytes_now;
     uint64_t budget_bytes; /* UINT64_MAX: no ceiling */
@@ -26,6 +27,14 @@ typedef struct GuardFigures {
     bool unfinished;       /* that did not end a line */
     bool line;             /* broker_line stands */
 } GuardFigures;
+
+/* Whether there was anything for it to do. */
+static inline bool guard_has_served(const GuardFigures *guard)
+{
+    return guard->segments_created + guard->segments_reused + guard->small_backed + guard->names_made +
+               guard->fallbacks + guard->refused + guard->bytes_peak >
+           0;
+}
 
 typedef struct Peaks {
     uint64_t shm_bytes; /* of the job's /dev/shm, all users of the mount together; U64_UNKNOWN */

@@ -18,6 +18,7 @@
 enum {
     MAPS_EVERY = 2,       /* ticks: to count 1,700 mappings costs as much as a look at all the rest */
     TORCH_PER_TICK = 4,   /* searches for PyTorch through all of a process's libraries */
+    OURS_PER_TICK = 4,    /* the same for our own */
     COUNTS_PER_TICK = 4,  /* processes whose descriptors are counted one by one, on kernels before 6.2 */
     FAULTS_PER_TICK = 64, /* looked at: some programs live by faults, and have thousands a second */
 };
@@ -39,6 +40,7 @@ struct Journal {
     int maps_turn; /* the pid whose maps were counted last */
     int torch_turn;
     int count_turn;
+    PresenceWish wish; /* without a library: nobody asks */
     unsigned faults_left;
     bool roles_stale;
     Buffer scratch;
@@ -60,9 +62,13 @@ static void torch_inherit(Journal *journal, Seen *seen)
         actor_inherit_torch(&seen->actor, parent ? &parent->actor : NULL, journal->root, &journal->scratch);
 }
 
+/* Another command is another program, which may have lost our library. */
 static void command_learn(Journal *journal, Seen *seen)
 {
-    journal->roles_stale |= actor_learn(&seen->actor, journal->root, &journal->scratch);
+    if (!actor_learn(&seen->actor, journal->root, &journal->scratch))
+        return;
+    journal->roles_stale = true;
+    seen->presence = (Presence){0};
 }
 
 static void torch_search(Journal *journal, Seen *seen)
@@ -124,6 +130,7 @@ static bool sample_take(Journal *journal, Seen *seen)
     seen->last.rss_bytes = status.rss_bytes;
     seen->last.rss_shmem_bytes = status.rss_shmem_bytes;
     seen->last.threads = status.threads;
+    seen->uid = status.euid;
     peaks_note(seen, &status);
     journal->roles_stale |= actor_note_signals(&seen->actor, status.signals_caught);
     uint64_t fds = 0;
@@ -244,6 +251,52 @@ static void turns_look(Journal *journal)
     }
 }
 
+/* --- Our library -------------------------------------------------------------------------------------- */
+
+static bool is_expected(const Seen *seen)
+{
+    const Actor *actor = &seen->actor;
+    return seen->has_sample && !seen->presence.known &&
+           (actor->torch || actor->role == ROLE_TRAINER || actor->role == ROLE_WORKER ||
+            text_starts(text_of(actor->comm), "python"));
+}
+
+/* Only root's supervisor is believed by processes of other users, and root believes nobody else's. */
+static bool is_served(const Seen *seen)
+{
+    return geteuid() == 0 || seen->uid == geteuid();
+}
+
+static bool presence_take(Journal *journal, Seen *seen)
+{
+    const Seen *parent = seen_live(&journal->seen, seen->actor.ppid);
+    return parent && parent->presence.known &&
+           presence_inherit(journal->root, seen->actor.pid, &parent->presence, &journal->wish,
+                            &journal->scratch, &seen->presence);
+}
+
+static void presences_look(Journal *journal)
+{
+    unsigned searches = journal->wish.library ? OURS_PER_TICK : 0;
+    for (size_t i = 0; i < journal->seen.n_live && searches > 0; i++) {
+        Seen *seen = &journal->seen.live[i];
+        if (!is_expected(seen) || presence_take(journal, seen))
+            continue;
+        searches--;
+        presence_search(journal->root, seen->actor.pid, seen->uid, seconds_so_far(journal), &journal->wish,
+                        &journal->scratch, &seen->presence);
+        Absence why = seen->presence.why;
+        if (seen->presence.known && !is_served(seen) &&
+            (why == ABSENCE_NONE || why == ABSENCE_UNREADABLE_PROCESS))
+            seen->presence.why = ABSENCE_USER;
+    }
+}
+
+void journal_expect(Journal *journal, const char *library, const char *socket)
+{
+    journal->wish = (PresenceWish){library, socket};
+}
+
 /* --- Once a second ------------------------------------------------------------------------------------ */
 
 static void peaks_raise(Journal *journal)
@@ -285,6 +338,7 @@ void journal_tick(Journal *journal)
     turns_look(journal);
     if (journal->roles_stale)
         roles_assign(journal);
+    presences_look(journal);
     peaks_raise(journal);
 }
 
@@ -342,11 +396,11 @@ static Seen *speaker_find(Journal *journal, int pid)
     return seen ? seen : unseen_end(journal, pid, 0);
 }
 
-static void fault_testify(Journal *journal, Seen *seen, const Testimony *testimony)
+static void fault_testify(Journal *journal, Seen *seen, const Testimony *testimony, int maps)
 {
     bool look = journal->faults_left > 0;
     journal->faults_left -= look;
-    fault_read(journal->root, seen->actor.pid, testimony, look, &journal->scratch, &seen->fault);
+    fault_read(journal->root, seen->actor.pid, testimony, look, maps, &journal->scratch, &seen->fault);
     seen->has_fault = true;
     surroundings_note_shm(&journal->surroundings, seen->fault.shm_size_bytes, seen->fault.shm_free_bytes);
     seen->faulted = seconds_so_far(journal);
@@ -425,7 +479,7 @@ static bool child_testify(Journal *journal, int parent, const Testimony *testimo
     return true;
 }
 
-bool journal_testify(Journal *journal, int pid, const Testimony *testimony, size_t size)
+bool journal_testify(Journal *journal, int pid, const Testimony *testimony, size_t size, int maps)
 {
     if (pid <= 0 || journal->command == 0 || !testimony_is_sane(testimony, size))
         return false;
@@ -434,7 +488,7 @@ bool journal_testify(Journal *journal, int pid, const Testimony *testimony, size
         return false;
     switch (testimony->type) {
     case MESSAGE_FAULT:
-        fault_testify(journal, seen, testimony);
+        fault_testify(journal, seen, testimony, maps);
         if (testimony->worker == 1)
             worker_note(journal, seen);
         return true;
@@ -452,6 +506,36 @@ bool journal_testify(Journal *journal, int pid, const Testimony *testimony, size
     default:
         return child_testify(journal, pid, testimony);
     }
+}
+
+/* On the way up a parent may end, and hand its child to us, between two looks. */
+static bool is_below_us(const Journal *journal, int pid)
+{
+    enum { TRIES = 3 };
+    for (int i = 0; i < TRIES; i++)
+        if (job_processes_has(&journal->job, pid))
+            return true;
+    return false;
+}
+
+/* Our library connects, and nobody else does. */
+static void presence_note(Journal *journal, int pid)
+{
+    Seen *seen = process_meet(journal, pid);
+    if (seen && (!seen->presence.known || seen->presence.why == ABSENCE_UNREADABLE_PROCESS))
+        seen->presence = (Presence){.known = true, .loaded = true};
+}
+
+Peer journal_peer(Journal *journal, int pid, uint32_t uid)
+{
+    ProcStatus status;
+    int r = proc_status_read(journal->root, pid, &status);
+    if (r == -ENOENT || r == -ESRCH)
+        return seen_live(&journal->seen, pid) || seen_ended(&journal->seen, pid) ? PEER_GONE : PEER_STRANGER;
+    if (r < 0 || status.euid != uid || !is_below_us(journal, pid))
+        return PEER_STRANGER;
+    presence_note(journal, pid);
+    return PEER_JOB;
 }
 
 void journal_ending(Journal *journal, int pid)
@@ -561,6 +645,50 @@ static bool ended_write(const Seen *seen, Arena *arena, Evidence *evidence)
            text_keep(arena, seen->stack, &ended->fault.stack);
 }
 
+static bool is_training(Role role)
+{
+    return role == ROLE_TRAINER || role == ROLE_WORKER;
+}
+
+static int unguarded_order(const void *a, const void *b)
+{
+    const Unguarded *left = a;
+    const Unguarded *right = b;
+    int roles = is_training(right->role) - is_training(left->role);
+    return roles != 0 ? roles : (left->pid > right->pid) - (left->pid < right->pid);
+}
+
+static bool presence_write(const Seen *seen, Arena *arena, Coverage *coverage)
+{
+    if (!seen->presence.known)
+        return true;
+    if (seen->presence.why == ABSENCE_NONE) {
+        coverage->guarded++;
+        return true;
+    }
+    Unguarded *unguarded =
+        ARENA_PUSH(arena, coverage->unguarded, coverage->n_unguarded, coverage->unguarded_capacity);
+    if (!unguarded)
+        return false;
+    *unguarded = (Unguarded){
+        .pid = seen->actor.pid, .uid = seen->uid, .role = seen->actor.role, .why = seen->presence.why};
+    memcpy(unguarded->comm, seen->actor.comm, sizeof unguarded->comm);
+    return true;
+}
+
+static bool coverage_write(const SeenTable *seen, Arena *arena, Coverage *coverage)
+{
+    bool whole = true;
+    for (size_t i = 0; whole && i < seen->n_ended; i++)
+        whole = presence_write(&seen->ended[i], arena, coverage);
+    for (size_t i = 0; whole && i < seen->n_live; i++)
+        whole = presence_write(&seen->live[i], arena, coverage);
+    if (coverage->n_unguarded > 0)
+        qsort(coverage->unguarded, coverage->n_unguarded, sizeof *coverage->unguarded, unguarded_order);
+    coverage->n_unguarded = MIN(coverage->n_unguarded, (size_t)UNGUARDED_MAX);
+    return whole;
+}
+
 static int ended_order(const void *a, const void *b)
 {
     const Ended *left = a;
@@ -580,7 +708,7 @@ int journal_finish(Journal *journal, Arena *arena, Evidence *ret)
 
     for (size_t i = journal->seen.n_live; i-- > 0;) /* who has gone meanwhile, and nobody told */
         (void)process_meet(journal, journal->seen.live[i].actor.pid);
-    bool whole = true;
+    bool whole = coverage_write(&journal->seen, arena, &evidence.coverage);
     for (size_t i = 0; whole && i < journal->seen.n_ended; i++)
         whole = ended_write(&journal->seen.ended[i], arena, &evidence);
     for (size_t i = 0; whole && i < journal->seen.n_live; i++) {

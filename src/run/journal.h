@@ -11,6 +11,7 @@
  */
 #pragma once
 
+#include "broker.h"
 #include "evidence.h"
 #include "figures.h"
 #include "protocol.h"
@@ -22,6 +23,10 @@ typedef struct Journal Journal;
 int journal_open(const Root *root, Journal **ret);
 void journal_free(Journal *journal);
 
+/* Before the command is started: its processes are to have the library, and are looked at for it. Both
+ * strings must stay. */
+void journal_expect(Journal *journal, const char *library, const char *socket);
+
 /* The command was started: it is below us, and has its mounts and limits. Until then nothing is looked at. */
 void journal_begin(Journal *journal, int pid);
 
@@ -32,9 +37,17 @@ void journal_tick(Journal *journal);
  * are known, and the job's /dev/shm. */
 void journal_peek(Journal *journal);
 
-/* A packet came from process `pid`. Of a FAULT, whose sender waits for the answer: looks at the process now.
- * False: it makes no sense, or comes from a process that is none of the job's. */
-bool journal_testify(Journal *journal, int pid, const Testimony *testimony, size_t size);
+/* A packet came from process `pid`. Of a FAULT, whose sender waits for the answer: looks at the process now,
+ * with the help of `maps` where we may not (negative: it sent none). False: it makes no sense, or comes from
+ * a process that is none of the job's. */
+bool journal_testify(Journal *journal, int pid, const Testimony *testimony, size_t size, int maps);
+
+/*
+ * Whose a process of another user is that connects to us. It is the job's when it is below us and runs as
+ * that user. Its number may belong to another process by now: then that one is the job's, too, and of the
+ * same user, who controls both.
+ */
+Peer journal_peer(Journal *journal, int pid, uint32_t uid);
 
 /* We are about to end this process. */
 void journal_ending(Journal *journal, int pid);

@@ -17,6 +17,7 @@
 #include "environment.h"
 #include "journal.h"
 #include "macro.h"
+#include "protocol.h"
 #include "run.h"
 #include "sentinel.h"
 #include "shortage.h"
@@ -46,7 +47,8 @@ struct Run {
     Sentinel sentinel; /* of the command that runs */
     Shortage shortage;
     const char *library;
-    Broker *broker; /* NULL: without the guard */
+    const char *outer; /* NULL: this run has joined none */
+    Broker *broker;    /* NULL: without the guard */
     bool only_witness;
     bool no_pin;
     bool unwatched;
@@ -259,9 +261,11 @@ int run_finish(Run *run, RunResult *ret)
         .left = run->strays.left,
         .work = run->work,
         .seconds = run->ended - run->began,
-        .guarded = run->broker && !run->only_witness,
-        .guard = run->broker && !run->only_witness ? broker_figures(run->broker) : (GuardFigures){0},
+        .guarded = run->broker && !run->only_witness && !run->outer,
+        .joined = run->outer != NULL,
     };
+    if (ret->guarded)
+        ret->guard = broker_figures(run->broker);
     broker_free(TAKE_PTR(run->broker));
     sentinel_end(&run->sentinel);
     return 0;
@@ -414,10 +418,16 @@ static Spare spare_now(const void *context)
     return shortage_spare(&run->shortage);
 }
 
-static bool testify(void *context, int pid, const Testimony *testimony, size_t size)
+static bool testify(void *context, int pid, const Testimony *testimony, size_t size, int maps)
 {
     Run *run = context;
-    return journal_testify(run->journal, pid, testimony, size);
+    return journal_testify(run->journal, pid, testimony, size, maps);
+}
+
+static Peer peer_of_job(void *context, int pid, uint32_t uid)
+{
+    const Run *run = context;
+    return run->journal ? journal_peer(run->journal, pid, uid) : PEER_STRANGER;
 }
 
 static void ending_note(void *context, int pid)
@@ -440,15 +450,17 @@ int run_guard(Run *run, const char *library, const GuardWish *wish)
     if (!library_can_be_preloaded(library))
         return -ENAMETOOLONG;
     run->library = library;
-    run->only_witness = wish->only_witness;
-    run->no_pin = wish->no_pin;
+    run->outer = wish->outer;
+    run->only_witness = wish->outer ? getenv(PROTOCOL_ONLY_WITNESS) != NULL : wish->only_witness;
+    run->no_pin = !wish->outer && wish->no_pin;
     BrokerOwner owner = {
         .root = &run->shortage.root,
         .budget_bytes = budget_bytes(run, &wish->budget),
         .budget_is_wished = wish->budget.kind == WISH_SIZE,
         .wait_seconds = wish->wait_seconds < 0 ? WAIT_SECONDS : wish->wait_seconds,
-        .spare_now = wish->budget.kind == WISH_OFF || wish->only_witness ? NULL : spare_now,
+        .spare_now = wish->budget.kind == WISH_OFF || run->only_witness || run->outer ? NULL : spare_now,
         .testify = testify,
+        .peer = peer_of_job,
         .ending = ending_note,
         .context = run,
     };
@@ -465,15 +477,27 @@ void run_unwatched(Run *run)
     run->unwatched = true;
 }
 
+static GuardSettings guard_settings(const Run *run)
+{
+    const char *ours = run->broker ? broker_socket(run->broker) : NULL;
+    return (GuardSettings){
+        .library = run->library,
+        .socket = run->outer ? run->outer : ours,
+        .inner = run->outer ? ours : NULL,
+        .only_witness = run->only_witness,
+        .no_pin = run->no_pin,
+    };
+}
+
 int run_start(Run *run, char *const *command, char *const *settings, ChildStage *ret_stage)
 {
     char **environment = NULL;
     *ret_stage = CHILD_NONE;
     arena_free(&run->arena);
     int r = environment_set(environ, settings, &run->arena, &environment);
+    GuardSettings guard = guard_settings(run);
     if (r >= 0 && run->broker)
-        r = environment_make(environment, run->library, broker_socket(run->broker), run->only_witness,
-                             run->no_pin, &run->arena, &environment);
+        r = environment_make(environment, &guard, &run->arena, &environment);
     if (r < 0)
         return r;
     r = sentinel_start(&run->sentinel);
@@ -487,6 +511,8 @@ int run_start(Run *run, char *const *command, char *const *settings, ChildStage 
         sentinel_end(&run->sentinel);
         return r;
     }
+    if (run->broker)
+        journal_expect(run->journal, guard.library, guard.socket);
     run->pid = 0;
     run->child = (Child){.terminal = -EBADF};
     run->alone = false;
@@ -576,8 +602,10 @@ int run_evidence(Run *run, const RunResult *result, Arena *arena, Evidence *ret)
     evidence.signal = result->signal;
     evidence.passed_on = result->passed_on;
     evidence.seconds = result->seconds;
-    evidence.guarded = result->guarded;
+    evidence.guarded = result->guarded || (result->joined && !run->only_witness);
     if (result->guarded) {
+        evidence.shared = guard_has_served(&result->guard);
+        evidence.turned_away = result->guard.turned_away;
         evidence.budget_bytes = result->guard.budget_bytes;
         evidence.refused = result->guard.refused;
         evidence.refused_bytes = result->guard.refused_bytes;

@@ -3,9 +3,9 @@
  * leaves nothing behind. The order is run_open, then for each attempt run_guard or not, run_start, run_finish
  * and perhaps run_pause, and run_free.
  *
- * A supervisor that is killed (SIGKILL) takes the job with it: sentinel.h. One that crashes does not: the guard
- * in the job then goes the plain way, and what is left of the supervisor waits for the command: crash.h. A
- * command that is measured (run_watch) is of no use without us, and ends in both cases.
+ * A supervisor that is killed (SIGKILL) takes the job with it: sentinel.h. One that crashes does not: the
+ * guard in the job then goes the plain way, and what is left of the supervisor waits for the command:
+ * crash.h. A command that is measured (run_watch) is of no use without us, and ends in both cases.
  */
 #pragma once
 
@@ -26,6 +26,8 @@ typedef struct GuardWish {
     SizeWish budget;     /* off: nobody has to ask for memory */
     double wait_seconds; /* how long a worker may wait for room; negative: not said */
     bool no_pin;         /* register nothing with CUDA */
+    const char *outer; /* the socket of the run that this one joins, whose guard serves the command; only how
+                          processes end is told to us, too. NULL: it is a run of its own */
 } GuardWish;
 
 /* Once a second while a command runs, and once more, with `over`, after it. */
@@ -65,6 +67,7 @@ typedef struct RunResult {
     bool cut_off;    /* by run_end */
     double seconds;
     bool guarded;
+    bool joined; /* the guard was an outer run's, which has the figures */
     GuardFigures guard;
 } RunResult;
 

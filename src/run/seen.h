@@ -10,12 +10,16 @@
 
 #include "actor.h"
 #include "evidence.h"
+#include "presence.h"
 
 enum { SEEN_ENDED_MAX = 512, SEEN_WORDY_MAX = 256 };
 
 typedef struct Seen {
     Actor actor;    /* its command is known only while it lives */
     uint64_t inode; /* as JobProcess has it; 0 unknown */
+
+    uint32_t uid; /* effective, as of the last sample */
+    Presence presence;
 
     double ended; /* when that was noticed */
     bool has_status;

@@ -1,3 +1,4 @@
+#include "idle.h"
 #include "show-explain.h"
 #include "show-fixes.h"
 #include "show-run.h"
@@ -66,18 +67,38 @@ static json_t *json_attempt(const RunAttempt *attempt)
                      "cause", json_judged(&attempt->judged), "seconds", attempt->result.seconds);
 }
 
-static json_t *json_guard(const RunResult *result)
+static json_t *json_unguarded(const Coverage *coverage)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < coverage->n_unguarded; i++) {
+        const Unguarded *unguarded = &coverage->unguarded[i];
+        json_t *item = json_pack("{s:i, s:o, s:s, s:i, s:s}", "pid", unguarded->pid, "name",
+                                 json_raw(text_of(unguarded->comm)), "role", role_name(unguarded->role),
+                                 "uid", (int)unguarded->uid, "why", absence_name(unguarded->why));
+        if (json_array_append_new(list, item) < 0) {
+            json_decref(list);
+            return NULL;
+        }
+    }
+    return list;
+}
+
+static json_t *json_guard(const RunResult *result, const Evidence *evidence)
 {
     const GuardFigures *guard = &result->guard;
     return json_pack(
-        "{s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:o, s:o, s:o, s:o, s:o}", /* the contract's order */
+        "{s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:s?, s:o, s:b}", /* the
+                                                                                                contract's
+                                                                                                order */
         "active", result->guarded, "segments_created", json_size(guard->segments_created), "segments_reused",
         json_size(guard->segments_reused), "bytes_backed", json_size(guard->bytes_backed), "small_backed",
         json_size(guard->small_backed), "bytes_peak", json_size(guard->bytes_peak), "waits",
         json_size(guard->waits), "waited_seconds", guard->waited_seconds, "refused",
         json_size(guard->refused), "names_made", json_size(guard->names_made), "names_served",
         json_size(guard->names_served), "pinned_bytes", json_size(guard->pinned_bytes), "fallbacks",
-        json_size(guard->fallbacks));
+        json_size(guard->fallbacks), "processes", json_size(evidence->coverage.guarded), "idle",
+        result->guarded ? idle_name(idle_judge(evidence)) : NULL, "unguarded",
+        json_unguarded(&evidence->coverage), "joined", result->joined);
 }
 
 /* What is not measured is null. */
@@ -114,7 +135,7 @@ int json_run(FILE *out, bool indented, const RunReport *report)
         json_writer_item(&writer, json_ended(&last->evidence.ended[i]));
     json_writer_list_end(&writer);
     json_writer_field(&writer, "peaks", json_peaks(&report->peaks));
-    json_writer_field(&writer, "guard", json_guard(&last->result));
+    json_writer_field(&writer, "guard", json_guard(&last->result, &last->evidence));
     json_writer_field(&writer, "strays_ended", json_integer(last->result.strays));
     json_writer_field(&writer, "ended_at_work", json_stray_work(&last->result.work));
     return json_writer_close(&writer);

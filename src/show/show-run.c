@@ -1,6 +1,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 
+#include "idle.h"
 #include "show-explain.h"
 #include "show-fixes.h"
 #include "show-run.h"
@@ -61,20 +62,79 @@ static void show_guard(const Terminal *terminal, const GuardFigures *guard)
     if (guard->fallbacks > 0)
         part_add(&counts, "%" PRIu64 " tensor%s took the plain way through /dev/shm", guard->fallbacks,
                  plural(guard->fallbacks));
-    if (bytes.size + counts.size == 0)
-        part_add(&bytes, "the guard saw no shared tensors");
     show_line(terminal, &bytes);
     show_line(terminal, &counts);
 }
 
-/* Who died of what, in a line or two behind our name. */
-/* Of a bad end. */
-static void show_words(const Terminal *terminal, const char *words)
+/* A sentence or two behind our name. */
+static void show_prose(const Terminal *terminal, Style style, const char *text)
 {
     static const char prefix[] = "shmguard: ";
-    terminal_print(terminal, STYLE_BAD, "shmguard:");
+    terminal_print(terminal, style, "shmguard:");
     fputc(' ', terminal->out);
-    terminal_wrap(terminal, sizeof prefix - 1, INDENT, words);
+    terminal_wrap(terminal, sizeof prefix - 1, INDENT, text);
+}
+
+static void show_unguarded(const Terminal *terminal, const Evidence *evidence, const Unguarded *unguarded)
+{
+    _cleanup_buffer_ Buffer text = {0};
+    size_t alike = unguarded_alike(evidence, unguarded);
+    (void)text_escape(text_of(unguarded->comm), &text);
+    if (alike > 1)
+        (void)buffer_printf(&text, " (pid %d) and %zu other process%s ran without the guard. ",
+                            unguarded->pid, alike - 1, alike == 2 ? "" : "es");
+    else
+        (void)buffer_printf(&text, " (pid %d) ran without the guard. ", unguarded->pid);
+    if (unguarded->why == ABSENCE_UNREADABLE_LIBRARY || unguarded->why == ABSENCE_USER)
+        (void)buffer_printf(&text, "It ran as user %u. ", unguarded->uid);
+    (void)buffer_append_text(&text, absence_words(unguarded->why));
+    show_prose(terminal, STYLE_BAD, buffer_text(&text));
+}
+
+static void show_unreadable(const Terminal *terminal, const Unguarded *unguarded)
+{
+    _cleanup_buffer_ Buffer text = {0};
+    (void)buffer_append_text(&text, "shmguard may not look into ");
+    (void)text_escape(text_of(unguarded->comm), &text);
+    (void)buffer_printf(&text,
+                        " (pid %d), which ran as user %u, so whether the guard was in it is not known. That "
+                        "requires CAP_SYS_PTRACE: docker run --cap-add=SYS_PTRACE",
+                        unguarded->pid, unguarded->uid);
+    show_prose(terminal, STYLE_BOLD, buffer_text(&text));
+}
+
+/* Why the guard did nothing, or less than it could have. */
+static void show_idle(const Terminal *terminal, const Evidence *evidence)
+{
+    const Unguarded *worst = unguarded_worst(evidence);
+    switch (idle_judge(evidence)) {
+    case IDLE_UNKNOWN:
+        show_prose(terminal, STYLE_BOLD, "the guard saw no shared tensors");
+        break;
+    case IDLE_NO_TENSORS:
+        show_prose(terminal, STYLE_BOLD,
+                   "no shared tensors were made, so the guard had nothing to do. A DataLoader shares tensors "
+                   "when it has num_workers > 0.");
+        break;
+    case IDLE_OTHER_USER:
+        if (!worst)
+            show_prose(
+                terminal, STYLE_BAD,
+                "processes of another user asked for the guard and were refused: it could not be shown "
+                "that they belong to this job. Start shmguard after the change of user.");
+        break;
+    case IDLE_INNER_RUN:
+        show_prose(
+            terminal, STYLE_BOLD,
+            "another shmguard within this one served the training; its own summary has the figures. One "
+            "of the two is enough.");
+        break;
+    case IDLE_NOT_LOADED:
+    case IDLE_NOT:
+        break;
+    }
+    if (worst)
+        show_unguarded(terminal, evidence, worst);
 }
 
 /* The last line, where the eye is: the name to look for in the manual, and where the rest is. */
@@ -115,7 +175,7 @@ static bool end_is_plain(const RunAttempt *last)
 static void show_end(const Terminal *terminal, const RunReport *report, const RunAttempt *last)
 {
     const Judged *judged = &last->judged;
-    show_words(terminal, judged->cause.summary);
+    show_prose(terminal, STYLE_BAD, judged->cause.summary);
     if (end_is_plain(last))
         return;
     show_reasons(terminal, judged);
@@ -147,7 +207,7 @@ void show_stray_work(const Terminal *terminal, const StrayWork *work)
                             "The command returned, but %u processes that it had left running were still "
                             "working and were ended. The busiest was process %d (%s). %s",
                             work->n, work->pid, buffer_text(&name), advice);
-    show_words(terminal, buffer_text(&text));
+    show_prose(terminal, STYLE_BAD, buffer_text(&text));
 }
 
 void show_run(const Terminal *terminal, const RunReport *report)
@@ -157,8 +217,10 @@ void show_run(const Terminal *terminal, const RunReport *report)
     _cleanup_buffer_ Buffer line = {0};
     if (result->pid == 0)
         return;
-    if (result->guarded)
+    if (result->guarded) {
         show_guard(terminal, &result->guard);
+        show_idle(terminal, &last->evidence);
+    }
     if (result->work.n > 0)
         show_stray_work(terminal, &result->work);
     else if (result->strays > 0) {
@@ -172,6 +234,9 @@ void show_run(const Terminal *terminal, const RunReport *report)
                             result->left, result->left == 1 ? "" : "es");
         show_line(terminal, &line);
     }
+    const Unguarded *unreadable = unguarded_unreadable(&last->evidence);
+    if (unreadable && (last->judged.cause.id != CAUSE_OK || idle_judge(&last->evidence) == IDLE_UNKNOWN))
+        show_unreadable(terminal, unreadable);
     if (last->judged.cause.id != CAUSE_OK)
         show_end(terminal, report, last);
 }

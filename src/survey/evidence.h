@@ -69,6 +69,43 @@ typedef struct Ended {
     Sample last;
 } Ended;
 
+/* Why the preload library does nothing for us in a process. */
+typedef enum Absence {
+    ABSENCE_NONE,
+    ABSENCE_UNKNOWN,
+    ABSENCE_OFF,                /* SHMGUARD=off */
+    ABSENCE_NO_PRELOAD,         /* it was started without LD_PRELOAD */
+    ABSENCE_OTHER_PRELOAD,      /* or with one that lacks the library */
+    ABSENCE_NO_SOCKET,          /* or with the library and without SHMGUARD_SOCKET */
+    ABSENCE_STATIC,             /* it loads no libraries */
+    ABSENCE_FOREIGN,            /* its C library or its word size is another than ours */
+    ABSENCE_SECURE,             /* set-user-ID, or the like */
+    ABSENCE_UNREADABLE_LIBRARY, /* its user cannot read the library, or its file system does not have it */
+    ABSENCE_USER,               /* it runs as a user that we cannot serve */
+    ABSENCE_INNER_RUN,          /* it is served by a run within this one */
+    ABSENCE_UNREADABLE_PROCESS, /* we may not look into it: nothing is known */
+    ABSENCES,
+} Absence;
+
+typedef struct Unguarded {
+    int pid;
+    char comm[COMM_MAX];
+    uint32_t uid; /* effective */
+    Role role;
+    Absence why;
+} Unguarded;
+
+/* In which of the job's processes with Python or PyTorch the library was, of those that lived long enough to
+ * be looked at. */
+typedef struct Coverage {
+    uint64_t guarded;     /* how many */
+    Unguarded *unguarded; /* at most UNGUARDED_MAX; trainers and workers come first */
+    size_t n_unguarded;
+    size_t unguarded_capacity;
+} Coverage;
+
+enum { UNGUARDED_MAX = 64 };
+
 typedef struct Evidence {
     int pid;  /* of the command */
     int code; /* 128 + signal when a signal ended it */
@@ -99,6 +136,9 @@ typedef struct Evidence {
     uint64_t maps_most;            /* likewise */
 
     bool guarded;
+    bool shared;          /* the guard has served something */
+    uint64_t turned_away; /* connections of other users' processes that could not be shown to be the job's */
+    Coverage coverage;
     uint64_t budget_bytes; /* U64_UNKNOWN: none */
     uint64_t refused; /* requests for memory that were refused: the budget, or memory that was not there */
     uint64_t refused_bytes; /* of the last one */

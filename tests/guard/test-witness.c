@@ -313,7 +313,10 @@ static Seen watch(const char *how, bool answer)
     }
     while (waitpid(pid, &seen.status, WNOHANG) == 0)
         listen_once(&seen, answer);
-    listen_once(&seen, answer);
+    for (size_t before = seen.n + 1; before != seen.n;) { /* what it has left in the queue */
+        before = seen.n;
+        listen_once(&seen, answer);
+    }
     seen.seconds = now() - began;
     return seen;
 }
@@ -416,6 +419,32 @@ static void test_last_words(void **state)
     assert_int_equal(watch("well", true).n, 0);
 }
 
+/* A run within a run is told as well. Here both are the same socket. */
+static void test_two_supervisors(void **state)
+{
+    (void)state;
+    assert_int_equal(setenv(PROTOCOL_INNER, getenv(PROTOCOL_ENVIRONMENT), 1), 0);
+    Seen seen = watch("segv", true);
+    assert_true(WIFSIGNALED(seen.status) && WTERMSIG(seen.status) == SIGSEGV);
+    assert_int_equal(seen.n, 2);
+    assert_int_equal(watch("said", true).n, 2);
+    assert_int_equal(setenv(PROTOCOL_INNER, "nobody-listens", 1), 0);
+    assert_int_equal(watch("segv", true).n, 1);
+    unsetenv(PROTOCOL_INNER);
+}
+
+/* Left alone: no handler stands in front of the default, and nobody is told. */
+static void test_switched_off(void **state)
+{
+    (void)state;
+    assert_int_equal(setenv("SHMGUARD", "off", 1), 0);
+    Seen seen = watch("segv", true);
+    assert_true(WIFSIGNALED(seen.status) && WTERMSIG(seen.status) == SIGSEGV);
+    assert_int_equal(seen.n, 0);
+    assert_int_equal(watch("said", true).n, 0);
+    unsetenv("SHMGUARD");
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 1)
@@ -438,6 +467,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a_deaf_supervisor_holds_nobody_up),
         cmocka_unit_test(test_children),
         cmocka_unit_test(test_last_words),
+        cmocka_unit_test(test_two_supervisors),
+        cmocka_unit_test(test_switched_off),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

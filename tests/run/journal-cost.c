@@ -57,6 +57,7 @@ int main(int argc, char **argv)
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     if (root_open(NULL, &root) < 0 || journal_open(&root, &journal) < 0)
         return 70;
+    journal_expect(journal, "/none/libshmguard-preload.so", "none"); /* each is searched for it, in vain */
     int pid = fork();
     if (pid == 0) {
         execvp(argv[2], argv + 2);

@@ -2,6 +2,7 @@
  * dead. */
 #include <dirent.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -520,6 +521,85 @@ static void test_strangers(void **state)
     close(pair[1]);
 }
 
+typedef struct PeerCase {
+    Peer peer;
+    int pid;
+    uint32_t uid;
+} PeerCase;
+
+static Peer peer_tell(void *context, int pid, uint32_t uid)
+{
+    PeerCase *asked = context;
+    asked->pid = pid;
+    asked->uid = uid;
+    return asked->peer;
+}
+
+static bool testimony_take(void *context, int pid, const Testimony *testimony, size_t size, int maps)
+{
+    (void)maps;
+    (void)context;
+    (void)size;
+    return pid > 0 && testimony->type == MESSAGE_SAID;
+}
+
+/* 0: it was welcomed and served. 1: it was sent away. */
+static int other_user_act(Bench *bench)
+{
+    Message message;
+    int fd = -1;
+    int client = setresuid(65534, 65534, 65534) == 0 ? connect_only(bench) : -1;
+    struct pollfd ready = {.fd = client, .events = POLLIN};
+    Message question = {.magic = PROTOCOL_MAGIC, .type = MESSAGE_GET, .name = "/torch_1_1"};
+    (void)packet_send(client, &question, sizeof question, NULL, 0); /* it may have been sent away by now */
+    if (poll(&ready, 1, 5000) != 1 || hear(client, &message, &fd) != 1)
+        return 1;
+    if (message.type != MESSAGE_WELCOME || poll(&ready, 1, 5000) != 1 || hear(client, &message, &fd) != 1)
+        return 2;
+    struct stat st;
+    return message.error == 0 && fd >= 0 && fstat(fd, &st) == 0 ? 0 : 3;
+}
+
+/* A process of the job that runs as another user is served like the rest. */
+static void test_another_user_of_the_job(void **state)
+{
+    Bench *bench = *state;
+    static const struct {
+        Peer peer;
+        int code;
+    } cases[] = {{PEER_JOB, 0}, {PEER_STRANGER, 1}, {PEER_GONE, 1}};
+    if (geteuid() != 0) {
+        print_message("needs root to become another user\n");
+        skip();
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        PeerCase asked = {.peer = cases[i].peer};
+        broker_free(bench->broker);
+        bench->owner.peer = peer_tell;
+        bench->owner.testify = testimony_take;
+        bench->owner.context = &asked;
+        assert_int_equal(broker_open(bench->epoll, bench->shm, &bench->owner, &bench->broker), 0);
+        int memory = memfd_create("test", MFD_CLOEXEC);
+        int client = client_make(bench);
+        say(client, MESSAGE_PUT, "/torch_1_1", memory);
+        settle(bench);
+        int pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0)
+            _exit(other_user_act(bench));
+        int status = 0;
+        while (waitpid(pid, &status, WNOHANG) == 0)
+            settle(bench);
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), cases[i].code);
+        assert_int_equal(asked.pid, pid);
+        assert_int_equal(asked.uid, 65534);
+        assert_int_equal(broker_figures(bench->broker).turned_away, cases[i].peer == PEER_STRANGER);
+        close(memory);
+        close(client);
+    }
+}
+
 /* No descriptors left: the next client is sent away and takes the plain way, and the loop comes to rest. */
 static void test_exhausted(void **state)
 {
@@ -663,6 +743,7 @@ int main(void)
         TEST(test_deaf),
         TEST(test_killed),
         TEST(test_strangers),
+        TEST(test_another_user_of_the_job),
         TEST(test_exhausted),
         TEST(test_crowded),
         TEST(test_paused),

@@ -38,7 +38,9 @@ static void test_environment(void **state)
         {"/lib/a.so:" LIBRARY, "/lib/a.so:" LIBRARY},
         {"/lib/a.so " LIBRARY " c.so", "/lib/a.so " LIBRARY " c.so"},
         {LIBRARY ".1", LIBRARY ":" LIBRARY ".1"},
-        {"x" LIBRARY, LIBRARY ":x" LIBRARY},
+        {"xlibshmguard-preload.so", LIBRARY ":xlibshmguard-preload.so"},
+        {"/another/copy/libshmguard-preload.so", "/another/copy/libshmguard-preload.so"},
+        {"a.so:libshmguard-preload.so", "a.so:libshmguard-preload.so"},
         {"::", LIBRARY ":::"},
     };
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -50,11 +52,20 @@ static void test_environment(void **state)
         char odd[] = "LD_PRELOADED=no";
         char old_witness[] = "SHMGUARD_ONLY_WITNESS=0";
         char old_pin[] = "SHMGUARD_PIN=auto";
-        char *old[] = {path, old_socket, odd, old_witness, old_pin, cases[i].preload ? preload : NULL, NULL};
+        char old_inner[] = "SHMGUARD_INNER=another";
+        char *old[] = {
+            path, old_socket, old_inner, odd, old_witness, old_pin, cases[i].preload ? preload : NULL, NULL};
         char **made = NULL;
-        assert_int_equal(environment_make(old, LIBRARY, "inner", i % 2, i % 3 == 0, &arena, &made), 0);
+        GuardSettings settings = {.library = LIBRARY,
+                                  .socket = "ours",
+                                  .inner = i % 4 == 0 ? "inner" : NULL,
+                                  .only_witness = i % 2,
+                                  .no_pin = i % 3 == 0};
+        assert_int_equal(environment_make(old, &settings, &arena, &made), 0);
         assert_string_equal(value_of(made, "LD_PRELOAD"), cases[i].expected);
-        assert_string_equal(value_of(made, "SHMGUARD_SOCKET"), "inner");
+        assert_string_equal(value_of(made, "SHMGUARD_SOCKET"), "ours");
+        const char *inner = value_of(made, "SHMGUARD_INNER");
+        assert_true(i % 4 == 0 ? inner && strcmp(inner, "inner") == 0 : !inner);
         assert_string_equal(value_of(made, "PATH"), "/bin");
         assert_string_equal(value_of(made, "LD_PRELOADED"), "no");
         const char *witness = value_of(made, "SHMGUARD_ONLY_WITNESS");

@@ -4,6 +4,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "temp-root.h"
 
@@ -76,7 +77,7 @@ static const Ended *ended_of(const Evidence *evidence, int pid)
 static bool testify(const Job *job, int pid, Testimony testimony)
 {
     testimony.magic = PROTOCOL_MAGIC;
-    return journal_testify(job->journal, pid, &testimony, offsetof(Testimony, text) + testimony.n);
+    return journal_testify(job->journal, pid, &testimony, offsetof(Testimony, text) + testimony.n, -1);
 }
 
 static bool say(const Job *job, int pid, MessageType type, const char *text)
@@ -406,12 +407,12 @@ static void test_hostile_testimony(void **state)
     };
     for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
         long_one.n = sizes[i].n;
-        assert_false(journal_testify(job.journal, pid, &long_one, sizes[i].size));
+        assert_false(journal_testify(job.journal, pid, &long_one, sizes[i].size, -1));
     }
     long_one.n = TESTIMONY_TEXT_MAX;
     assert_true(testify(&job, pid, long_one));
     long_one.magic = 1;
-    assert_false(journal_testify(job.journal, pid, &long_one, sizeof long_one));
+    assert_false(journal_testify(job.journal, pid, &long_one, sizeof long_one, -1));
     job_end(&job, &arena, &evidence);
     assert_int_equal(evidence.n_ended, 1);
     assert_int_equal(ended_of(&evidence, pid)->said.size, TESTIMONY_TEXT_MAX);
@@ -536,9 +537,52 @@ static void test_before_the_command(void **state)
     journal_free(journal);
 }
 
+static int sleeper_start(unsigned uid)
+{
+    int pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        if (uid != 0 && setresuid(uid, uid, uid) < 0)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    return pid;
+}
+
+/* Which processes of another user are the job's. */
+static void test_peers(void **state)
+{
+    (void)state;
+    enum { USER = 65534, ANOTHER = 64321 };
+    if (geteuid() != 0) {
+        print_message("needs root to become another user\n");
+        skip();
+    }
+    _cleanup_arena_ Arena arena = {0};
+    Evidence evidence;
+    int born_with = sleeper_start(USER);
+    Job job = job_begin();
+    int child = sleeper_start(USER);
+    for (int i = 0; i < 100 && journal_peer(job.journal, child, USER) != PEER_JOB; i++)
+        usleep(20000); /* until it is that user's */
+    assert_int_equal(journal_peer(job.journal, child, USER), PEER_JOB);
+    assert_int_equal(journal_peer(job.journal, child, ANOTHER), PEER_STRANGER);
+    assert_int_equal(journal_peer(job.journal, born_with, USER), PEER_STRANGER);
+    assert_int_equal(journal_peer(job.journal, 1, 0), PEER_STRANGER);
+    journal_tick(job.journal);
+    int status = 0;
+    process_end(child, SIGKILL, &status);
+    assert_int_equal(journal_peer(job.journal, child, USER), PEER_GONE);
+    process_end(born_with, SIGKILL, &status);
+    assert_int_equal(journal_peer(job.journal, born_with, USER), PEER_STRANGER);
+    job_end(&job, &arena, &evidence);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_peers),
         cmocka_unit_test(test_the_command_is_one_of_them),
         cmocka_unit_test(test_one_end_is_one),
         cmocka_unit_test(test_peaks_of_processes),

@@ -80,7 +80,80 @@ static void test_text(void **state)
     };
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         RunAttempt attempt = {.command = words, .result = cases[i].result};
+        attempt.evidence.guarded = attempt.result.guarded;
+        attempt.evidence.shared = guard_has_served(&attempt.result.guard);
         _cleanup_free_ char *text = text_shown(&attempt, "report.json", false);
+        assert_string_equal(text, cases[i].text);
+    }
+}
+
+/* Why the guard did nothing, and what to do. */
+static void test_idle(void **state)
+{
+    (void)state;
+    static Unguarded python[] = {{.pid = 5, .comm = "python3", .role = ROLE_TRAINER, .why = ABSENCE_STATIC}};
+    static Unguarded user[] = {{.pid = 5, .comm = "py\033", .uid = 1000, .why = ABSENCE_UNREADABLE_LIBRARY},
+                               {.pid = 6, .comm = "python3", .uid = 1000, .why = ABSENCE_UNREADABLE_LIBRARY}};
+    static Unguarded within[] = {{.pid = 5, .comm = "python3", .why = ABSENCE_INNER_RUN}};
+    static Unguarded hidden[] = {
+        {.pid = 5, .comm = "python3", .uid = 1000, .role = ROLE_TRAINER, .why = ABSENCE_UNREADABLE_PROCESS}};
+    static const struct {
+        Coverage coverage;
+        uint64_t turned_away;
+        bool shared;
+        const char *text;
+    } cases[] = {
+        {{.guarded = 2},
+         0,
+         false,
+         "shmguard: no shared tensors were made, so the guard had nothing to do. A\n"
+         "  DataLoader shares tensors when it has num_workers > 0.\n"},
+        {{.unguarded = python, .n_unguarded = 1},
+         0,
+         false,
+         "shmguard: python3 (pid 5) ran without the guard. It is a static program, which\n"
+         "  loads no libraries. Use a Python that is linked dynamically.\n"},
+        {{.unguarded = user, .n_unguarded = 2},
+         0,
+         false,
+         "shmguard: py\\x1b (pid 5) and 1 other process ran without the guard. It ran as\n"
+         "  user 1000. Its user cannot read the guard's library. Install shmguard where\n"
+         "  every user can read it.\n"},
+        {{.guarded = 2},
+         3,
+         false,
+         "shmguard: processes of another user asked for the guard and were refused: it\n"
+         "  could not be shown that they belong to this job. Start shmguard after the\n"
+         "  change of user.\n"},
+        {{.unguarded = within, .n_unguarded = 1},
+         0,
+         false,
+         "shmguard: another shmguard within this one served the training; its own summary\n"
+         "  has the figures. One of the two is enough.\n"},
+        {{.unguarded = hidden, .n_unguarded = 1},
+         0,
+         false,
+         "shmguard: the guard saw no shared tensors\n"
+         "shmguard: shmguard may not look into python3 (pid 5), which ran as user 1000, so\n"
+         "  whether the guard was in it is not known. That requires CAP_SYS_PTRACE: docker\n"
+         "  run --cap-add=SYS_PTRACE\n"},
+        /* It had something to do, and still was not everywhere. */
+        {{.guarded = 2, .unguarded = python, .n_unguarded = 1},
+         0,
+         true,
+         "shmguard: 1 small tensor\n"
+         "shmguard: python3 (pid 5) ran without the guard. It is a static program, which\n"
+         "  loads no libraries. Use a Python that is linked dynamically.\n"},
+        {{.guarded = 2, .unguarded = user, .n_unguarded = 2}, 0, true, "shmguard: 1 small tensor\n"},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        RunAttempt attempt = {.command = words,
+                              .result = {.pid = 7, .guarded = true, .guard.small_backed = cases[i].shared},
+                              .evidence = {.guarded = true,
+                                           .shared = cases[i].shared,
+                                           .turned_away = cases[i].turned_away,
+                                           .coverage = cases[i].coverage}};
+        _cleanup_free_ char *text = text_shown(&attempt, NULL, false);
         assert_string_equal(text, cases[i].text);
     }
 }
@@ -185,8 +258,12 @@ static void test_json(void **state)
                                           .waited_seconds = 0.5,
                                           .refused = 10};
     RunReport report = {.attempts = &attempt, .n_attempts = 1, .peaks = {7, U64_UNKNOWN, 20, 3}};
+    Unguarded without_guard[] = {
+        {.pid = 5, .comm = "py\033", .uid = 1000, .role = ROLE_WORKER, .why = ABSENCE_SECURE}};
+    attempt.evidence.coverage = (Coverage){.guarded = 4, .unguarded = without_guard, .n_unguarded = 1};
     for (int guarded = 0; guarded < 2; guarded++) {
         attempt.result.guarded = guarded;
+        attempt.evidence.guarded = guarded;
         json_t *json = json_of(&report, guarded);
         assert_string_equal(json_string_value(json_object_get(json, "schema")), "shmguard.run/1");
         json_t *only = json_array_get(json_object_get(json, "attempts"), 0);
@@ -219,6 +296,16 @@ static void test_json(void **state)
         assert_int_equal(json_integer_value(json_object_get(guard, "waits")), 9);
         assert_int_equal(json_integer_value(json_object_get(guard, "refused")), 10);
         assert_true(json_real_value(json_object_get(guard, "waited_seconds")) == 0.5);
+        assert_false(json_is_true(json_object_get(guard, "joined")));
+        assert_int_equal(json_integer_value(json_object_get(guard, "processes")), 4);
+        json_t *idle = json_object_get(guard, "idle");
+        assert_true(guarded ? strcmp(json_string_value(idle), "not-loaded") == 0 : json_is_null(idle));
+        json_t *without = json_array_get(json_object_get(guard, "unguarded"), 0);
+        assert_int_equal(json_integer_value(json_object_get(without, "pid")), 5);
+        assert_int_equal(json_integer_value(json_object_get(without, "uid")), 1000);
+        assert_string_equal(json_string_value(json_object_get(without, "name")), "py\\x1b");
+        assert_string_equal(json_string_value(json_object_get(without, "role")), "worker");
+        assert_string_equal(json_string_value(json_object_get(without, "why")), "set-user-id");
         json_decref(json);
     }
 }
@@ -255,8 +342,8 @@ static void test_json_attempts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_text), cmocka_unit_test(test_end),           cmocka_unit_test(test_end_short),
-        cmocka_unit_test(test_json), cmocka_unit_test(test_json_attempts),
+        cmocka_unit_test(test_text),      cmocka_unit_test(test_idle), cmocka_unit_test(test_end),
+        cmocka_unit_test(test_end_short), cmocka_unit_test(test_json), cmocka_unit_test(test_json_attempts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
