@@ -3,9 +3,9 @@
  * leaves nothing behind. The order is run_open, then for each attempt run_guard or not, run_start, run_finish
  * and perhaps run_pause, and run_free.
  *
- * A supervisor that is killed (SIGKILL) takes the job with it: sentinel.h. One that crashes does not: the guard
- * in the job then goes the plain way, and what is left of the supervisor waits for the command: crash.h. A
- * command that is measured (run_watch) is of no use without us, and ends in both cases.
+ * A supervisor that is killed (SIGKILL) takes the job with it: sentinel.h. One that crashes does not: the
+ * guard in the job then goes the plain way, and what is left of the supervisor waits for the command:
+ * crash.h. A command that is measured (run_watch) is of no use without us, and ends in both cases.
  */
 #pragma once
 
