@@ -58,7 +58,9 @@ int stray_times_read(const Root *root, double now, StrayTimes *ret)
     StrayTimes times = {.at = now};
     size_t capacity = 0;
     DIR *proc = root_list(root, "proc");
-    int r = proc ? 0 : -errno;
+    if (!proc)
+        return -errno;
+    int r = 0;
     for (struct dirent *entry; r >= 0 && (entry = readdir(proc));) {
         int pid = 0;
         ProcStat stat;
@@ -66,8 +68,7 @@ int stray_times_read(const Root *root, double now, StrayTimes *ret)
             stat.state != 'Z')
             r = time_add(&times, &capacity, &stat);
     }
-    if (proc)
-        closedir(proc);
+    closedir(proc);
     if (r < 0) {
         stray_times_free(&times);
         return r;
