@@ -1,5 +1,5 @@
 # The front door. Meson does the work; every target installs what it needs (Debian packages, with sudo when not root).
-.PHONY: all build page demo test sanitize sanitize-jobs sanitize-rest soak gpu bench lint fuzz install clean
+.PHONY: all build page demo test test-frameworks sanitize sanitize-jobs sanitize-rest soak gpu bench lint fuzz install clean
 
 BUILD := build
 PYTHON := /usr/bin/python3
@@ -33,6 +33,12 @@ test:
 	@ninja -C $(BUILD)
 	meson test -C $(BUILD) --print-errorlogs
 	SHMGUARD=$(abspath $(BUILD))/shmguard $(PYTHON) -m pytest tests/e2e -m "not long"
+
+# Real frameworks under the guard in a /dev/shm of 64 MB, compared with plain runs that have room. Fetches the frameworks; needs root.
+test-frameworks: build
+	@scripts/need test
+	@scripts/frameworks
+	SHMGUARD=$(abspath $(BUILD))/shmguard $(PYTHON) -m pytest tests/frameworks
 
 # The same tests but for the slowest, with AddressSanitizer and UndefinedBehaviorSanitizer in the program and in the unit tests,
 # and the guard's tables under ThreadSanitizer.
