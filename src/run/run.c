@@ -109,8 +109,9 @@ static void reap(Run *run)
     pid_t pid;
     bool ended = false;
     while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
-        if (pid == run->sentinel.pid) { /* somebody has killed it */
-            run->sentinel.pid = 0;
+        if (pid == run->sentinel.pid) {
+            if (!WIFSTOPPED(status)) /* somebody has killed it */
+                run->sentinel.pid = 0;
             continue;
         }
         ended |= !WIFSTOPPED(status);

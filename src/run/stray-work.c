@@ -113,7 +113,7 @@ static void times_sum(const Strays *strays, StrayTimes *times)
 int stray_work_read(const Strays *strays, const Root *root, const StrayTimes *before, double now,
                     bool (*is_idle)(const void *context, int pid), const void *context, StrayWork *ret)
 {
-    StrayTimes times;
+    StrayTimes times = {0};
     StrayWork work = {0};
     double per_second = (double)sysconf(_SC_CLK_TCK);
     int r = stray_times_read(root, now, &times);
