@@ -36,13 +36,17 @@ bool strays_has(const Strays *strays, int pid)
     return true;
 }
 
-/* The next living child in the list of processes; false at its end. */
+/*
+ * The next child in the list of processes; false at its end. One in state Z is a child, too: a process shows
+ * that state when its first thread has ended, and the others may still be at it. Until the last one has
+ * ended, its own children do not come to us.
+ */
 static bool child_next(const Root *root, DIR *proc, ProcStat *ret)
 {
     for (struct dirent *entry; (entry = readdir(proc));) {
         int pid = 0;
         if (text_pid(text_of(entry->d_name), &pid) == 0 && proc_stat_read(root, pid, ret) == 0 &&
-            ret->ppid == getpid() && ret->state != 'Z')
+            ret->ppid == getpid())
             return true;
     }
     return false;
@@ -106,8 +110,8 @@ static unsigned children_tell(Strays *strays, const Root *root)
     if (!proc)
         return 0;
     for (ProcStat child; child_next(root, proc, &child);) {
-        if (!is_whom(strays, &child, whom_now(strays)) || is_signalled(strays, child.pid) ||
-            strays->n_signalled == STRAYS_SIGNALLED_MAX)
+        if (child.state == 'Z' || !is_whom(strays, &child, whom_now(strays)) ||
+            is_signalled(strays, child.pid) || strays->n_signalled == STRAYS_SIGNALLED_MAX)
             continue;
         strays->signalled[strays->n_signalled++] = child.pid;
         n += stray_signal(child.pid, strays->signo);

@@ -1,10 +1,12 @@
 /* What outlives the command, with real processes and a clock of the test's own. */
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -59,6 +61,45 @@ static bool is_there(pid_t pid)
 static void ignore_term(void)
 {
     signal(SIGTERM, SIG_IGN);
+}
+
+static void *sleep_on(void *unused)
+{
+    for (;;)
+        pause();
+    return unused;
+}
+
+static bool shows_zombie(pid_t pid)
+{
+    ProcStat stat;
+    return proc_stat_read(&root, pid, &stat) == 0 && stat.state == 'Z';
+}
+
+/* Processes of Python end thread by thread, and what they have started is theirs until the last one. */
+static void test_one_whose_first_thread_has_ended_is_still_there(void **state)
+{
+    (void)state;
+    Strays strays;
+    pid_t before = child_make(NULL);
+    strays_open(&root, &strays);
+    pid_t pid = fork();
+    if (pid == 0) {
+        pthread_t other;
+        pthread_create(&other, NULL, sleep_on, NULL);
+        syscall(SYS_exit, 0);
+    }
+    while (!shows_zombie(pid))
+        usleep(1000);
+    assert_true(strays_any(&strays, &root));
+    strays_begin(&strays, &root, 0, false, 100);
+    strays_reaped(&strays, &root, 100.1);
+    assert_false(strays.managers); /* it may have one that is not ours yet */
+    kill(pid, SIGKILL);
+    (void)end_await(pid);
+    assert_false(strays_any(&strays, &root));
+    kill(before, SIGKILL);
+    (void)end_await(before);
 }
 
 static void test_have_time_when_nobody_was_told(void **state)
@@ -204,6 +245,7 @@ static void test_children_from_before_are_left_alone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_whose_first_thread_has_ended_is_still_there),
         cmocka_unit_test(test_have_time_when_nobody_was_told),
         cmocka_unit_test(test_are_told_with_the_command),
         cmocka_unit_test(test_are_not_interrupted_twice),
