@@ -493,7 +493,7 @@ static int run_run(const Command *command, int argc, char **argv)
     record_finish(&job);
     if (job.typed || result->typed)
         run_die();
-    return result->code;
+    return report_exit_code(&job.report);
 }
 
 const Command command_run = {

@@ -89,8 +89,8 @@ int end_judge(Run *run, const RunResult *result, const char *command, int start_
 
     Root root = ROOT_NONE;
     Machine machine;
-    bool known =
-        result->code != 0 && root_open(NULL, &root) >= 0 && machine_read(&root, 0, arena, &machine) >= 0;
+    bool known = (result->code != 0 || result->guard.refused > 0) && root_open(NULL, &root) >= 0 &&
+                 machine_read(&root, 0, arena, &machine) >= 0;
     Guard guard = guard_find(known ? &machine : NULL);
     r = cause_judge(&evidence, known ? &machine : NULL, &guard, arena, ret);
     root_close(&root);

@@ -59,13 +59,20 @@ typedef enum MessageType {
     MESSAGE_SAID,     /* a Testimony: the end of what the sender wrote to standard error; not answered */
 } MessageType;
 
+/* The thread that asks for room: it says what becomes of a refusal. */
+typedef enum Asker {
+    ASKER_FIRST_THREAD, /* the exception goes up the program's own calls, which may handle it */
+    ASKER_OTHER_THREAD, /* in a queue's feeder thread, the exception is printed and the batch is lost */
+    ASKER_FEEDER,       /* the same, in a process that may be a DataLoader worker */
+} Asker;
+
 typedef struct Message {
     uint32_t magic;
     uint32_t type;
-    int32_t error;   /* of an answer: 0 or a positive errno */
-    uint32_t feeder; /* of ROOM: 1 when it is not the first thread that asks, of what may be a worker */
-    uint64_t bytes;  /* of ROOM, as the next */
-    uint64_t batch;  /* which of the sender's it is a part of, as they follow each other */
+    int32_t error;                /* of an answer: 0 or a positive errno */
+    uint32_t asker;               /* of ROOM: an Asker */
+    uint64_t bytes;               /* of ROOM, as the next */
+    uint64_t batch;               /* which of the sender's it is a part of, as they follow each other */
     char name[PROTOCOL_NAME_MAX]; /* with its leading slash, NUL-terminated */
 } Message;
 

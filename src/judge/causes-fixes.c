@@ -85,14 +85,11 @@ static void advise_budget(Advice *advice)
         advise_memory(advice);
         return;
     }
-    advise(
-        advice, NEEDS_NOTHING,
-        trial_printf(trial,
-                     "Give a budget that holds the largest batch, %s, several times over, or leave --budget "
-                     "out.",
-                     SIZE_TEXT(evidence->refused_bytes)),
-        NULL);
-    advise(advice, NEEDS_NOTHING, "Or make batches smaller: lower batch_size.", NULL);
+    advise(advice, NEEDS_NOTHING,
+           trial_printf(trial, "Raise --budget to several times the largest batch (%s), or remove --budget.",
+                        SIZE_TEXT(refused_most_bytes(evidence))),
+           NULL);
+    advise(advice, NEEDS_NOTHING, "Or make the batches smaller: lower batch_size.", NULL);
 }
 
 static void advise_files(Advice *advice)

@@ -1,3 +1,4 @@
+#include <ctype.h>
 #include <signal.h>
 #include <string.h>
 
@@ -71,6 +72,14 @@ const char *ended_who(Trial *trial, const Ended *ended)
     if (!ended->comm[0])
         return trial_printf(trial, "Process %d", ended->pid);
     return trial_printf(trial, "Process %d (%s)", ended->pid, trial_escape(trial, text_of(ended->comm)));
+}
+
+const char *ended_who_inside(Trial *trial, const Ended *ended)
+{
+    const char *who = ended_who(trial, ended);
+    return ended->role == ROLE_WORKER && ended->pid != trial->evidence->pid
+               ? who
+               : trial_printf(trial, "%c%s", tolower((unsigned char)who[0]), who[0] ? who + 1 : "");
 }
 
 const char *signal_name(Trial *trial, int signo)
@@ -225,32 +234,6 @@ static void evidence_shm(Trial *trial, Verdict *verdict)
                          SIZE_TEXT(evidence->shm_free_least_bytes), SIZE_TEXT(evidence->shm_size_bytes)));
 }
 
-static void budget_judge(Trial *trial, double confidence, Verdict *ret)
-{
-    const Evidence *evidence = trial->evidence;
-    ret->from_text = false;
-    ret->detail = evidence->refused_for_want ? "no-memory" : NULL;
-    ret->cause.pid = evidence->refused_pid;
-    verdict_evidence(trial, ret,
-                     trial_printf(trial, "%llu request%s for shared memory %s refused, the last one for %s",
-                                  (unsigned long long)evidence->refused, evidence->refused == 1 ? "" : "s",
-                                  evidence->refused == 1 ? "was" : "were",
-                                  SIZE_TEXT(evidence->refused_bytes)));
-    if (evidence->budget_bytes != U64_UNKNOWN)
-        verdict_evidence(trial, ret,
-                         trial_printf(trial, "the job's budget was %s", SIZE_TEXT(evidence->budget_bytes)));
-    if (evidence->refused_for_want)
-        verdict_set(ret, CAUSE_BUDGET_EXCEEDED, confidence,
-                    "The job asked for more shared memory than the machine or its control group could give "
-                    "at that moment. The guard refused it, so that nobody was killed.");
-    else
-        verdict_set(ret, CAUSE_BUDGET_EXCEEDED, confidence,
-                    trial_printf(trial,
-                                 "A tensor of %s is larger than the whole budget for shared memory, %s, and "
-                                 "was refused.",
-                                 SIZE_TEXT(evidence->refused_bytes), SIZE_TEXT(evidence->budget_bytes)));
-}
-
 /* --- The text, with the facts beside it --- */
 
 static const char *text_who(Trial *trial)
@@ -294,7 +277,7 @@ static void judge_text_exception(Trial *trial, Verdict *ret)
                     "A process got no more memory while it was at the kernel's limit of memory mappings "
                     "(vm.max_map_count): it holds too many shared tensors at once.");
     }
-    if (ret->cause.id == CAUSE_PYTHON_ERROR && ret->cause.pid == 0)
+    if (ret->cause.id == CAUSE_PYTHON_ERROR && !lost_judge_exception(trial, ret) && ret->cause.pid == 0)
         ret->cause.pid = evidence->pid;
 }
 
@@ -377,6 +360,21 @@ static const Ended *vanished_victim(const Trial *trial)
     return NULL;
 }
 
+/* Of an end that nothing else explains. */
+static double refused_confidence(const Evidence *evidence)
+{
+    switch (refusals_judge(evidence)) {
+    case REFUSALS_LOST:
+        return 0.85;
+    case REFUSALS_HANDLED:
+        return 0.4;
+    case REFUSALS_UNCLEAR:
+    case REFUSALS_NONE:
+        break;
+    }
+    return 0.7;
+}
+
 /* Processes told nothing, or only of after-effects: what was short? */
 static void judge_want(Trial *trial, Verdict *ret)
 {
@@ -392,7 +390,7 @@ static void judge_want(Trial *trial, Verdict *ret)
         kill_judge(trial, ret->cause.pid, NULL, text_who(trial), ret);
         ret->cause.confidence *= symptom ? 0.85 : 0.65;
     } else if (evidence->refused > 0)
-        budget_judge(trial, 0.7, ret);
+        budget_judge(trial, refused_confidence(evidence), ret);
     else if (files_are_near(evidence)) {
         evidence_files(trial, ret);
         verdict_set(ret, CAUSE_FD_EXHAUSTED, 0.55,
@@ -685,7 +683,8 @@ static void judge(Trial *trial, Verdict *ret)
         return;
     }
     if (evidence->code == 0 && evidence->signal == 0) {
-        judge_good(trial, ret);
+        if (!lost_judge_good(trial, ret))
+            judge_good(trial, ret);
         return;
     }
     if (is_request(evidence)) {

@@ -21,8 +21,9 @@ static bool is_request(int signo)
 
 Retry retry_judge(const RetryCase *ended)
 {
-    if (ended->cause == CAUSE_OK || (ended->started && ended->code == 0))
-        return RETRY_DONE;
+    if (ended->cause == CAUSE_OK ||
+        (ended->started && ended->code == 0 && ended->cause != CAUSE_BUDGET_EXCEEDED))
+        return RETRY_DONE; /* batches that were lost end a command well, and are missing */
     if (ended->told_to_end || is_request(ended->signal) || is_request(ended->code - 128))
         return RETRY_ASKED;
     if (!ended->started)

@@ -69,6 +69,7 @@ struct Broker {
     double count_next;
     uint64_t names_made;
     uint64_t names_served;
+    uint64_t served_at_refusal; /* bytes, when a request was last refused */
 };
 
 /* --- Counting ----------------------------------------------------------------------------------------- */
@@ -472,6 +473,8 @@ static void forget_gone(Broker *broker)
 static void answer_room(void *context, uint64_t id, int error)
 {
     Broker *broker = context;
+    if (error != 0)
+        broker->served_at_refusal = broker_bytes_served(broker);
     for (Connection *connection = broker->connections; connection; connection = connection->next)
         if (connection->serial == id && !connection->gone && !connection_answer(connection, error, -1))
             connection_drop(connection);
@@ -503,7 +506,7 @@ static GuardFigures figures_now(const Broker *broker)
 {
     Counters *counters = broker->counters;
 #define READ(name) atomic_load_explicit(&counters->name, memory_order_relaxed)
-    return (GuardFigures){
+    GuardFigures figures = {
         .segments_created = READ(segments_created),
         .segments_reused = READ(segments_reused),
         .bytes_backed = READ(bytes_backed),
@@ -522,11 +525,16 @@ static GuardFigures figures_now(const Broker *broker)
         .refused_bytes = broker->rooms.budget.refused_last.bytes,
         .refused_pid = broker->rooms.budget.refused_last.pid,
         .refused_for_want = broker->rooms.budget.refused_for_want,
+        .refused_seconds = broker->rooms.budget.refused_when,
+        .served_after = broker_bytes_served(broker) > broker->served_at_refusal,
+        .n_refusals = broker->rooms.n_refusals,
         .wrote_msec = READ(wrote_msec),
         .unfinished = READ(unfinished) != 0,
         .line = READ(line) != 0,
     };
 #undef READ
+    memcpy(figures.refusals, broker->rooms.refusals, sizeof figures.refusals);
+    return figures;
 }
 
 void broker_tick(Broker *broker, bool short_of_memory)

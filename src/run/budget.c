@@ -144,6 +144,7 @@ Decision budget_decide(Budget *budget, const Facts *facts, Request *ret)
             return take(budget, late, DECISION_GRANTED, facts->now, ret);
         budget->refused_for_want = want && !huge;
         budget->refused_last = *request;
+        budget->refused_when = facts->now;
         budget->refused++;
         return take(budget, late, DECISION_REFUSED, facts->now, ret);
     }

@@ -24,6 +24,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "protocol.h"
+
 typedef struct Request {
     uint64_t id; /* the caller's, not 0 */
     int pid;
@@ -32,8 +34,8 @@ typedef struct Request {
     uint64_t bytes;
     uint64_t batch; /* which of the process's it is a part of */
     double asked;   /* seconds, as all times here */
-    bool feeder;    /* asked by another thread than the process's first */
-    bool waited;    /* there was no room for it at first */
+    Asker asker;
+    bool waited; /* there was no room for it at first */
 } Request;
 
 typedef struct Budget {
@@ -54,6 +56,7 @@ typedef struct Budget {
     uint64_t refused;
     Request refused_last;
     bool refused_for_want; /* the last refusal: memory was not there */
+    double refused_when;   /* the last refusal */
 } Budget;
 
 /* {.limit_bytes, .wait_seconds} is one that nobody has asked. */

@@ -1,7 +1,7 @@
 /* What the guard did for a job, and what the job took: for people and for scripts. */
 #pragma once
 
-#include "survey.h"
+#include "evidence.h"
 
 typedef struct GuardFigures {
     uint64_t segments_created;
@@ -21,10 +21,14 @@ typedef struct GuardFigures {
     uint64_t refused;
     uint64_t refused_bytes; /* of the last one */
     int refused_pid;
-    bool refused_for_want; /* memory was not there */
-    uint64_t wrote_msec;   /* CLOCK_MONOTONIC, when the job last wrote to the terminal; 0: not seen */
-    bool unfinished;       /* that did not end a line */
-    bool line;             /* broker_line stands */
+    bool refused_for_want;  /* memory was not there */
+    double refused_seconds; /* CLOCK_MONOTONIC, when the last one was */
+    bool served_after;      /* shared tensors were made after the last one */
+    Refusal refusals[REFUSALS_MAX];
+    size_t n_refusals;
+    uint64_t wrote_msec; /* CLOCK_MONOTONIC, when the job last wrote to the terminal; 0: not seen */
+    bool unfinished;     /* that did not end a line */
+    bool line;           /* broker_line stands */
 } GuardFigures;
 
 typedef struct Peaks {

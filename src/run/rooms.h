@@ -3,11 +3,14 @@
  *
  * A feeder that is refused. PyTorch's queues share tensors in a thread of their own; what fails there is
  * printed and lost, and a trainer that waits for the lost batch would wait for ever. So a DataLoader worker
- * to which this happens is ended a moment later, and the trainer is told by PyTorch that its worker died.
+ * to which this happens is ended a moment later, and the trainer is told by PyTorch that its worker died. A
+ * worker that has exited by then leaves the trainer without a word: its refusal stays one that nobody was
+ * told of.
  */
 #pragma once
 
 #include "budget.h"
+#include "evidence.h"
 #include "janitor.h"
 #include "protocol.h"
 #include "root.h"
@@ -34,6 +37,8 @@ typedef struct Rooms {
     uint64_t in_use; /* when last counted */
     Doomed doomed[DOOMED_MAX];
     size_t n_doomed;
+    Refusal refusals[REFUSALS_MAX];
+    size_t n_refusals;
 } Rooms;
 
 void rooms_free(Rooms *rooms);

@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -543,6 +544,10 @@ int run_evidence(Run *run, const RunResult *result, Arena *arena, Evidence *ret)
         evidence.refused_bytes = result->guard.refused_bytes;
         evidence.refused_pid = result->guard.refused_pid;
         evidence.refused_for_want = result->guard.refused_for_want;
+        evidence.refused_seconds = result->guard.refused_seconds - run->began;
+        evidence.served_after = result->guard.served_after;
+        memcpy(evidence.refusals, result->guard.refusals, sizeof evidence.refusals);
+        evidence.n_refusals = result->guard.n_refusals;
     }
     *ret = evidence;
     return 0;

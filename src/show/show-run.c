@@ -36,14 +36,20 @@ static void show_guard(const Terminal *terminal, const GuardFigures *guard)
 {
     _cleanup_buffer_ Buffer bytes = {0};
     _cleanup_buffer_ Buffer counts = {0};
-    uint64_t issued = guard->segments_created + guard->segments_reused;
+    /* Of what was refused no tensor has come. */
+    bool served = guard->bytes_backed > 0 || guard->refused == 0;
+    uint64_t issued = served ? guard->segments_created + guard->segments_reused : 0;
     if (guard->bytes_backed > 0)
         part_add(&bytes, "%s of shared tensors kept out of /dev/shm, at most %s at a time",
                  SIZE_TEXT(guard->bytes_backed), SIZE_TEXT(guard->bytes_peak));
     else if (guard->bytes_peak > 0)
         part_add(&bytes, "at most %s of shared memory kept out of /dev/shm at a time",
                  SIZE_TEXT(guard->bytes_peak));
-    if (issued > 0)
+    if (issued > 0 && guard->segments_reused == 0)
+        part_add(&counts, "%" PRIu64 " segment%s made, %s", guard->segments_created,
+                 plural(guard->segments_created),
+                 guard->segments_created == 1 ? "used once" : "each used once");
+    else if (issued > 0)
         part_add(&counts,
                  "%" PRIu64 " segment%s made and used again %" PRIu64 " time%s (%" PRIu64 "%% recycled)",
                  guard->segments_created, plural(guard->segments_created), guard->segments_reused,
@@ -56,24 +62,43 @@ static void show_guard(const Terminal *terminal, const GuardFigures *guard)
     if (guard->waits > 0)
         part_add(&counts, "workers waited %" PRIu64 " time%s for room, %.1f s in all", guard->waits,
                  plural(guard->waits), guard->waited_seconds);
-    if (guard->refused > 0)
-        part_add(&counts, "%" PRIu64 " request%s for memory refused", guard->refused, plural(guard->refused));
     if (guard->fallbacks > 0)
         part_add(&counts, "%" PRIu64 " tensor%s took the plain way through /dev/shm", guard->fallbacks,
                  plural(guard->fallbacks));
-    if (bytes.size + counts.size == 0)
+    if (bytes.size + counts.size == 0 && guard->refused == 0)
         part_add(&bytes, "the guard saw no shared tensors");
     show_line(terminal, &bytes);
     show_line(terminal, &counts);
 }
 
-/* Who died of what, in a line or two behind our name. */
-static void show_summary(const Terminal *terminal, const Cause *cause)
+/* A line or two behind our name. */
+static void show_sentence(const Terminal *terminal, Style style, const char *text)
 {
     static const char prefix[] = "shmguard: ";
-    terminal_print(terminal, STYLE_BAD, "shmguard:");
+    terminal_print(terminal, style, "shmguard:");
     fputc(' ', terminal->out);
-    terminal_wrap(terminal, sizeof prefix - 1, INDENT, cause->summary);
+    terminal_wrap(terminal, sizeof prefix - 1, INDENT, text);
+}
+
+/* Memory was refused, and that is not why the command has ended. */
+static void show_refused(const Terminal *terminal, const GuardFigures *guard, bool good)
+{
+    _cleanup_buffer_ Buffer text = {0};
+    uint64_t most = guard->refused_bytes;
+    for (size_t i = 0; i < guard->n_refusals; i++)
+        most = MAX(most, guard->refusals[i].most_bytes);
+    if (guard->refused == 1)
+        (void)buffer_printf(&text, "1 request for %s of shared memory was refused", SIZE_TEXT(most));
+    else
+        (void)buffer_printf(&text, "%" PRIu64 " requests for shared memory were refused, the largest for %s",
+                            guard->refused, SIZE_TEXT(most));
+    if (guard->refused_for_want)
+        (void)buffer_append_text(&text, ": no memory was left.");
+    else
+        (void)buffer_printf(&text, ": the budget is %s.", SIZE_TEXT(guard->budget_bytes));
+    if (good)
+        (void)buffer_append_text(&text, " The command handled that and went on.");
+    show_sentence(terminal, STYLE_WARNING, buffer_text(&text));
 }
 
 /* The last line, where the eye is: the name to look for in the manual, and where the rest is. */
@@ -114,7 +139,7 @@ static bool end_is_plain(const RunAttempt *last)
 static void show_end(const Terminal *terminal, const RunReport *report, const RunAttempt *last)
 {
     const Judged *judged = &last->judged;
-    show_summary(terminal, &judged->cause);
+    show_sentence(terminal, STYLE_BAD, judged->cause.summary);
     if (end_is_plain(last))
         return;
     show_reasons(terminal, judged);
@@ -134,8 +159,13 @@ void show_run(const Terminal *terminal, const RunReport *report)
     const RunAttempt *last = report_last(report);
     const RunResult *result = &last->result;
     _cleanup_buffer_ Buffer line = {0};
+    CauseId cause = last->judged.cause.id;
     if (result->pid == 0)
         return;
+    if (cause == CAUSE_BUDGET_EXCEEDED)
+        show_end(terminal, report, last);
+    else if (result->guarded && result->guard.refused > 0)
+        show_refused(terminal, &result->guard, cause == CAUSE_OK);
     if (result->guarded)
         show_guard(terminal, &result->guard);
     if (result->strays > 0) {
@@ -149,6 +179,6 @@ void show_run(const Terminal *terminal, const RunReport *report)
                             result->left, result->left == 1 ? "" : "es");
         show_line(terminal, &line);
     }
-    if (last->judged.cause.id != CAUSE_OK)
+    if (cause != CAUSE_OK && cause != CAUSE_BUDGET_EXCEEDED)
         show_end(terminal, report, last);
 }

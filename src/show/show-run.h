@@ -34,6 +34,14 @@ static inline const RunAttempt *report_last(const RunReport *report)
     return &report->attempts[report->n_attempts - 1];
 }
 
+/* Of `run` itself: the command's, and 1 when that is 0 although batches were lost. */
+static inline int report_exit_code(const RunReport *report)
+{
+    const RunAttempt *last = report_last(report);
+    bool lost = last->result.code == 0 && last->judged.cause.id == CAUSE_BUDGET_EXCEEDED;
+    return lost ? 1 : last->result.code;
+}
+
 /* The end of a run: what the guard did, and after a bad end what died, why we think so and what to do.
  * Nothing of the latter when the command could not be started: that was said before. */
 void show_run(const Terminal *terminal, const RunReport *report);

@@ -44,6 +44,9 @@ typedef struct CauseCase {
     uint64_t refused;
     uint64_t refused_bytes;
     bool for_want;
+    double refused_seconds;
+    bool served_after;
+    Refusal refusals[2]; /* up to pid 0 */
 
     CauseId id;
     double least, most;
@@ -52,6 +55,18 @@ typedef struct CauseCase {
     const char *evidence; /* a part of one of its lines, or NULL */
 } CauseCase;
 
+#define HEARD(number, n)                                                                                     \
+    {                                                                                                        \
+        .pid = (number), .requests = (n), .most_bytes = 600 * MIB                                            \
+    }
+#define UNHEARD(number, n)                                                                                   \
+    {                                                                                                        \
+        .pid = (number), .requests = (n), .unheard = (n), .most_bytes = 600 * MIB                            \
+    }
+#define TOLD(number, n)                                                                                      \
+    {                                                                                                        \
+        .pid = (number), .requests = (n), .unheard = (n), .most_bytes = 600 * MIB, .told = true              \
+    }
 #define DIED(number, who, signo)                                                                             \
     {                                                                                                        \
         .pid = (number), .role = (who), .comm = "python", .seconds = 99, .has_status = true,                 \
@@ -99,6 +114,12 @@ typedef struct CauseCase {
 #define FULL_TEXT                                                                                            \
     "RuntimeError: unable to allocate shared memory(shm) for file </torch_101_1_2>: No space left on "       \
     "device (28)\n"
+#define INDEX_TEXT                                                                                           \
+    "Traceback (most recent call last):\n  File \"train.py\", line 12, in <module>\n    print(batches[0])\n" \
+    "IndexError: list index out of range\n"
+#define IMPORT_TEXT                                                                                          \
+    "Traceback (most recent call last):\n  File \"train.py\", line 12, in <module>\n    import wandb\n"      \
+    "ModuleNotFoundError: No module named 'wandb'\n"
 #define FILES_TEXT "OSError: [Errno 24] Too many open files\n"
 #define MAPS_TEXT                                                                                            \
     "RuntimeError: unable to mmap 68 bytes from file </torch_101_2_500>: Cannot allocate memory (12)\n"
@@ -191,6 +212,51 @@ static const CauseCase cases[] = {
     {"refused once, but died of an exception of its own", .code = 1, .said = VALUE_TEXT, .refused = 1,
      .refused_bytes = 8 * MIB, .id = CAUSE_PYTHON_ERROR, .least = 0.6, .most = 0.9, .pid = COMMAND,
      .summary = "bad label 7"},
+
+    /* batches that were lost, and what hides it */
+    {"lost in a queue's thread, exit code 0", .refused = 3, .refused_bytes = 600 * MIB, .served_after = true,
+     .refusals = {UNHEARD(WORKER, 3)}, .id = CAUSE_BUDGET_EXCEEDED, .least = 0.9, .most = 1, .pid = WORKER,
+     .summary = "batches were lost: a tensor of 600.0 MiB is larger than the whole budget of 512.0 MiB. The "
+                "command exited with code 0",
+     .evidence = "3 requests for shared memory were refused, the largest for 600.0 MiB: 3 by process 101"},
+    {"lost for want of memory, exit code 0", .refused = 1, .refused_bytes = 8 * MIB, .for_want = true,
+     .refusals = {UNHEARD(WORKER, 1)}, .id = CAUSE_BUDGET_EXCEEDED, .least = 0.9, .most = 1, .pid = WORKER,
+     .summary = "had no memory left"},
+    {"the process that was refused ended with its exception", .refused = 1, .refused_bytes = 600 * MIB,
+     .ended = {EXITED(WORKER, ROLE_OTHER, 1)}, .served_after = true, .refusals = {HEARD(WORKER, 1)},
+     .id = CAUSE_BUDGET_EXCEEDED, .least = 0.9, .most = 1, .pid = WORKER, .summary = "batches were lost"},
+    {"a worker that was ended for it, and nothing followed", .refused = 2, .refused_bytes = 600 * MIB,
+     .refusals = {TOLD(WORKER, 2)}, .id = CAUSE_BUDGET_EXCEEDED, .least = 0.9, .most = 1, .pid = WORKER,
+     .summary = "batches were lost"},
+    {"a worker that was ended for it, and the trainer went on", .refused = 2, .refused_bytes = 600 * MIB,
+     .served_after = true, .refusals = {TOLD(WORKER, 2)}, .id = CAUSE_OK, .least = 1, .most = 1,
+     .summary = "ended well"},
+    {"one of two workers was gone before it could be ended", .refused = 4, .refused_bytes = 600 * MIB,
+     .served_after = true, .refusals = {TOLD(WORKER, 2), UNHEARD(SECOND, 2)}, .id = CAUSE_BUDGET_EXCEEDED,
+     .least = 0.9, .most = 1, .pid = WORKER, .summary = "batches were lost"},
+    {"caught, and tried with less", .refused = 2, .refused_bytes = 600 * MIB, .served_after = true,
+     .refusals = {HEARD(COMMAND, 2)}, .id = CAUSE_OK, .least = 1, .most = 1, .summary = "ended well"},
+    {"caught, and nothing followed", .refused = 1, .refused_bytes = 600 * MIB,
+     .refusals = {HEARD(COMMAND, 1)}, .id = CAUSE_BUDGET_EXCEEDED, .least = 0.5, .most = 0.7, .pid = WORKER,
+     .summary = "may be missing"},
+    {"more processes were refused than are known", .refused = 9, .refused_bytes = 600 * MIB,
+     .served_after = true, .refusals = {HEARD(WORKER, 2)}, .id = CAUSE_BUDGET_EXCEEDED, .least = 0.5,
+     .most = 0.7, .pid = WORKER, .summary = "may be missing"},
+    {"lost, and then missing", .code = 1, .said = INDEX_TEXT, .refused = 4, .refused_bytes = 600 * MIB,
+     .refused_seconds = 98, .refusals = {UNHEARD(WORKER, 4)}, .id = CAUSE_BUDGET_EXCEEDED, .least = 0.8,
+     .most = 0.9, .pid = WORKER, .summary = "batches were lost", .evidence = "IndexError"},
+    {"lost long before the exception", .code = 1, .said = INDEX_TEXT, .refused = 4,
+     .refused_bytes = 600 * MIB, .refused_seconds = 3, .refusals = {UNHEARD(WORKER, 4)},
+     .id = CAUSE_BUDGET_EXCEEDED, .least = 0.5, .most = 0.7, .pid = WORKER, .summary = "batches were lost"},
+    {"lost, but the exception is about something else", .code = 1, .said = IMPORT_TEXT, .refused = 4,
+     .refused_bytes = 600 * MIB, .refused_seconds = 98, .refusals = {UNHEARD(WORKER, 4)},
+     .id = CAUSE_PYTHON_ERROR, .least = 0.6, .most = 1, .pid = COMMAND, .summary = "wandb"},
+    {"handled, and an exception of its own", .code = 1, .said = VALUE_TEXT, .refused = 1,
+     .refused_bytes = 600 * MIB, .refused_seconds = 98, .served_after = true, .refusals = {HEARD(WORKER, 1)},
+     .id = CAUSE_PYTHON_ERROR, .least = 0.6, .most = 1, .pid = COMMAND, .summary = "bad label 7"},
+    {"a worker left before it could be ended", .code = 1, .ended = {EXITED(WORKER, ROLE_WORKER, 0)},
+     .said = EXITED_TEXT, .refused = 2, .refused_bytes = 600 * MIB, .refusals = {UNHEARD(WORKER, 2)},
+     .id = CAUSE_BUDGET_EXCEEDED, .least = 0.8, .most = 0.9, .pid = WORKER, .summary = "budget"},
 
     /* the OOM killer */
     {"killed, counted and logged", .code = 1, .ended = {DIED(WORKER, ROLE_WORKER, SIGKILL)},
@@ -498,6 +564,10 @@ static Evidence evidence_of(const CauseCase *it, Ended *ended, OomKill *kill, co
     evidence.refused_bytes = it->refused_bytes;
     evidence.refused_pid = it->refused > 0 ? WORKER : 0;
     evidence.refused_for_want = it->for_want;
+    evidence.refused_seconds = it->refused_seconds;
+    evidence.served_after = it->served_after;
+    for (size_t i = 0; i < ARRAY_SIZE(it->refusals) && it->refusals[i].pid != 0; i++)
+        evidence.refusals[evidence.n_refusals++] = it->refusals[i];
     return evidence;
 }
 

@@ -64,9 +64,29 @@ static void test_text(void **state)
         {{.pid = 7, .guarded = true, .guard = {.small_backed = 1}}, "shmguard: 1 small tensor\n"},
         {{.pid = 7,
           .guarded = true,
-          .guard = {.small_backed = 2, .waits = 3, .waited_seconds = 1.25, .refused = 1}},
-         "shmguard: 2 small tensors; workers waited 3 times for room, 1.2 s in all; 1 request for memory "
-         "refused\n"},
+          .guard = {.small_backed = 2,
+                    .waits = 3,
+                    .waited_seconds = 1.25,
+                    .refused = 1,
+                    .refused_bytes = 8 << 20,
+                    .budget_bytes = 5 << 20}},
+         "shmguard: 1 request for 8.0 MiB of shared memory was refused: the budget is 5.0\n"
+         "  MiB. The command handled that and went on.\n"
+         "shmguard: 2 small tensors; workers waited 3 times for room, 1.2 s in all\n"},
+        {{.pid = 7,
+          .guarded = true,
+          .guard = {.segments_created = 60,
+                    .bytes_backed = 60 << 20,
+                    .bytes_peak = 60 << 20,
+                    .refused = 2,
+                    .refused_bytes = 1 << 20,
+                    .refused_for_want = true,
+                    .refusals = {{.pid = 8, .most_bytes = 9 << 20}},
+                    .n_refusals = 1}},
+         "shmguard: 2 requests for shared memory were refused, the largest for 9.0 MiB: no\n"
+         "  memory was left. The command handled that and went on.\n"
+         "shmguard: 60.0 MiB of shared tensors kept out of /dev/shm, at most 60.0 MiB at a time\n"
+         "shmguard: 60 segments made, each used once\n"},
     };
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         RunAttempt attempt = {.command = words, .result = cases[i].result};
@@ -103,6 +123,36 @@ static const RunAttempt bad = {
                .stack = "Stack (most recent call first):\n  File \"load.py\", line 9 in read\n",
                .fixes = {.items = fixes, .n = ARRAY_SIZE(fixes)}},
 };
+
+/* What was refused comes first, and what to do about it. */
+static void test_lost(void **state)
+{
+    (void)state;
+    RunAttempt attempt = bad;
+    attempt.result = (RunResult){.pid = 70,
+                                 .guarded = true,
+                                 .strays = 1,
+                                 .guard = {.refused = 3, .segments_created = 3, .small_backed = 4}};
+    attempt.judged.cause.id = CAUSE_BUDGET_EXCEEDED;
+    attempt.judged.cause.summary = "Batches were lost.";
+    attempt.judged.cause.n_evidence = 0;
+    attempt.judged.frame = NULL;
+    attempt.judged.fixes.n = 1;
+    _cleanup_free_ char *text = text_shown(&attempt, NULL, false);
+    assert_string_equal(text, "shmguard: Batches were lost.\n"
+                              "  What to do:\n"
+                              "  1. Run it without --no-guard.\n"
+                              "  cause: budget-exceeded (certain)\n"
+                              "shmguard: 4 small tensors\n"
+                              "shmguard: ended 1 process that the command had left running\n");
+    RunReport report = {.attempts = &attempt, .n_attempts = 1};
+    assert_int_equal(report_exit_code(&report), 1);
+    attempt.result.code = 3;
+    assert_int_equal(report_exit_code(&report), 3);
+    attempt.result.code = 0;
+    attempt.judged.cause.id = CAUSE_OK;
+    assert_int_equal(report_exit_code(&report), 0);
+}
 
 static void test_end(void **state)
 {
@@ -245,8 +295,8 @@ static void test_json_attempts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_text), cmocka_unit_test(test_end),           cmocka_unit_test(test_end_short),
-        cmocka_unit_test(test_json), cmocka_unit_test(test_json_attempts),
+        cmocka_unit_test(test_text),      cmocka_unit_test(test_lost), cmocka_unit_test(test_end),
+        cmocka_unit_test(test_end_short), cmocka_unit_test(test_json), cmocka_unit_test(test_json_attempts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
