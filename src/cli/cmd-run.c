@@ -314,6 +314,13 @@ static void progress_tick(void *context, const RunTick *tick)
         progress_erase(&job->progress, !guard->line);
         (void)recorder_say_stopped(job->recorder);
     }
+    if (tick->crawl && !job->options.quiet) {
+        Terminal terminal = terminal_of(stderr, COLOR_AUTO);
+        progress_erase(&job->progress, !guard->line);
+        if (guard->unfinished)
+            fputc('\n', stderr);
+        show_crawl(&terminal, tick);
+    }
     if (tick->over) {
         progress_erase(&job->progress, !guard->line); /* unless the job has taken it away */
         if (guard->unfinished)                        /* a bar, on which our words would follow */

@@ -64,9 +64,6 @@
 /* Below this the page faults cost less than the bookkeeping would: a memfd of its own, not recycled. */
 enum { SEGMENT_MIN_BYTES = 512 * 1024 };
 
-#define SEGMENT_NAME "shmguard"      /* of memfds that are recycled */
-#define SINGLE_NAME  "shmguard:once" /* of memfds that are not */
-
 /* A free segment and an unused view are kept this long. */
 enum { KEEP_MSEC = 2000 };
 

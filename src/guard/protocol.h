@@ -26,6 +26,9 @@
 /* "off": nothing is registered with CUDA. */
 #define PROTOCOL_PIN "SHMGUARD_PIN"
 
+#define SEGMENT_NAME "shmguard"      /* of memfds that are recycled */
+#define SINGLE_NAME  "shmguard:once" /* of memfds that are not */
+
 /*
  * The bytes of a segment's file on which locks (OFD) say something; none of them is read or written for that.
  */

@@ -521,6 +521,10 @@ static GuardFigures figures_now(const Broker *broker)
         .waiting = broker->rooms.budget.n,
         .waits = broker->rooms.budget.waits,
         .waited_seconds = broker->rooms.budget.waited_seconds,
+        .queued_seconds = rooms_queued(&broker->rooms),
+        .rescues = broker->rooms.budget.rescues_all,
+        .wanted_bytes = broker->rooms.budget.wanted_bytes,
+        .wanted_exists = broker->rooms.budget.wanted_exists,
         .refused = broker->rooms.budget.refused,
         .refused_bytes = broker->rooms.budget.refused_last.bytes,
         .refused_pid = broker->rooms.budget.refused_last.pid,
@@ -676,6 +680,21 @@ void broker_line(Broker *broker, uint64_t terminal, bool drawn)
 {
     atomic_store_explicit(&broker->counters->terminal, terminal, memory_order_relaxed);
     atomic_store_explicit(&broker->counters->line, drawn, memory_order_relaxed);
+}
+
+double broker_crawled(const Broker *broker)
+{
+    return budget_crawled(&broker->rooms.budget, now_seconds());
+}
+
+bool broker_crawl_is_due(Broker *broker)
+{
+    return budget_crawl_is_due(&broker->rooms.budget, now_seconds());
+}
+
+uint64_t broker_kept_by(const Broker *broker, int pid)
+{
+    return janitor_kept_by(&broker->janitor, broker->owner.root, pid);
 }
 
 GuardFigures broker_figures(Broker *broker)

@@ -3,6 +3,14 @@
 
 #include "evidence.h"
 
+/* A process that holds shared memory of the job's. */
+typedef struct Keeper {
+    int pid; /* 0: not known */
+    Role role;
+    char comm[COMM_MAX];
+    uint64_t bytes;
+} Keeper;
+
 typedef struct GuardFigures {
     uint64_t segments_created;
     uint64_t segments_reused;
@@ -17,7 +25,11 @@ typedef struct GuardFigures {
     uint64_t budget_bytes; /* UINT64_MAX: no ceiling */
     uint64_t waiting;      /* requests for memory that wait now */
     uint64_t waits;        /* requests that had to wait */
-    double waited_seconds;
+    double waited_seconds; /* of all that waited together */
+    double queued_seconds; /* in which somebody waited */
+    uint64_t rescues;      /* batches that passed the ceiling because nothing was let go */
+    uint64_t wanted_bytes; /* most that was used and asked for at one time while somebody waited */
+    bool wanted_exists;    /* that much memory was there */
     uint64_t refused;
     uint64_t refused_bytes; /* of the last one */
     int refused_pid;

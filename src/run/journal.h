@@ -48,6 +48,9 @@ Peaks journal_peaks(const Journal *journal);
  * -ENOMEM. */
 int journal_processes(const Journal *journal, Arena *arena, ProcessPeak **ret, size_t *ret_n);
 
+/* The live process of which `bytes` says most; pid 0: of none. */
+Keeper journal_keeper(const Journal *journal, uint64_t (*bytes)(void *context, int pid), void *context);
+
 /* How many live that train, and that work for those. */
 void journal_roles(const Journal *journal, uint64_t *ret_trainers, uint64_t *ret_workers);
 

@@ -169,6 +169,14 @@ static bool make_room(Rooms *rooms, Janitor *janitor)
     return janitor_reclaim(janitor, rooms->budget.requests[0].bytes);
 }
 
+static void queue_note(Rooms *rooms)
+{
+    double now = now_seconds();
+    if (rooms->queued_since > 0)
+        rooms->queued_seconds += now - rooms->queued_since;
+    rooms->queued_since = rooms->budget.n > 0 ? now : 0;
+}
+
 void rooms_settle(Rooms *rooms, Janitor *janitor, uint64_t more, RoomsAnswer answer, void *context)
 {
     Budget *budget = &rooms->budget;
@@ -195,8 +203,14 @@ void rooms_settle(Rooms *rooms, Janitor *janitor, uint64_t more, RoomsAnswer ans
         else
             reclaimed = true;
     }
+    queue_note(rooms);
     rooms->look = false;
     rooms->next = now_seconds() + LOOK_SECONDS;
+}
+
+double rooms_queued(const Rooms *rooms)
+{
+    return rooms->queued_seconds + (rooms->queued_since > 0 ? now_seconds() - rooms->queued_since : 0);
 }
 
 uint32_t rooms_waiting(const Rooms *rooms)

@@ -32,6 +32,8 @@ typedef struct Rooms {
     void *context;
     bool look; /* something changed since the last decision */
     double next;
+    double queued_since; /* somebody waits; 0: nobody */
+    double queued_seconds;
     double spare_read;
     Spare spare;     /* .tight: what is let go is given back at once, and not kept for the next batch */
     uint64_t in_use; /* when last counted */
@@ -51,6 +53,9 @@ int rooms_ask(Rooms *rooms, Janitor *janitor, uint64_t id, int pid, int fd, cons
  * not know of. Costs nothing when nobody waits and memory is not tight. */
 typedef void (*RoomsAnswer)(void *context, uint64_t id, int error);
 void rooms_settle(Rooms *rooms, Janitor *janitor, uint64_t more, RoomsAnswer answer, void *context);
+
+/* Seconds so far in which somebody waited. */
+double rooms_queued(const Rooms *rooms);
 
 /* How many wait to hear that something was let go. */
 uint32_t rooms_waiting(const Rooms *rooms);

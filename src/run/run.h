@@ -25,11 +25,18 @@ typedef struct GuardWish {
     bool no_pin;         /* register nothing with CUDA */
 } GuardWish;
 
+/* Workers wait for room, and get on by rescues alone (budget.h). */
+typedef struct Crawl {
+    double seconds;
+    Keeper keeper; /* of the most memory; pid 0: not known */
+} Crawl;
+
 /* Once a second while a command runs, and once more, with `over`, after it. */
 typedef struct RunTick {
     double seconds; /* since the command was started */
     pid_t pid;
     GuardFigures guard; /* zeros without the guard */
+    const Crawl *crawl; /* to be told now; NULL: nothing */
     bool wrote;         /* the job wrote to the terminal of run_line within the last second, or left a line
                            unfinished there, or we cannot know */
     bool over;
@@ -62,6 +69,7 @@ typedef struct RunResult {
     double seconds;
     bool guarded;
     GuardFigures guard;
+    Keeper keeper; /* the process that kept most while it crawled; pid 0: it did not, for long */
 } RunResult;
 
 /*

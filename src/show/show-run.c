@@ -8,6 +8,10 @@
 
 enum { INDENT = 2, REASONS_SHOWN = 3, FIXES_SHOWN = 2 };
 
+/* Waiting for less than this is what a budget is for. */
+static const double QUEUED_SHARE_LEAST = 0.1;
+static const double QUEUED_SECONDS_LEAST = 5;
+
 static const char *plural(uint64_t n)
 {
     return n == 1 ? "" : "s";
@@ -30,6 +34,87 @@ static void part_add(Buffer *line, const char *format, ...)
     vsnprintf(part, sizeof part, format, list);
     va_end(list);
     (void)buffer_printf(line, "%s%s", line->size > 0 ? "; " : "", part);
+}
+
+/* A line or two behind our name. */
+static void show_sentence(const Terminal *terminal, Style style, const char *text)
+{
+    static const char prefix[] = "shmguard: ";
+    terminal_print(terminal, style, "shmguard:");
+    fputc(' ', terminal->out);
+    terminal_wrap(terminal, sizeof prefix - 1, INDENT, text);
+}
+
+static void keeper_add(Buffer *text, const Keeper *keeper, int command)
+{
+    if (keeper->pid == command)
+        (void)buffer_printf(text, "the command (pid %d)", keeper->pid);
+    else if (keeper->role == ROLE_WORKER)
+        (void)buffer_printf(text, "DataLoader worker %d", keeper->pid);
+    else if (keeper->role == ROLE_TRAINER)
+        (void)buffer_printf(text, "trainer %d", keeper->pid);
+    else {
+        (void)buffer_printf(text, "process %d (", keeper->pid);
+        (void)text_escape(text_of(keeper->comm), text);
+        (void)buffer_append_text(text, ")");
+    }
+}
+
+void show_crawl(const Terminal *terminal, const RunTick *tick)
+{
+    _cleanup_buffer_ Buffer line = {0};
+    const GuardFigures *guard = &tick->guard;
+    const Keeper *keeper = &tick->crawl->keeper;
+    (void)buffer_printf(&line, "%" PRIu64 " worker%s waiting, and no memory was released for %.0f s: ",
+                        guard->waiting, guard->waiting == 1 ? " is" : "s are", tick->crawl->seconds);
+    if (keeper->pid > 0) {
+        keeper_add(&line, keeper, tick->pid);
+        (void)buffer_printf(&line, " keeps %s of shared memory", SIZE_TEXT(keeper->bytes));
+    } else
+        (void)buffer_printf(&line, "%s of shared memory are in use", SIZE_TEXT(guard->bytes_now));
+    if (guard->budget_bytes != U64_UNKNOWN)
+        (void)buffer_printf(&line, " (budget: %s)", SIZE_TEXT(guard->budget_bytes));
+    (void)buffer_append_text(&line, guard->wanted_exists
+                                        ? "; raise --budget, or keep copies (clone) instead of the batches"
+                                        : "; no more memory is available: keep copies (clone) of what you "
+                                          "need instead of the batches, or lower batch_size");
+    show_line(terminal, &line);
+}
+
+/* In the eighths of a power of two, as people write sizes. */
+static uint64_t size_round_up(uint64_t bytes)
+{
+    uint64_t step = (UINT64_C(1) << 20);
+    while (step * 16 < bytes)
+        step *= 2;
+    return (bytes + step - 1) / step * step;
+}
+
+/* Workers waited for room for so long that something should be changed. */
+static void show_waits(const Terminal *terminal, const RunResult *result)
+{
+    _cleanup_buffer_ Buffer text = {0};
+    const GuardFigures *guard = &result->guard;
+    double share = result->seconds > 0 ? MIN(guard->queued_seconds / result->seconds, 1) : 0;
+    if (guard->budget_bytes == U64_UNKNOWN || guard->rescues == 0 || share < QUEUED_SHARE_LEAST ||
+        guard->queued_seconds < QUEUED_SECONDS_LEAST)
+        return;
+    (void)buffer_printf(&text,
+                        "workers waited for room during %.0f%% of the run, and %" PRIu64
+                        " batch%s passed the budget of %s because no memory was released.",
+                        share * 100, guard->rescues, guard->rescues == 1 ? "" : "es",
+                        SIZE_TEXT(guard->budget_bytes));
+    if (result->keeper.pid > 0) {
+        (void)buffer_append_text(&text, " Most was kept by ");
+        keeper_add(&text, &result->keeper, result->pid);
+        (void)buffer_printf(&text, ": %s.", SIZE_TEXT(result->keeper.bytes));
+    }
+    (void)buffer_append_text(&text, " Keep copies (clone) of what you need instead of the batches");
+    if (guard->wanted_exists)
+        (void)buffer_printf(&text, ", or use --budget %" PRIu64 "M (estimated)",
+                            size_round_up(guard->wanted_bytes) >> 20);
+    (void)buffer_append_text(&text, ".");
+    show_sentence(terminal, STYLE_WARNING, buffer_text(&text));
 }
 
 static void show_guard(const Terminal *terminal, const GuardFigures *guard)
@@ -69,15 +154,6 @@ static void show_guard(const Terminal *terminal, const GuardFigures *guard)
         part_add(&bytes, "the guard saw no shared tensors");
     show_line(terminal, &bytes);
     show_line(terminal, &counts);
-}
-
-/* A line or two behind our name. */
-static void show_sentence(const Terminal *terminal, Style style, const char *text)
-{
-    static const char prefix[] = "shmguard: ";
-    terminal_print(terminal, style, "shmguard:");
-    fputc(' ', terminal->out);
-    terminal_wrap(terminal, sizeof prefix - 1, INDENT, text);
 }
 
 /* Memory was refused, and that is not why the command has ended. */
@@ -166,8 +242,10 @@ void show_run(const Terminal *terminal, const RunReport *report)
         show_end(terminal, report, last);
     else if (result->guarded && result->guard.refused > 0)
         show_refused(terminal, &result->guard, cause == CAUSE_OK);
-    if (result->guarded)
+    if (result->guarded) {
         show_guard(terminal, &result->guard);
+        show_waits(terminal, result);
+    }
     if (result->strays > 0) {
         (void)buffer_printf(&line, "ended %u process%s that the command had left running", result->strays,
                             result->strays == 1 ? "" : "es");

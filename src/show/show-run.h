@@ -46,6 +46,9 @@ static inline int report_exit_code(const RunReport *report)
  * Nothing of the latter when the command could not be started: that was said before. */
 void show_run(const Terminal *terminal, const RunReport *report);
 
+/* While it runs: one line that says why workers wait for room and get on by rescues alone, and what to do. */
+void show_crawl(const Terminal *terminal, const RunTick *tick);
+
 /* { NAME: value } and { shm, rss, fds, processes }, what is not measured null; NULL: no memory. */
 json_t *json_values(const AttemptValue *values, size_t n);
 json_t *json_peaks(const Peaks *peaks);

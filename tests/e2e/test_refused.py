@@ -1,10 +1,10 @@
-"""Shared memory that is refused: what becomes of the batches, and whether anybody is told."""
+"""Shared memory that is refused, or not let go: what becomes of the batches, and whether anybody is told."""
 
 import json
 
 import pytest
 
-from conftest import HERE, PROGRAM
+from conftest import HERE, MIB, PROGRAM
 
 pytestmark = pytest.mark.skipif("sanitize" in str(PROGRAM),
                                 reason="an instrumented library cannot be preloaded into a plain program")
@@ -51,3 +51,28 @@ def test_the_next_attempt_takes_less(here, one_python, tmp_path):
     assert done.returncode == 0 and b"batches 3" in done.stdout, done
     assert [attempt["cause"]["id"] for attempt in report["attempts"]] == ["budget-exceeded", "ok"]
     assert "mib=16" in summary and "4" in summary
+
+
+KEEPER = """
+import torch
+from torch.utils.data import DataLoader
+class Data:
+    def __len__(self): return 12
+    def __getitem__(self, i): return torch.full((1 << 21,), float(i))
+kept = [batch for batch in DataLoader(Data(), batch_size=1, num_workers=2)]
+print("kept", len(kept))
+"""
+
+
+def test_a_crawl_says_who_keeps_what(here, one_python, tmp_path):
+    """60 MiB are room for seven batches; the trainer keeps all. Each further one has to wait for its rescue."""
+    done = here.shmguard("run", "--budget", "60M", "--report", tmp_path / "r", "--", one_python, "-W", "ignore", "-c", KEEPER)
+    assert done.returncode == 0 and b"kept 12" in done.stdout, done
+    guard = json.loads((tmp_path / "r").read_text())["guard"]
+    lines = done.stderr.decode().splitlines()
+    told = [line for line in lines if "waiting, and no memory was released" in line]
+    assert len(told) == 1 and "the command (pid " in told[0] and "(budget: 60.0 MiB)" in told[0] and "--budget" in told[0], lines
+    end = " ".join(done.stderr.decode().split())
+    assert "5 batches passed the budget of 60.0 MiB" in end and "--budget 96M (estimated)" in end, end
+    assert guard["rescues"] == 5 and guard["queued_seconds"] > 5 and guard["enough_bytes"] == 96 * MIB
+    assert guard["keeper"]["role"] == "trainer" and 60 * MIB <= guard["keeper"]["bytes_most"] <= 96 * MIB

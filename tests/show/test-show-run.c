@@ -124,6 +124,59 @@ static const RunAttempt bad = {
                .fixes = {.items = fixes, .n = ARRAY_SIZE(fixes)}},
 };
 
+static char *crawl_shown(const RunTick *tick)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    Terminal terminal = {.out = out, .columns = 80};
+    show_crawl(&terminal, tick);
+    fclose(out);
+    return text;
+}
+
+/* Who keeps what, and what to change: while it runs, and at its end. */
+static void test_crawl(void **state)
+{
+    (void)state;
+    Crawl crawl = {.seconds = 10.6, .keeper = {.pid = 7, .role = ROLE_TRAINER, .bytes = 232 << 20}};
+    RunTick tick = {
+        .pid = 7, .crawl = &crawl, .guard = {.waiting = 2, .budget_bytes = 200 << 20, .wanted_exists = true}};
+    _cleanup_free_ char *command = crawl_shown(&tick);
+    assert_string_equal(command,
+                        "shmguard: 2 workers are waiting, and no memory was released for 11 s: the "
+                        "command (pid 7) keeps 232.0 MiB of shared memory (budget: 200.0 MiB); raise "
+                        "--budget, or keep copies (clone) instead of the batches\n");
+    crawl.keeper = (Keeper){.pid = 9, .role = ROLE_OTHER, .comm = "ca\033che", .bytes = 1 << 20};
+    tick.guard = (GuardFigures){.waiting = 1, .budget_bytes = U64_UNKNOWN};
+    _cleanup_free_ char *other = crawl_shown(&tick);
+    assert_non_null(strstr(other, "1 worker is waiting"));
+    assert_non_null(strstr(other, "process 9 (ca\\x1bche) keeps 1.0 MiB"));
+    assert_non_null(strstr(other, "no more memory is available"));
+
+    RunAttempt attempt = {.command = words,
+                          .result = {.pid = 7,
+                                     .seconds = 100,
+                                     .guarded = true,
+                                     .keeper = {.pid = 8, .role = ROLE_TRAINER, .bytes = 456 << 20},
+                                     .guard = {.queued_seconds = 99,
+                                               .rescues = 35,
+                                               .small_backed = 1,
+                                               .budget_bytes = 200 << 20,
+                                               .wanted_bytes = (470 << 20) + 1,
+                                               .wanted_exists = true}}};
+    _cleanup_free_ char *end = text_shown(&attempt, NULL, false);
+    assert_string_equal(end,
+                        "shmguard: 1 small tensor\n"
+                        "shmguard: workers waited for room during 99% of the run, and 35 batches passed\n"
+                        "  the budget of 200.0 MiB because no memory was released. Most was kept by\n"
+                        "  trainer 8: 456.0 MiB. Keep copies (clone) of what you need instead of the\n"
+                        "  batches, or use --budget 480M (estimated).\n");
+    attempt.result.guard.queued_seconds = 4; /* as a budget is meant to work */
+    _cleanup_free_ char *fine = text_shown(&attempt, NULL, false);
+    assert_string_equal(fine, "shmguard: 1 small tensor\n");
+}
+
 /* What was refused comes first, and what to do about it. */
 static void test_lost(void **state)
 {
@@ -295,8 +348,9 @@ static void test_json_attempts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_text),      cmocka_unit_test(test_lost), cmocka_unit_test(test_end),
-        cmocka_unit_test(test_end_short), cmocka_unit_test(test_json), cmocka_unit_test(test_json_attempts),
+        cmocka_unit_test(test_text),          cmocka_unit_test(test_lost),      cmocka_unit_test(test_crawl),
+        cmocka_unit_test(test_end),           cmocka_unit_test(test_end_short), cmocka_unit_test(test_json),
+        cmocka_unit_test(test_json_attempts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
