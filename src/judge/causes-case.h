@@ -36,7 +36,7 @@ void verdict_evidence(Trial *trial, Verdict *verdict, const char *text);
 /* Begins a sentence: "The command (pid 7)", "DataLoader worker 7", "Process 7 (ffmpeg)". */
 const char *ended_who(Trial *trial, const Ended *ended);
 const char *ended_who_inside(Trial *trial, const Ended *ended); /* the same inside of one */
-const char *signal_name(Trial *trial, int signo);               /* "SIGTERM", "signal 40" */
+const char *signal_name(Trial *trial, int signo);               /* as SIGNAL_TEXT */
 
 /* What ended it, as far as its own fault or status says; 0: no signal. */
 int ended_signal(const Ended *ended);

@@ -483,7 +483,7 @@ static void term_judge(Trial *trial, const Ended *ended, const char *who, Verdic
 typedef struct OddSignal {
     int signal;
     double confidence;
-    const char *summary; /* after who */
+    const char *summary; /* after who; NULL: only the signal is known */
 } OddSignal;
 
 /* What has no name in the list of causes, and is told all the same. */
@@ -500,7 +500,7 @@ static const OddSignal odd_signals[] = {
     {SIGXFSZ, 0.5, "wrote a file larger than it was allowed to (SIGXFSZ, ulimit -f)."},
     {SIGSYS, 0.5, "made a system call that is forbidden here (SIGSYS, seccomp)."},
     {SIGPIPE, 0.3, "wrote to a pipe that nobody read any more (SIGPIPE)."},
-    {0, 0, "was ended by a signal."},
+    {0, 0, NULL},
 };
 
 static void odd_judge(Trial *trial, int signo, const char *who, Verdict *ret)
@@ -508,7 +508,9 @@ static void odd_judge(Trial *trial, int signo, const char *who, Verdict *ret)
     const OddSignal *odd = odd_signals;
     while (odd->signal != 0 && odd->signal != signo)
         odd++;
-    verdict_set(ret, CAUSE_UNKNOWN, odd->confidence, trial_printf(trial, "%s %s", who, odd->summary));
+    verdict_set(ret, CAUSE_UNKNOWN, odd->confidence,
+                odd->summary ? trial_printf(trial, "%s %s", who, odd->summary)
+                             : trial_printf(trial, "%s was ended by %s.", who, signal_name(trial, signo)));
 }
 
 void death_judge(Trial *trial, const Ended *ended, Verdict *ret)

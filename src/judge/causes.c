@@ -84,8 +84,7 @@ const char *ended_who_inside(Trial *trial, const Ended *ended)
 
 const char *signal_name(Trial *trial, int signo)
 {
-    const char *name = sigabbrev_np(signo);
-    return name ? trial_printf(trial, "SIG%s", name) : trial_printf(trial, "signal %d", signo);
+    return trial_printf(trial, "%s", SIGNAL_TEXT(signo));
 }
 
 /* --- What processes wrote --- */
@@ -662,7 +661,8 @@ static void judge_unknown(Trial *trial, Verdict *ret)
 {
     const Evidence *evidence = trial->evidence;
     const Ended *left = ended_by_exit(evidence, ret->cause.pid);
-    ret->from_text = ret->from_text && !left;
+    bool symptom = trial->text.cause.confidence > 0;
+    ret->from_text = ret->from_text && !left && symptom;
     if (left)
         ret->cause.summary = trial_printf(
             trial,
@@ -670,9 +670,11 @@ static void judge_unknown(Trial *trial, Verdict *ret)
             ended_who(trial, left), left->code);
     verdict_evidence(trial, ret, trial_printf(trial, "exit code %d", evidence->code));
     ret->cause.pid = ret->cause.pid > 0 ? ret->cause.pid : evidence->pid;
-    if (trial->text.cause.confidence == 0)
-        ret->cause.summary = trial_printf(
-            trial, "The command ended with exit code %d; nothing that was seen says why.", evidence->code);
+    if (symptom)
+        return;
+    /* An ordinary exit code: the program has told its reason itself, in words of its own. */
+    const char *command = evidence->command ? trial_escape(trial, text_of(evidence->command)) : "The command";
+    ret->cause.summary = trial_printf(trial, "%s exited with code %d.", command, evidence->code);
 }
 
 static void judge(Trial *trial, Verdict *ret)

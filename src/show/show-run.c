@@ -111,8 +111,8 @@ static void show_waits(const Terminal *terminal, const RunResult *result)
     }
     (void)buffer_append_text(&text, " Keep copies (clone) of what you need instead of the batches");
     if (guard->wanted_exists)
-        (void)buffer_printf(&text, ", or use --budget %" PRIu64 "M (estimated)",
-                            size_round_up(guard->wanted_bytes) >> 20);
+        (void)buffer_printf(&text, ", or use --budget %s (estimated)",
+                            SIZE_FLAG(size_round_up(guard->wanted_bytes)));
     (void)buffer_append_text(&text, ".");
     show_sentence(terminal, STYLE_WARNING, buffer_text(&text));
 }

@@ -403,6 +403,19 @@ def on_terminal(*command, env):
         end_marked(env)
 
 
+@pytest.mark.parametrize("code, command", [
+    (2, ["no-such-script.py"]),
+    (1, ["-c", "import sys; sys.exit('usage: train.py DATA')"]),
+    (3, ["-c", "import sys; sys.exit(3)"]),
+])
+def test_an_ordinary_exit_code_is_one_line(here, mark, code, command):
+    """The program has said why; nothing about OOM kills follows."""
+    done = here.shmguard("run", "--", PYTHON, *QUIET_PYTHON, *command, env=mark)
+    assert done.returncode == code
+    lines = [line for line in done.stderr.decode().splitlines() if not line.startswith("shmguard: the guard saw no")]
+    assert lines[-1] == f"shmguard: {PYTHON} exited with code {code}." and len(lines) <= 2, lines
+
+
 LINES = """
 import sys, time, torch
 torch.zeros(1 << 20).share_memory_()

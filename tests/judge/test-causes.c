@@ -337,7 +337,7 @@ static const CauseCase cases[] = {
     {"killed, but by us", .code = 1,
      .ended = {{.pid = WORKER, .role = ROLE_WORKER, .has_status = true, .signal = SIGKILL, .by_us = true}},
      .group_kills = K(0), .id = CAUSE_UNKNOWN, .most = 0.3, .pid = COMMAND,
-     .summary = "nothing that was seen"},
+     .summary = "The command exited with code"},
     {"a full mount before the end, but we were asked to end it", .code = 143, .signal = SIGTERM,
      .passed_on = SIGTERM,
      .ended = {{.pid = WORKER,
@@ -491,15 +491,15 @@ static const CauseCase cases[] = {
 
     /* nothing */
     {"a plain exit code", .code = 3, .id = CAUSE_UNKNOWN, .most = 0, .pid = COMMAND,
-     .summary = "nothing that was seen", .evidence = "exit code 3"},
+     .summary = "The command exited with code", .evidence = "exit code 3"},
     {"an exit code that stands for nothing", .code = 255, .id = CAUSE_UNKNOWN, .most = 0, .pid = COMMAND,
-     .summary = "nothing that was seen"},
+     .summary = "The command exited with code"},
     {"Ctrl-C", .code = 130, .signal = SIGINT, .passed_on = SIGINT, .log = "keyboard-interrupt",
      .id = CAUSE_UNKNOWN, .most = 0, .pid = COMMAND, .summary = "Ctrl-C", .evidence = "passed it on"},
     {"an interrupt from elsewhere", .code = 130, .signal = SIGINT, .log = "keyboard-interrupt",
      .id = CAUSE_UNKNOWN, .most = 0, .pid = COMMAND, .summary = "Ctrl-C"},
     {"an odd signal", .code = 128 + 40, .signal = 40, .id = CAUSE_UNKNOWN, .most = 0, .pid = COMMAND,
-     .summary = "ended by a signal", .evidence = "signal 40"},
+     .summary = "ended by SIGRTMIN+", .evidence = "SIGRTMIN+"},
     {"a worker vanished, nothing was short", .code = 1, .ended = {GONE(WORKER, ROLE_WORKER)},
      .said = EXITED_TEXT, .group_kills = K(0), .shm = K(64 * MIB), .shm_free = K(60 * MIB),
      .id = CAUSE_UNKNOWN, .most = 0.3, .pid = WORKER, .summary = "died"},
@@ -619,6 +619,34 @@ static void test_cases(void **state)
     for (CauseId id = 0; id < CAUSE_IDS; id++)
         if (!seen[id])
             fail_msg("no case for %s", cause_name(id));
+}
+
+/* A mistyped name or a wrong option: the program has said so, and we do not guess. */
+static void test_plain_exit(void **state)
+{
+    (void)state;
+    static const char *const said[] = {
+        "",
+        "python3: can't open file '/home/me/trian.py': [Errno 2] No such file or directory\n",
+        "usage: train.py [-h] --data DIR\ntrain.py: error: the following arguments are required: --data\n",
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(said); i++) {
+        _cleanup_arena_ Arena arena = {0};
+        Ended ended = {.pid = COMMAND, .seconds = 1, .has_status = true, .code = 2, .said = text_of(said[i])};
+        Evidence evidence = EVIDENCE_NONE;
+        evidence.pid = COMMAND;
+        evidence.code = 2;
+        evidence.command = "pyth\non3";
+        evidence.ended = &ended;
+        evidence.n_ended = 1;
+        Judged judged;
+        const Guard guard = {.ready = true};
+        assert_int_equal(cause_judge(&evidence, NULL, &guard, &arena, &judged), 0);
+        assert_int_equal(judged.cause.id, CAUSE_UNKNOWN);
+        assert_string_equal(judged.cause.summary, "pyth\\non3 exited with code 2.");
+        assert_int_equal(judged.cause.n_evidence, 1);
+        assert_int_equal(judged.fixes.n, 0);
+    }
 }
 
 static void test_no_start(void **state)
@@ -775,8 +803,10 @@ static void test_helped(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cases), cmocka_unit_test(test_no_start),      cmocka_unit_test(test_stack),
-        cmocka_unit_test(test_fixes), cmocka_unit_test(test_container_log), cmocka_unit_test(test_helped),
+        cmocka_unit_test(test_cases),    cmocka_unit_test(test_plain_exit),
+        cmocka_unit_test(test_no_start), cmocka_unit_test(test_stack),
+        cmocka_unit_test(test_fixes),    cmocka_unit_test(test_container_log),
+        cmocka_unit_test(test_helped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

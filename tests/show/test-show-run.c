@@ -171,7 +171,7 @@ static void test_crawl(void **state)
                         "shmguard: workers waited for room during 99% of the run, and 35 batches passed\n"
                         "  the budget of 200.0 MiB because no memory was released. Most was kept by\n"
                         "  trainer 8: 456.0 MiB. Keep copies (clone) of what you need instead of the\n"
-                        "  batches, or use --budget 480M (estimated).\n");
+                        "  batches, or use --budget 480m (estimated).\n");
     attempt.result.guard.queued_seconds = 4; /* as a budget is meant to work */
     _cleanup_free_ char *fine = text_shown(&attempt, NULL, false);
     assert_string_equal(fine, "shmguard: 1 small tensor\n");
@@ -241,15 +241,12 @@ static void test_end_short(void **state)
     assert_string_equal(text, "shmguard: The command was interrupted.\n");
 
     attempt.result.passed_on = 0;
-    attempt.judged =
-        (Judged){.cause = {.id = CAUSE_UNKNOWN,
-                           .summary = "The command ended with exit code 3; nothing that was seen says "
-                                      "why.",
-                           .evidence = evidence,
-                           .n_evidence = 1}};
+    attempt.judged = (Judged){.cause = {.id = CAUSE_UNKNOWN,
+                                        .summary = "python3 exited with code 3.",
+                                        .evidence = evidence,
+                                        .n_evidence = 1}};
     _cleanup_free_ char *bare = text_shown(&attempt, "report.json", false);
-    assert_string_equal(bare,
-                        "shmguard: The command ended with exit code 3; nothing that was seen says why.\n");
+    assert_string_equal(bare, "shmguard: python3 exited with code 3.\n");
 }
 
 static json_t *json_of(const RunReport *report, bool indented)
