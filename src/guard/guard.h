@@ -145,6 +145,11 @@ void pool_disown(uint64_t device, uint64_t inode);
 void batch_end(void);
 uint64_t batch_number(void); /* how many this process has begun */
 
+/* A descriptor is copied, as PyTorch does with each tensor that it sends; n bytes were written. Neither takes
+ * the lock, nor changes errno. */
+void batch_copied(int fd);
+void batch_written(size_t n);
+
 /* --- views.c: the mappings that are kept --- */
 
 /* Where a tensor comes from that is mapped. */

@@ -161,4 +161,5 @@ typedef struct Counters {
     _Atomic uint64_t wrote_msec; /* when the job last wrote there; 0: not seen */
     _Atomic uint64_t small_bytes;  /* of small_backed */
     _Atomic uint64_t pinned_bytes; /* of tensors that the GPU could read where their worker wrote them */
+    _Atomic uint64_t batches;      /* that DataLoader workers have sent; of those shared by name, none */
 } Counters;

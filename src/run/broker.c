@@ -512,6 +512,7 @@ static GuardFigures figures_now(const Broker *broker)
         .bytes_backed = READ(bytes_backed),
         .small_backed = READ(small_backed),
         .pinned_bytes = READ(pinned_bytes),
+        .batches = READ(batches),
         .fallbacks = READ(fallbacks),
         .names_made = broker->names_made,
         .names_served = broker->names_served,

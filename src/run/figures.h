@@ -17,6 +17,7 @@ typedef struct GuardFigures {
     uint64_t bytes_backed; /* asked for by tensors and served from segments, new and recycled */
     uint64_t small_backed; /* tensors in memfds of their own */
     uint64_t pinned_bytes; /* of tensors that the GPU could read where their worker wrote them */
+    uint64_t batches;      /* that DataLoader workers have sent; 0: none, or it cannot be known */
     uint64_t fallbacks;    /* tensors that took the plain way through /dev/shm */
     uint64_t names_made;
     uint64_t names_served; /* times that a name was opened */

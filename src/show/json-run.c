@@ -92,21 +92,22 @@ static json_t *json_keeper(const Keeper *keeper)
 static json_t *json_guard(const RunResult *result)
 {
     const GuardFigures *guard = &result->guard;
-    return json_pack(
-        "{s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:o, s:o, s:o}", /* the
-                                                                                                         contract's
-                                                                                                         order
-                                                                                                       */
-        "active", result->guarded, "segments_created", json_size(guard->segments_created), "segments_reused",
-        json_size(guard->segments_reused), "bytes_backed", json_size(guard->bytes_backed), "small_backed",
-        json_size(guard->small_backed), "bytes_peak", json_size(guard->bytes_peak), "waits",
-        json_size(guard->waits), "waited_seconds", guard->waited_seconds, "refused",
-        json_size(guard->refused), "names_made", json_size(guard->names_made), "names_served",
-        json_size(guard->names_served), "pinned_bytes", json_size(guard->pinned_bytes), "fallbacks",
-        json_size(guard->fallbacks), "refusals", json_refusals(guard), "queued_seconds",
-        guard->queued_seconds, "rescues", json_size(guard->rescues), "enough_bytes",
-        json_size(guard->wanted_bytes == 0 ? U64_UNKNOWN : guard->wanted_bytes), "keeper",
-        json_keeper(&result->keeper));
+    return json_pack("{s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:o, s:o, "
+                     "s:o, s:o}", /* the
+                                contract's
+                                order
+                              */
+                     "active", result->guarded, "segments_created", json_size(guard->segments_created),
+                     "segments_reused", json_size(guard->segments_reused), "bytes_backed",
+                     json_size(guard->bytes_backed), "small_backed", json_size(guard->small_backed),
+                     "bytes_peak", json_size(guard->bytes_peak), "waits", json_size(guard->waits),
+                     "waited_seconds", guard->waited_seconds, "refused", json_size(guard->refused),
+                     "names_made", json_size(guard->names_made), "names_served",
+                     json_size(guard->names_served), "pinned_bytes", json_size(guard->pinned_bytes),
+                     "fallbacks", json_size(guard->fallbacks), "refusals", json_refusals(guard),
+                     "queued_seconds", guard->queued_seconds, "rescues", json_size(guard->rescues),
+                     "enough_bytes", json_size(guard->wanted_bytes == 0 ? U64_UNKNOWN : guard->wanted_bytes),
+                     "keeper", json_keeper(&result->keeper), "batches", json_size(guard->batches));
 }
 
 /* What is not measured is null. */

@@ -403,6 +403,30 @@ def on_terminal(*command, env):
         end_marked(env)
 
 
+# Batches of small tensors alone, of several large and small ones, with a message too long for one write, and made by the queue's thread.
+COUNTED = """
+import sys, torch
+import torch.multiprocessing as mp
+from torch.utils.data import DataLoader
+way = sys.argv[1]
+sizes = {"small": [10], "several": [1 << 18, 1 << 18, 7], "long": [3] * 200}.get(way, [1 << 18])
+class Data:
+    def __len__(self): return 12
+    def __getitem__(self, i): return [torch.ones(size) for size in sizes]
+mp.set_sharing_strategy("file_system" if way == "names" else "file_descriptor")
+collate = {"collate_fn": lambda samples: torch.cat([part for sample in samples for part in sample])} if way == "feeder" else {}
+for epoch in range(2):
+    for batch in DataLoader(Data(), batch_size=2, num_workers=2, **collate): print("x", end="", file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize("way", ["small", "several", "long", "feeder", "names"])
+def test_batches_are_counted(here, one_python, mark, tmp_path, way):
+    done = here.shmguard("run", "--report", tmp_path / "r", "--", one_python, *QUIET_PYTHON, "-c", COUNTED, way, env=mark)
+    assert done.returncode == 0, done
+    assert json.loads((tmp_path / "r").read_text())["guard"]["batches"] == (0 if way == "names" else 12)
+
+
 @pytest.mark.parametrize("code, command", [
     (2, ["no-such-script.py"]),
     (1, ["-c", "import sys; sys.exit('usage: train.py DATA')"]),
