@@ -240,10 +240,11 @@ bool broker_tell(MessageType type, const char *name, int fd); /* false: there is
 /* 0, a negative errno of the supervisor's answer, or -ENOTCONN. ret_fd may be NULL; it is -1 when no
  * descriptor came. */
 int broker_ask(MessageType type, const char *name, int fd, int *ret_fd);
-bool broker_reach(void);        /* connects, so that what follows is counted; false: there is none */
-bool broker_lost(void);         /* there was one, and it has gone with all that it kept */
-void broker_forget(void);       /* in a forked child */
-Counters *guard_counters(void); /* never NULL */
+void broker_find_counters(void); /* by the constructor */
+bool broker_reach(void);         /* connects, so that what follows is counted; false: there is none */
+bool broker_lost(void);          /* there was one, and it has gone with all that it kept */
+void broker_forget(void);        /* in a forked child */
+Counters *guard_counters(void);  /* never NULL */
 
 /* --- supervisor.c: where it is; signal handlers may call it --- */
 
@@ -282,8 +283,8 @@ void witness_leave(int code);                  /* before _exit */
 
 /* --- line.c: the supervisor's line of progress on the job's terminal; signal handlers may call it --- */
 
-void line_make_way(int fd);        /* before something is written to fd */
-void line_note(int fd, char last); /* what was written ended in this */
+void line_make_way(int fd);                         /* before something is written to fd */
+void line_note(int fd, const char *text, size_t n); /* what was written */
 
 /* --- names.c: between shm_open and the moment that tells which way a segment is shared --- */
 

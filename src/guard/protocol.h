@@ -157,9 +157,11 @@ typedef struct Counters {
     _Atomic uint32_t waiting;      /* requests for room that wait: whoever lets go says so */
     _Atomic uint64_t terminal;   /* st_rdev of the one with the line of progress; 0: none. The supervisor's */
     _Atomic uint32_t line;       /* 1: the line is drawn. Whoever writes there takes it away */
-    _Atomic uint32_t unfinished; /* 1: what the job wrote there last did not end a line */
+    _Atomic uint32_t unfinished; /* 1: what the job wrote there last did not lead to an empty line */
     _Atomic uint64_t wrote_msec; /* when the job last wrote there; 0: not seen */
     _Atomic uint64_t small_bytes;  /* of small_backed */
     _Atomic uint64_t pinned_bytes; /* of tensors that the GPU could read where their worker wrote them */
+    _Atomic uint32_t below;        /* lines that the job wrote below the cursor */
+    _Atomic uint32_t adrift;       /* 1: the job moves the cursor in ways that are not followed */
     _Atomic uint64_t batches;      /* that DataLoader workers have sent; of those shared by name, none */
 } Counters;

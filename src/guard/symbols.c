@@ -205,7 +205,7 @@ EXPORT ssize_t write(int fd, const void *data, size_t size)
     if (fd == STDERR_FILENO && n > 0)
         witness_hear(data, (size_t)n);
     if (shown && n > 0)
-        line_note(fd, ((const char *)data)[n - 1]);
+        line_note(fd, data, (size_t)n);
     return n;
 }
 

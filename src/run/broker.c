@@ -535,6 +535,7 @@ static GuardFigures figures_now(const Broker *broker)
         .n_refusals = broker->rooms.n_refusals,
         .wrote_msec = READ(wrote_msec),
         .unfinished = READ(unfinished) != 0,
+        .adrift = READ(adrift) != 0,
         .line = READ(line) != 0,
     };
 #undef READ

@@ -40,7 +40,8 @@ typedef struct GuardFigures {
     Refusal refusals[REFUSALS_MAX];
     size_t n_refusals;
     uint64_t wrote_msec; /* CLOCK_MONOTONIC, when the job last wrote to the terminal; 0: not seen */
-    bool unfinished;     /* that did not end a line */
+    bool unfinished;     /* that did not lead to an empty line */
+    bool adrift;         /* the job moves the cursor in ways that are not followed */
     bool line;           /* broker_line stands */
 } GuardFigures;
 

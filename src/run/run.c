@@ -98,7 +98,8 @@ static void tick_tell(Run *run, const Crawl *crawl, bool over)
     if (run->broker) {
         now.guard = broker_figures(run->broker);
         uint64_t msec = (uint64_t)(now_seconds() * 1000);
-        now.wrote = now.guard.wrote_msec != 0 && (now.guard.unfinished || msec - now.guard.wrote_msec < 1000);
+        now.wrote = now.guard.wrote_msec != 0 &&
+                    (now.guard.unfinished || now.guard.adrift || msec - now.guard.wrote_msec < 1000);
     }
     run->tick(run->tick_context, &now);
 }

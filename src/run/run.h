@@ -37,8 +37,8 @@ typedef struct RunTick {
     pid_t pid;
     GuardFigures guard; /* zeros without the guard */
     const Crawl *crawl; /* to be told now; NULL: nothing */
-    bool wrote;         /* the job wrote to the terminal of run_line within the last second, or left a line
-                           unfinished there, or we cannot know */
+    bool wrote;         /* the job wrote to the terminal of run_line within the last second, or left the
+                           cursor elsewhere than on an empty line, or we cannot know */
     bool over;
 } RunTick;
 

@@ -460,6 +460,34 @@ def test_the_line_of_progress_keeps_out_of_the_way(mark):
         assert terminal.wait() == 0
 
 
+# Two bars as tqdm draws them (position=1): a newline, the second bar, and the cursor back up to the first, which begins before there is a
+# tensor. Then the cursor on the second bar, on an empty line, and at a place of the screen.
+BARS = """
+import os, time
+os.write(2, b"\\rfirst bar")
+os.write(2, b"\\n\\rsecond bar")
+os.write(2, b"\\x1b[A")
+import torch
+torch.zeros(1 << 20).share_memory_()
+time.sleep(2.5)
+os.write(2, b"\\rfirst bar is done\\n")
+time.sleep(2.5)
+os.write(2, b"\\rsecond\\x1b[0m bar is done\\n")
+time.sleep(2.5)
+os.write(2, b"\\x1b[3;1Hmoved\\n")
+time.sleep(2.5)
+"""
+
+
+def test_the_line_of_progress_leaves_nested_bars_alone(mark):
+    with on_terminal(PROGRAM, "run", "--", PYTHON, *QUIET_PYTHON, "-c", BARS, env={**mark, "TERM": "xterm"}) as terminal:
+        assert b"\rshmguard: " not in terminal.expect(b"first bar is done\r\n")
+        assert b"\rshmguard: " not in terminal.expect(b"bar is done\r\n")
+        assert b"\rshmguard: " in terminal.expect(b"\r\x1b[K\x1b[3;1Hmoved\r\n")
+        assert b"\rshmguard: " not in terminal.expect(b"\x1b[1mshmguard:")
+        assert terminal.wait() == 0
+
+
 def test_who_writes_to_a_file_leaves_the_line_alone(mark, tmp_path):
     job = script(tmp_path, f"""
         import os, time, torch
