@@ -1,6 +1,8 @@
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "attempts.h"
 #include "checkpoint.h"
@@ -296,6 +298,21 @@ static int attempt_run(Job *job, char *const *settings, RunAttempt *attempt)
                      &attempt->evidence, &attempt->judged);
 }
 
+/* The job is served by this same thread: a reader of ours that has stopped, or has gone, must not stop it. */
+static void crawl_say(Job *job, const RunTick *tick)
+{
+    struct pollfd ready = {.fd = STDERR_FILENO, .events = POLLOUT};
+    if (job->options.quiet || poll(&ready, 1, 0) <= 0)
+        return;
+    Terminal terminal = terminal_of(stderr, COLOR_AUTO);
+    void (*before)(int) = signal(SIGPIPE, SIG_IGN);
+    progress_erase(&job->progress, !tick->guard.line);
+    if (tick->guard.unfinished)
+        fputc('\n', stderr);
+    show_crawl(&terminal, tick);
+    signal(SIGPIPE, before);
+}
+
 static void progress_tick(void *context, const RunTick *tick)
 {
     Job *job = context;
@@ -315,13 +332,8 @@ static void progress_tick(void *context, const RunTick *tick)
         progress_erase(&job->progress, !guard->line);
         (void)recorder_say_stopped(job->recorder);
     }
-    if (tick->crawl && !job->options.quiet) {
-        Terminal terminal = terminal_of(stderr, COLOR_AUTO);
-        progress_erase(&job->progress, !guard->line);
-        if (guard->unfinished)
-            fputc('\n', stderr);
-        show_crawl(&terminal, tick);
-    }
+    if (tick->crawl)
+        crawl_say(job, tick);
     if (tick->over) {
         progress_erase(&job->progress, !guard->line); /* unless the job has taken it away */
         if (guard->unfinished)                        /* a bar, on which our words would follow */
