@@ -121,8 +121,8 @@ void budget_judge(Trial *trial, double confidence, Verdict *ret)
     verdict_begin(trial, ret);
     if (evidence->refused_for_want)
         verdict_set(ret, CAUSE_BUDGET_EXCEEDED, confidence,
-                    "The job asked for more shared memory than the machine or its control group could give "
-                    "at that moment. The guard refused it, so that nobody was killed.");
+                    "The job asked for more shared memory than the machine or its control group had at that "
+                    "moment. The guard refused it, so that no process was killed.");
     else
         verdict_set(ret, CAUSE_BUDGET_EXCEEDED, confidence,
                     trial_printf(trial,

@@ -41,13 +41,14 @@ const char *retry_words(Retry retry)
 {
     switch (retry) {
     case RETRY_ASKED:
-        return "it was asked to end";
+        return "it was asked to stop";
     case RETRY_NO_START:
         return "it could not be started";
     case RETRY_ERROR:
-        return "an exception like that comes back";
+        return "the same exception would occur again";
     case RETRY_NOT_LESS:
-        return "that is no known matter of size; with --resume it would continue with the same values";
+        return "smaller values do not help against this; with --resume it would continue with the same "
+               "values";
     case RETRY_LESS:
     case RETRY_SAME:
     case RETRY_DONE:

@@ -145,10 +145,10 @@ static void show_guard(const Terminal *terminal, const GuardFigures *guard)
         part_add(&counts, "%" PRIu64 " name%s kept and opened %" PRIu64 " time%s", guard->names_made,
                  plural(guard->names_made), guard->names_served, plural(guard->names_served));
     if (guard->waits > 0)
-        part_add(&counts, "workers waited %" PRIu64 " time%s for room, %.1f s in all", guard->waits,
+        part_add(&counts, "workers waited %" PRIu64 " time%s for room, %.1f s in total", guard->waits,
                  plural(guard->waits), guard->waited_seconds);
     if (guard->fallbacks > 0)
-        part_add(&counts, "%" PRIu64 " tensor%s took the plain way through /dev/shm", guard->fallbacks,
+        part_add(&counts, "%" PRIu64 " tensor%s went through /dev/shm instead", guard->fallbacks,
                  plural(guard->fallbacks));
     if (bytes.size + counts.size == 0 && guard->refused == 0)
         part_add(&bytes, "the guard saw no shared tensors");

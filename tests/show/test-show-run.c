@@ -55,8 +55,7 @@ static void test_text(void **state)
                     .fallbacks = 3}},
          "shmguard: 1.0 MiB of shared tensors kept out of /dev/shm, at most 1.0 MiB at a time\n"
          "shmguard: 1 segment made and used again 1 time (50% recycled); 1 name kept and opened 2 times; 3 "
-         "tensors took "
-         "the plain way through /dev/shm\n"
+         "tensors went through /dev/shm instead\n"
          "shmguard: ended 1 process that the command had left running\n"},
         {{.pid = 7, .guarded = true, .guard = {.bytes_peak = 4096, .names_made = 2, .names_served = 1}},
          "shmguard: at most 4.0 KiB of shared memory kept out of /dev/shm at a time\n"
@@ -72,7 +71,7 @@ static void test_text(void **state)
                     .budget_bytes = 5 << 20}},
          "shmguard: 1 request for 8.0 MiB of shared memory was refused: the budget is 5.0\n"
          "  MiB. The command handled that and went on.\n"
-         "shmguard: 2 small tensors; workers waited 3 times for room, 1.2 s in all\n"},
+         "shmguard: 2 small tensors; workers waited 3 times for room, 1.2 s in total\n"},
         {{.pid = 7,
           .guarded = true,
           .guard = {.segments_created = 60,
