@@ -1,4 +1,5 @@
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -129,5 +130,17 @@ char *duration_format(double seconds, char buf[static SIZE_TEXT_MAX])
         snprintf(buf, SIZE_TEXT_MAX, "%.0f h", seconds / 3600);
     else
         snprintf(buf, SIZE_TEXT_MAX, "%.0f d", seconds / 86400);
+    return buf;
+}
+
+char *signal_format(int signo, char buf[static SIZE_TEXT_MAX])
+{
+    const char *name = sigabbrev_np(signo);
+    if (name)
+        snprintf(buf, SIZE_TEXT_MAX, "SIG%s", name);
+    else if (signo >= SIGRTMIN && signo <= SIGRTMAX)
+        snprintf(buf, SIZE_TEXT_MAX, "SIGRTMIN+%d", signo - SIGRTMIN);
+    else
+        snprintf(buf, SIZE_TEXT_MAX, "signal %d", signo);
     return buf;
 }

@@ -44,3 +44,7 @@ int duration_parse(Text a, double *ret_seconds);
 /* "4 s", "3 min", "2 h", "5 d": the largest unit, for people. Returns buf. */
 char *duration_format(double seconds, char buf[static SIZE_TEXT_MAX]);
 #define DURATION_TEXT(seconds) duration_format((seconds), (char[SIZE_TEXT_MAX]){0})
+
+/* "SIGTERM", "SIGRTMIN+6"; "signal 99" where the number has no name. */
+char *signal_format(int signo, char buf[static SIZE_TEXT_MAX]);
+#define SIGNAL_TEXT(signo) signal_format((signo), (char[SIZE_TEXT_MAX]){0})

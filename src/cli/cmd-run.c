@@ -1,6 +1,8 @@
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "attempts.h"
 #include "checkpoint.h"
@@ -17,8 +19,7 @@
 #include "show-preflight.h"
 #include "show-run.h"
 
-/* EXIT_WORK_LOST: the command returned 0, and what it had left at work had to be ended. */
-enum { RETRY_NOT_SAID = -1, RECORD_SECONDS = 1, EXIT_WORK_LOST = 1 };
+enum { RETRY_NOT_SAID = -1, RECORD_SECONDS = 1 };
 
 typedef struct RunOptions {
     bool quiet;
@@ -40,33 +41,32 @@ static const char *const pin_choices[] = {"auto", "off", NULL};
 
 static const Option run_options[] = {
     {OPTION_FLAG, 'q', "quiet", offsetof(RunOptions, quiet),
-     .help = "no word before, between and after attempts,\nand no line of progress"},
+     .help = "print no summary, no lines about attempts\nand no progress line"},
     {OPTION_FLAG, 0, "no-guard", offsetof(RunOptions, no_guard),
-     .help = "tensors stay in /dev/shm, without a budget;\nhow processes end is still recorded"},
+     .help = "leave tensors in /dev/shm, without a budget;\nhow processes end is still recorded"},
     {OPTION_TEXT, 0, "record", offsetof(RunOptions, record), "FILE",
-     .help = "record what memory does, once a second, all\nattempts in one FILE; shmguard report FILE"},
+     .help = "record memory use once a second, all attempts\nin one FILE; see shmguard report"},
     {OPTION_TEXT, 0, "report", offsetof(RunOptions, report), "FILE",
-     .help = "write what happened to FILE as JSON,\nalso after a crash"},
+     .help = "write the result to FILE as JSON, even after\na crash"},
     {OPTION_FLAG, 0, "check", offsetof(RunOptions, check),
-     .help = "start nothing, only say what threatens this job;\nexit code as doctor's"},
+     .help = "start nothing; only report what threatens this\njob, with the exit codes of doctor"},
     {OPTION_WISH, 0, "shm", offsetof(RunOptions, shm), "SIZE|auto|off",
-     .help = "a /dev/shm of the job's own, where the rights\nallow it; off unless asked for"},
+     .help = "give the job its own /dev/shm, where permissions\nallow it (default: off)"},
     {OPTION_WISH, 0, "budget", offsetof(RunOptions, budget), "SIZE|auto|off",
-     .help =
-         "a ceiling for shared memory, at which workers\nwait for room; auto unless said: three quarters\n"
-         "of what can be spared at the start"},
+     .help = "a limit for shared memory, at which workers\nwait for room (default: auto, three quarters "
+             "of\nthe memory that can be spared at the start)"},
     {OPTION_SECONDS, 0, "wait", offsetof(RunOptions, wait_seconds), "SECONDS",
-     .help = "how long a worker may wait for room;\n60 unless said"},
+     .help = "how long a worker may wait for room\n(default: 60)"},
     {OPTION_CHOICE, 0, "pin", offsetof(RunOptions, pin), "auto|off", .choices = pin_choices,
-     .help = "let the GPU read batches of a loader with\npin_memory=True where their worker wrote them;\n"
-             "auto unless said: where that is safe"},
+     .help = "let the GPU read batches of a loader with\npin_memory=True where the worker wrote "
+             "them\n(default: auto, where that is safe)"},
     {OPTION_COUNT, 0, "retry", offsetof(RunOptions, retry), "N",
-     .help = "after a failure try again, up to N times"},
+     .help = "after a failure, try again up to N times"},
     {OPTION_LIST, 0, "degrade", offsetof(RunOptions, degrade), "NAME=V1,V2,...",
-     .help = "put V1 in the place of {NAME} in COMMAND, and\nthe next value when memory, open files or the\n"
-             "like ran out; may be given for several names"},
+     .help = "replace {NAME} in COMMAND with V1, and with the\nnext value when memory, open files or the "
+             "like\nran out; repeat the option for more names"},
     {OPTION_TEXT, 0, "resume", offsetof(RunOptions, resume), "ARGS",
-     .help = "further arguments from the second attempt on;\n{latest:GLOB} is the newest whole checkpoint"},
+     .help = "extra arguments from the second attempt on;\n{latest:GLOB} is the newest complete checkpoint"},
     {OPTION_END},
 };
 
@@ -126,7 +126,7 @@ static bool guard_is_there(const RunOptions *options, int *ret_code)
                                                          : NULL;
     if (!options->no_guard || !idle)
         return true;
-    *ret_code = complain(EX_USAGE, "run: --%s is the guard's: leave it out, or leave --no-guard out", idle);
+    *ret_code = complain(EX_USAGE, "run: --%s needs the guard; remove --%s or --no-guard", idle, idle);
     return false;
 }
 
@@ -135,7 +135,7 @@ static bool retry_is_said(const RunOptions *options, int *ret_code)
     const char *idle = options->degrade.n > 0 ? "degrade" : options->resume ? "resume" : NULL;
     if (!idle || options->retry != RETRY_NOT_SAID)
         return true;
-    *ret_code = complain(EX_USAGE, "run: --%s is for further attempts; say how many with --retry N", idle);
+    *ret_code = complain(EX_USAGE, "run: --%s needs --retry N, the number of further attempts", idle);
     return false;
 }
 
@@ -207,7 +207,7 @@ static bool look_ahead(const RunOptions *options, PrivateShm *shm, int *ret_code
         return false;
     }
     if (shm->answer == SHM_REFUSED)
-        complain(0, "no /dev/shm of the job's own: %s", shm->why);
+        complain(0, "the job has no /dev/shm of its own: %s", shm->why);
 
     Guard guard = guard_find(&machine);
     PreflightPlan plan = {
@@ -330,6 +330,21 @@ static int attempt_run(Job *job, char *const *settings, RunAttempt *attempt)
                      &attempt->evidence, &attempt->judged);
 }
 
+/* The job is served by this same thread: a reader of ours that has stopped, or has gone, must not stop it. */
+static void crawl_say(Job *job, const RunTick *tick)
+{
+    struct pollfd ready = {.fd = STDERR_FILENO, .events = POLLOUT};
+    if (job->options.quiet || poll(&ready, 1, 0) <= 0)
+        return;
+    Terminal terminal = terminal_of(stderr, COLOR_AUTO);
+    void (*before)(int) = signal(SIGPIPE, SIG_IGN);
+    progress_erase(&job->progress, !tick->guard.line);
+    if (tick->guard.unfinished)
+        fputc('\n', stderr);
+    show_crawl(&terminal, tick);
+    signal(SIGPIPE, before);
+}
+
 static void progress_tick(void *context, const RunTick *tick)
 {
     Job *job = context;
@@ -337,6 +352,7 @@ static void progress_tick(void *context, const RunTick *tick)
     ProgressFigures figures = {
         .seconds = tick->seconds,
         .tensors = guard->segments_created + guard->segments_reused + guard->small_backed,
+        .batches = guard->batches,
         .bytes_backed = guard->bytes_backed,
         .bytes_now = guard->bytes_now,
         .budget_bytes = guard->budget_bytes,
@@ -348,6 +364,8 @@ static void progress_tick(void *context, const RunTick *tick)
         progress_erase(&job->progress, !guard->line);
         (void)recorder_say_stopped(job->recorder);
     }
+    if (tick->crawl)
+        crawl_say(job, tick);
     if (tick->over) {
         progress_erase(&job->progress, !guard->line); /* unless the job has taken it away */
         if (guard->unfinished)                        /* a bar, on which our words would follow */
@@ -506,7 +524,7 @@ static int run_run(const Command *command, int argc, char **argv)
     clock_gettime(CLOCK_REALTIME, &job.began);
     r = run_open(&job.run);
     if (r < 0)
-        return complain(EX_SOFTWARE, "run: cannot watch over a command here: %s", strerror(-r));
+        return complain(EX_SOFTWARE, "run: cannot supervise a command here: %s", strerror(-r));
     if (job.shm.answer == SHM_PRIVATE)
         run_private_shm(job.run, &job.shm);
     Terminal terminal = terminal_of(stderr, COLOR_AUTO);
@@ -532,7 +550,7 @@ static int run_run(const Command *command, int argc, char **argv)
     record_finish(&job);
     if (job.typed || result->typed)
         run_die();
-    return result->code == 0 && result->work.n > 0 ? EXIT_WORK_LOST : result->code;
+    return report_exit_code(&job.report);
 }
 
 const Command command_run = {
@@ -540,12 +558,13 @@ const Command command_run = {
     .summary = "run a training so that a small /dev/shm cannot kill it, and faster",
     .operands = "-- COMMAND [ARGUMENT]...",
     .operands_most = INT_MAX,
-    .about = "Runs COMMAND with its shared tensors in recycled memory outside of /dev/shm,\n"
-             "which may then be as small as it likes. Before memory runs out, workers wait.\n"
-             "Nothing in the training changes. Signals reach the command, the exit code is\n"
-             "its own (128 + signal when a signal ended it), and no process, file or memory\n"
-             "is left behind. At the end a summary goes to standard error and, when the\n"
-             "command has failed, what died, why we think so and what to do.",
+    .about = "Runs COMMAND with its shared tensors in recycled memory outside /dev/shm, so\n"
+             "that the size of /dev/shm no longer matters. Workers wait before memory runs\n"
+             "out. The training needs no changes. Signals reach the command, and no process,\n"
+             "file or memory is left behind. The exit code is the command's (128 + signal\n"
+             "when a signal ended it), or 1 when that is 0 although batches were lost. A\n"
+             "summary goes to standard error; after a failure it says what died, what shows\n"
+             "that, and what to do.",
     .options = run_options,
     .run = run_run,
 };

@@ -57,7 +57,7 @@ int guard_serve(Run *run, char library[static PATH_MAX], const GuardWish *wish, 
     if (r == -ENOENT)
         complain(0, "this build has no preload library; running without the guard");
     else if (r == -ENAMETOOLONG)
-        complain(0, "%s: LD_PRELOAD takes no path with a colon or a blank; running without the guard",
+        complain(0, "%s: LD_PRELOAD cannot take a path with a colon or a blank; running without the guard",
                  library);
     else if (r < 0)
         complain(0, "memory for the guard is refused here (%s); running without the guard", strerror(-r));
@@ -69,9 +69,9 @@ int start_complain(const char *name, const char *command, ChildStage stage, int 
     _cleanup_buffer_ Buffer safe = {0};
     (void)text_escape(text_of(command), &safe);
     if (stage == CHILD_NONE)
-        return complain(EX_SOFTWARE, "%s: no process could be made: %s", name, strerror(error));
+        return complain(EX_SOFTWARE, "%s: cannot create a process: %s", name, strerror(error));
     if (stage == CHILD_NO_SHM)
-        return complain(EX_UNAVAILABLE, "%s: --shm: refused at the second try: %s", name, strerror(error));
+        return complain(EX_UNAVAILABLE, "%s: --shm: refused on the second try: %s", name, strerror(error));
     if (error == ENOENT)
         return complain(EXIT_NOT_FOUND, "%s: %s: command not found", name, buffer_text(&safe));
     return complain(EXIT_NOT_EXECUTABLE, "%s: %s: %s", name, buffer_text(&safe), strerror(error));
@@ -89,8 +89,8 @@ int end_judge(Run *run, const RunResult *result, const char *command, int start_
 
     Root root = ROOT_NONE;
     Machine machine;
-    bool known =
-        result->code != 0 && root_open(NULL, &root) >= 0 && machine_read(&root, 0, arena, &machine) >= 0;
+    bool known = (result->code != 0 || result->guard.refused > 0) && root_open(NULL, &root) >= 0 &&
+                 machine_read(&root, 0, arena, &machine) >= 0;
     Guard guard = guard_find(known ? &machine : NULL);
     r = cause_judge(&evidence, known ? &machine : NULL, &guard, arena, ret);
     root_close(&root);

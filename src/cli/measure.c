@@ -45,6 +45,7 @@ static void progress_show(Measuring *measuring, const RunTick *tick)
     ProgressFigures figures = {
         .seconds = tick->seconds,
         .tensors = guard->segments_created + guard->segments_reused + guard->small_backed,
+        .batches = guard->batches,
         .bytes_backed = guard->bytes_backed,
         .bytes_now = guard->bytes_now,
         .budget_bytes = U64_UNKNOWN,

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -23,7 +24,7 @@
  * after a second. It only unlinks, and does not look at the result: what it has sent will be read when the
  * supervisor goes on.
  */
-enum { ATTEMPTS_MAX = 64, TRIES_MAX = 2, MANAGER_MSEC = 50 };
+enum { ATTEMPTS_MAX = 64, TRIES_MAX = 2, MANAGER_MSEC = 50, START_MSEC = 50 };
 
 static int connection = -1;
 static FileId connection_id;
@@ -63,7 +64,7 @@ bool broker_lost(void)
 }
 
 /* *ret_fd is -1 when the packet brought none. */
-static bool receive_message(Message *ret, int *ret_fd)
+static bool receive_message(int from, Message *ret, int *ret_fd)
 {
     union {
         struct cmsghdr header;
@@ -72,12 +73,12 @@ static bool receive_message(Message *ret, int *ret_fd)
     struct iovec part = {ret, sizeof *ret};
     struct msghdr packet = {
         .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-    struct pollfd answer = {.fd = connection, .events = POLLIN};
+    struct pollfd answer = {.fd = from, .events = POLLIN};
     if (manager_is() && real_poll(&answer, 1, MANAGER_MSEC) <= 0)
         return false;
     ssize_t n;
     do
-        n = recvmsg(connection, &packet, MSG_CMSG_CLOEXEC);
+        n = recvmsg(from, &packet, MSG_CMSG_CLOEXEC);
     while (n < 0 && errno == EINTR);
     int fd = -1;
     struct cmsghdr *header = n < 0 ? NULL : CMSG_FIRSTHDR(&packet);
@@ -95,7 +96,7 @@ static bool receive_message(Message *ret, int *ret_fd)
 /* The manager has not waited for its welcome. */
 static bool receive_answer(Message *ret, int *ret_fd)
 {
-    while (receive_message(ret, ret_fd)) {
+    while (receive_message(connection, ret, ret_fd)) {
         if (ret->type == MESSAGE_ANSWER)
             return true;
         if (*ret_fd >= 0)
@@ -113,17 +114,34 @@ static void map_counters(int fd)
         real_munmap(page, sizeof(Counters));
 }
 
-static bool welcomed(void)
+static bool welcomed(int from)
 {
     Message welcome;
     int page = -1;
-    if (!receive_message(&welcome, &page))
+    if (!receive_message(from, &welcome, &page))
         return false;
     if (page >= 0) {
         map_counters(page);
         real_close(page);
     }
     return true;
+}
+
+/*
+ * Before main, and only on a terminal: what the program writes there counts from its first word on (line.c),
+ * long before it makes a tensor. Only the page is fetched; a supervisor that is stopped is not waited for.
+ */
+void broker_find_counters(void)
+{
+    int saved = errno;
+    bool shown = isatty(STDOUT_FILENO) || isatty(STDERR_FILENO);
+    int fd = shown && !getenv(PROTOCOL_ONLY_WITNESS) ? supervisor_connect(START_MSEC) : -1;
+    struct pollfd ready = {.fd = fd, .events = POLLIN};
+    if (fd >= 0 && real_poll(&ready, 1, START_MSEC) > 0)
+        (void)welcomed(fd);
+    if (fd >= 0)
+        real_close(fd);
+    errno = saved;
 }
 
 static bool connect_now(void)
@@ -143,7 +161,7 @@ static bool connect_now(void)
     }
     connection = fd;
     connection_id = id;
-    if (manager_is() || welcomed())
+    if (manager_is() || welcomed(fd))
         return true;
     disconnect();
     return false;

@@ -68,9 +68,6 @@
 /* Below this the page faults cost less than the bookkeeping would: a memfd of its own, not recycled. */
 enum { SEGMENT_MIN_BYTES = 512 * 1024 };
 
-#define SEGMENT_NAME "shmguard"      /* of memfds that are recycled */
-#define SINGLE_NAME  "shmguard:once" /* of memfds that are not */
-
 /* A free segment and an unused view are kept this long. */
 enum { KEEP_MSEC = 2000 };
 
@@ -185,6 +182,11 @@ void pool_disown(uint64_t device, uint64_t inode);
 void batch_end(void);
 uint64_t batch_number(void); /* how many this process has begun */
 
+/* A descriptor is copied, as PyTorch does with each tensor that it sends; n bytes were written. Neither takes
+ * the lock, nor changes errno. */
+void batch_copied(int fd);
+void batch_written(size_t n);
+
 /* --- views.c: the mappings that are kept --- */
 
 /* Where a tensor comes from that is mapped. */
@@ -279,10 +281,11 @@ bool broker_tell(MessageType type, const char *name, int fd); /* false: there is
 /* 0, a negative errno of the supervisor's answer, or -ENOTCONN. ret_fd may be NULL; it is -1 when no
  * descriptor came. */
 int broker_ask(MessageType type, const char *name, int fd, int *ret_fd);
-bool broker_reach(void);        /* connects, so that what follows is counted; false: there is none */
-bool broker_lost(void);         /* there was one, and it has gone with all that it kept */
-void broker_forget(void);       /* in a forked child */
-Counters *guard_counters(void); /* never NULL */
+void broker_find_counters(void); /* by the constructor */
+bool broker_reach(void);         /* connects, so that what follows is counted; false: there is none */
+bool broker_lost(void);          /* there was one, and it has gone with all that it kept */
+void broker_forget(void);        /* in a forked child */
+Counters *guard_counters(void);  /* never NULL */
 
 /* --- supervisor.c: where it is; signal handlers may call it --- */
 
@@ -350,8 +353,8 @@ void witness_leave(int code);                  /* before _exit */
 
 /* --- line.c: the supervisor's line of progress on the job's terminal; signal handlers may call it --- */
 
-void line_make_way(int fd);        /* before something is written to fd */
-void line_note(int fd, char last); /* what was written ended in this */
+void line_make_way(int fd);                         /* before something is written to fd */
+void line_note(int fd, const char *text, size_t n); /* what was written */
 
 /* --- names.c: between shm_open and the moment that tells which way a segment is shared --- */
 

@@ -35,6 +35,9 @@
 /* "off": nothing is registered with CUDA. */
 #define PROTOCOL_PIN "SHMGUARD_PIN"
 
+#define SEGMENT_NAME "shmguard"      /* of memfds that are recycled */
+#define SINGLE_NAME  "shmguard:once" /* of memfds that are not */
+
 /*
  * Whether LD_PRELOAD has the library: by its file's name, for two copies of it in one process would both
  * recycle. The dynamic linker splits the list at colons and blanks.
@@ -95,13 +98,20 @@ typedef enum MessageType {
     MESSAGE_SAID,  /* a Testimony: the end of what the sender wrote to standard error; not answered */
 } MessageType;
 
+/* The thread that asks for room: it says what becomes of a refusal. */
+typedef enum Asker {
+    ASKER_FIRST_THREAD, /* the exception goes up the program's own calls, which may handle it */
+    ASKER_OTHER_THREAD, /* in a queue's feeder thread, the exception is printed and the batch is lost */
+    ASKER_FEEDER,       /* the same, in a process that may be a DataLoader worker */
+} Asker;
+
 typedef struct Message {
     uint32_t magic;
     uint32_t type;
-    int32_t error;   /* of an answer: 0 or a positive errno */
-    uint32_t feeder; /* of ROOM: 1 when it is not the first thread that asks, of what may be a worker */
-    uint64_t bytes;  /* of ROOM, as the next */
-    uint64_t batch;  /* which of the sender's it is a part of, as they follow each other */
+    int32_t error;                /* of an answer: 0 or a positive errno */
+    uint32_t asker;               /* of ROOM: an Asker */
+    uint64_t bytes;               /* of ROOM, as the next */
+    uint64_t batch;               /* which of the sender's it is a part of, as they follow each other */
     char name[PROTOCOL_NAME_MAX]; /* with its leading slash, NUL-terminated */
 } Message;
 
@@ -183,8 +193,11 @@ typedef struct Counters {
     _Atomic uint32_t waiting;      /* requests for room that wait: whoever lets go says so */
     _Atomic uint64_t terminal;   /* st_rdev of the one with the line of progress; 0: none. The supervisor's */
     _Atomic uint32_t line;       /* 1: the line is drawn. Whoever writes there takes it away */
-    _Atomic uint32_t unfinished; /* 1: what the job wrote there last did not end a line */
+    _Atomic uint32_t unfinished; /* 1: what the job wrote there last did not lead to an empty line */
     _Atomic uint64_t wrote_msec; /* when the job last wrote there; 0: not seen */
     _Atomic uint64_t small_bytes;  /* of small_backed */
     _Atomic uint64_t pinned_bytes; /* of tensors that the GPU could read where their worker wrote them */
+    _Atomic uint32_t below;        /* lines that the job wrote below the cursor */
+    _Atomic uint32_t adrift;       /* 1: the job moves the cursor in ways that are not followed */
+    _Atomic uint64_t batches;      /* that DataLoader workers have sent; of those shared by name, none */
 } Counters;

@@ -127,6 +127,7 @@ __attribute__((constructor)) static void start(void)
     python_find(find_anywhere);
     (void)dlerror(); /* what was not found is no error of the program's */
     witness_start();
+    broker_find_counters();
 }
 
 /* As glibc does it. False with errno for what is no name of shared memory. */

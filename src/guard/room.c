@@ -57,6 +57,13 @@ static bool take_back(int *fd, uint64_t bytes)
     return again >= 0;
 }
 
+static Asker asker_now(void)
+{
+    if (syscall(SYS_gettid) == getpid())
+        return ASKER_FIRST_THREAD;
+    return witness_may_be_worker() ? ASKER_FEEDER : ASKER_OTHER_THREAD;
+}
+
 int room_ask(int *fd, uint64_t bytes)
 {
     Message message = {
@@ -64,7 +71,7 @@ int room_ask(int *fd, uint64_t bytes)
         .type = MESSAGE_ROOM,
         .bytes = bytes,
         .batch = batch_number(),
-        .feeder = syscall(SYS_gettid) != getpid() && witness_may_be_worker(),
+        .asker = asker_now(),
     };
     int connection = supervisor_connect(0);
     bool asked = connection >= 0 && message_send(connection, &message, *fd, 0);

@@ -199,6 +199,8 @@ EXPORT int(fcntl)(int fd, int command, ...)
      * at. */
     void *argument = va_arg(list, void *);
     va_end(list);
+    if (command == F_DUPFD_CLOEXEC)
+        batch_copied(fd);
     if (command == F_DUPFD_CLOEXEC && pins_can_be() && guard_enter()) {
         view_sent(fd);
         guard_leave(false);
@@ -262,10 +264,12 @@ EXPORT ssize_t write(int fd, const void *data, size_t size)
     if (shown)
         line_make_way(fd);
     ssize_t n = real_write(fd, data, size);
+    if (n > 0)
+        batch_written((size_t)n);
     if (fd == STDERR_FILENO && n > 0)
         witness_hear(data, (size_t)n);
     if (shown && n > 0)
-        line_note(fd, ((const char *)data)[n - 1]);
+        line_note(fd, data, (size_t)n);
     return n;
 }
 

@@ -33,9 +33,10 @@ const char *trial_escape(Trial *trial, Text text);      /* a stranger's, made fi
 void verdict_set(Verdict *verdict, CauseId id, double confidence, const char *summary);
 void verdict_evidence(Trial *trial, Verdict *verdict, const char *text);
 
-/* "The command (pid 7)", "DataLoader worker 7", "Process 7 (ffmpeg)". */
+/* Begins a sentence: "The command (pid 7)", "DataLoader worker 7", "Process 7 (ffmpeg)". */
 const char *ended_who(Trial *trial, const Ended *ended);
-const char *signal_name(Trial *trial, int signo); /* "SIGTERM", "signal 40" */
+const char *ended_who_inside(Trial *trial, const Ended *ended); /* the same inside of one */
+const char *signal_name(Trial *trial, int signo);               /* as SIGNAL_TEXT */
 
 /* What ended it, as far as its own fault or status says; 0: no signal. */
 int ended_signal(const Ended *ended);
@@ -68,6 +69,25 @@ void kill_judge(Trial *trial, int pid, const Ended *ended, const char *who, Verd
 
 /* SIGBUS, and nobody knows where. */
 void bus_judge_blind(Trial *trial, const Ended *ended, const char *who, bool trains, Verdict *ret);
+
+/* What became of the requests for shared memory that were refused. */
+typedef enum RefusalState {
+    REFUSALS_NONE,
+    REFUSALS_HANDLED, /* by the command: it went on with less */
+    REFUSALS_UNCLEAR,
+    REFUSALS_LOST, /* what was to be sent is missing */
+} RefusalState;
+RefusalState refusals_judge(const Evidence *evidence);
+uint64_t refused_most_bytes(const Evidence *evidence); /* the largest request */
+
+/* The end is that of a refusal. */
+void budget_judge(Trial *trial, double confidence, Verdict *ret);
+
+/* The command exited with 0 although batches are missing, or may be. False: none are, as far as is known. */
+bool lost_judge_good(Trial *trial, Verdict *ret);
+
+/* ret is an exception of no special kind: does it follow from a refusal? False: ret is left as it is. */
+bool lost_judge_exception(Trial *trial, Verdict *ret);
 
 /* What to do, ranked. */
 void verdict_fixes(Trial *trial, const Verdict *verdict, Fixes *fixes);

@@ -60,7 +60,7 @@ static void evidence_sample(Trial *trial, const Ended *ended, Verdict *verdict)
 {
     if (ended && ended->has_sample)
         verdict_evidence(trial, verdict,
-                         trial_printf(trial, "when last looked at, it had %s in memory, %s of it shared",
+                         trial_printf(trial, "in its last sample it used %s of memory, %s of it shared",
                                       SIZE_TEXT(ended->last.rss_bytes),
                                       SIZE_TEXT(ended->last.rss_shmem_bytes)));
 }
@@ -132,7 +132,7 @@ static Fullness evidence_fullness(Trial *trial, const Fault *fault, Verdict *ver
         evidence_mount(trial, fault->shm_size_bytes, fault->shm_free_bytes, "at that moment", verdict);
     if (now < FULLNESS_NEARLY)
         evidence_mount(trial, evidence->shm_size_bytes, evidence->shm_free_least_bytes,
-                       "when it was fullest (looked at once a second)", verdict);
+                       "when it was fullest (sampled once a second)", verdict);
     return now;
 }
 
@@ -151,8 +151,8 @@ static void bus_in_shm(Trial *trial, const Ended *ended, const char *who, Verdic
         ret, CAUSE_SHM_EXHAUSTED, confidence,
         now == FULLNESS_ROOM
             ? trial_printf(trial,
-                           "%s died of a bus error in a segment of /dev/shm. Most likely /dev/shm was "
-                           "full for a moment; it had room again when it was looked at.",
+                           "%s died of a bus error in a segment of /dev/shm. Most likely /dev/shm was full "
+                           "for a moment; it had room again when it was checked.",
                            who)
             : trial_printf(trial, "%s died of a bus error: /dev/shm was full when it wrote there.", who));
 }
@@ -164,20 +164,20 @@ static void bus_in_file(Trial *trial, const Ended *ended, const char *who, Verdi
     if (fault->file_bytes == U64_UNKNOWN)
         verdict_set(ret, CAUSE_BUS_ERROR_FILE, 0.7,
                     trial_printf(trial,
-                                 "%s died of a bus error in %s: most likely the file was cut short while it "
-                                 "was mapped. It has nothing to do with shared memory.",
+                                 "%s died of a bus error in %s: most likely the file was truncated while it "
+                                 "was mapped. Shared memory is not involved.",
                                  who, path));
     else if (fault->offset >= fault->file_bytes)
         verdict_set(ret, CAUSE_BUS_ERROR_FILE, 0.97,
                     trial_printf(trial,
-                                 "%s read or wrote %s beyond its end: somebody cut the file short while it "
-                                 "was mapped. It has nothing to do with shared memory.",
+                                 "%s read or wrote %s beyond its end: the file was truncated while it was "
+                                 "mapped. Shared memory is not involved.",
                                  who, path));
     else
         verdict_set(ret, CAUSE_BUS_ERROR_FILE, 0.5,
                     trial_printf(trial,
-                                 "%s died of a bus error inside of %s: the storage failed, its file system "
-                                 "was full, or the file was cut short for a moment.",
+                                 "%s died of a bus error inside %s: the storage failed, its file system was "
+                                 "full, or the file was truncated for a moment.",
                                  who, path));
 }
 
@@ -190,12 +190,12 @@ static bool segment_is_cut(const Fault *fault)
 static void bus_in_memfd(Trial *trial, const char *who, Verdict *ret)
 {
     const Evidence *evidence = trial->evidence;
-    verdict_set(ret, CAUSE_UNKNOWN, 0.2,
-                trial_printf(trial,
-                             "%s died of a bus error in memory outside of /dev/shm (a memfd), inside of its "
-                             "size. Memory that runs out ends in SIGKILL there; huge pages, swap or RAM that "
-                             "failed end like this.",
-                             who));
+    verdict_set(
+        ret, CAUSE_UNKNOWN, 0.2,
+        trial_printf(trial,
+                     "%s died of a bus error in a memfd, inside its size. Running out of memory would have "
+                     "ended in SIGKILL; a failure of huge pages, swap or RAM ends like this.",
+                     who));
     if (evidence->group_limit_bytes != U64_UNKNOWN && evidence->group_used_most_bytes != U64_UNKNOWN)
         verdict_evidence(trial, ret,
                          trial_printf(trial, "the control group used at most %s of its limit of %s",
@@ -229,14 +229,14 @@ void bus_judge_blind(Trial *trial, const Ended *ended, const char *who, bool tra
         verdict_set(ret, CAUSE_SHM_EXHAUSTED, size <= SHM_SMALL_BYTES ? 0.75 : 0.5,
                     trial_printf(trial,
                                  "%s died of a bus error: most likely /dev/shm was full for a moment. A "
-                                 "mapped file that was cut short ends the same way.",
+                                 "mapped file that is truncated ends the same way.",
                                  who));
         return;
     }
     verdict_set(ret, CAUSE_UNKNOWN, 0,
                 trial_printf(trial,
                              "%s died of a bus error (SIGBUS). Whether shared memory ran out or a mapped "
-                             "file was cut short was not to be seen.",
+                             "file was truncated could not be determined.",
                              who));
 }
 
@@ -245,11 +245,11 @@ static void bus_judge(Trial *trial, const Ended *ended, const char *who, Verdict
     const Fault *fault = ended_fault(ended);
     FaultPlace place = fault_is_kernels(fault) ? fault->place : PLACE_UNKNOWN;
     if (fault_is_kernels(fault) && (fault->code == BUS_MCEERR_AR || fault->code == BUS_MCEERR_AO)) {
-        verdict_set(ret, CAUSE_UNKNOWN, 0.5,
-                    trial_printf(trial,
-                                 "%s died because the machine found a piece of its RAM broken. Show this to "
-                                 "whoever cares for the machine.",
-                                 who));
+        verdict_set(
+            ret, CAUSE_UNKNOWN, 0.5,
+            trial_printf(
+                trial, "%s died of a hardware memory error. Report this to the administrator of the machine.",
+                who));
         return;
     }
     switch (place) {
@@ -258,8 +258,8 @@ static void bus_judge(Trial *trial, const Ended *ended, const char *who, Verdict
         if (segment_is_cut(fault))
             verdict_set(ret, CAUSE_BUS_ERROR_FILE, 0.85,
                         trial_printf(trial,
-                                     "%s used a shared segment beyond its end: somebody cut it short while "
-                                     "it was mapped. That is no lack of shared memory.",
+                                     "%s used a shared segment beyond its end: the segment was truncated "
+                                     "while it was mapped. This is not a lack of shared memory.",
                                      who));
         else if (place == PLACE_SHM)
             bus_in_shm(trial, ended, who, ret);
@@ -272,8 +272,8 @@ static void bus_judge(Trial *trial, const Ended *ended, const char *who, Verdict
     case PLACE_ANONYMOUS:
         verdict_set(ret, CAUSE_UNKNOWN, 0.2,
                     trial_printf(trial,
-                                 "%s died of a bus error in memory of its own, which neither a full /dev/shm "
-                                 "nor a file causes: huge pages that ran out, swap or RAM that failed.",
+                                 "%s died of a bus error in its own memory. Neither a full /dev/shm nor a "
+                                 "file causes that; a failure of huge pages, swap or RAM does.",
                                  who));
         return;
     case PLACE_NOT_MAPPED: /* unmapped by another thread meanwhile */
@@ -349,20 +349,19 @@ static void evidence_memory(Trial *trial, CauseId id, Verdict *verdict)
 {
     const Evidence *evidence = trial->evidence;
     if (id == CAUSE_CGROUP_OOM && evidence->group_limit_bytes != U64_UNKNOWN)
-        verdict_evidence(trial, verdict,
-                         evidence->group_used_most_bytes == U64_UNKNOWN
-                             ? trial_printf(trial, "the control group's memory limit is %s",
-                                            SIZE_TEXT(evidence->group_limit_bytes))
-                             : trial_printf(trial,
-                                            "the control group's memory limit is %s; %s were in use at most "
-                                            "(looked at once a second)",
-                                            SIZE_TEXT(evidence->group_limit_bytes),
-                                            SIZE_TEXT(evidence->group_used_most_bytes)));
+        verdict_evidence(
+            trial, verdict,
+            evidence->group_used_most_bytes == U64_UNKNOWN
+                ? trial_printf(trial, "the control group's memory limit is %s",
+                               SIZE_TEXT(evidence->group_limit_bytes))
+                : trial_printf(
+                      trial,
+                      "the control group's memory limit is %s; at most %s was in use (sampled once a second)",
+                      SIZE_TEXT(evidence->group_limit_bytes), SIZE_TEXT(evidence->group_used_most_bytes)));
     if (id == CAUSE_SYSTEM_OOM && evidence->available_least_bytes != U64_UNKNOWN)
         verdict_evidence(trial, verdict,
                          trial_printf(trial,
-                                      "the machine had %s of memory available at the least (looked at once a "
-                                      "second)",
+                                      "the machine's available memory fell to %s (sampled once a second)",
                                       SIZE_TEXT(evidence->available_least_bytes)));
 }
 
@@ -387,23 +386,24 @@ static void kill_from_outside(Trial *trial, const Ended *ended, const char *who,
     if (evidence->group_kills == 0 || evidence->machine_kills == 0) {
         bool quiet = evidence->machine_kills == 0 || evidence->machine_kills == U64_UNKNOWN;
         confidence = evidence->machine_kills == 0 ? 0.95 : quiet ? 0.9 : 0.7;
-        why = quiet ? "the OOM killer killed nobody while the job ran"
-                    : "the OOM killer killed somebody on this machine, but nobody in the job's control group";
+        why = quiet ? "the OOM killer killed no process while the job ran"
+                    : "the OOM killer killed a process on this machine, but none in the job's control group";
     } else if (others) {
         confidence = 0.6;
-        why = "the kernel's log tells of OOM kills, but of other processes";
+        why = "the kernel's log has OOM kills, but of other processes";
     } else
-        why =
-            "the OOM killer's counters could not be read, so it may have been the kernel for lack of memory";
+        why = "the OOM killer's counters could not be read, so this may have been the kernel, for lack of "
+              "memory";
     verdict_evidence(trial, ret, why);
     evidence_sample(trial, ended, ret);
     verdict_set(ret, CAUSE_KILLED, confidence,
                 trial_printf(trial,
-                             confidence > 0.5 ? "%s was killed from outside (SIGKILL): by a person, a "
-                                                "scheduler or another program. Nothing shows a lack of "
-                                                "memory."
-                                              : "%s was killed (SIGKILL): by a person, a scheduler, or the "
-                                                "kernel for lack of memory. Which, was not to be seen.",
+                             confidence > 0.5
+                                 ? "%s was killed from outside (SIGKILL): by a person, a "
+                                   "scheduler or another program. Nothing shows a lack of "
+                                   "memory."
+                                 : "%s was killed (SIGKILL): by a person, a scheduler, or the kernel for "
+                                   "lack of memory. Which of these it was could not be determined.",
                              who));
     ret->detail = "sigkill";
 }
@@ -474,8 +474,8 @@ static void term_judge(Trial *trial, const Ended *ended, const char *who, Verdic
                 command ? 0.8
                 : named ? 0.8
                         : 0.5,
-                trial_printf(trial, "%s was asked to end (SIGTERM), and did. %s", who,
-                             command ? "Who asked was not to be seen."
+                trial_printf(trial, "%s was asked to stop (SIGTERM), and did. %s", who,
+                             command ? "The sender could not be determined."
                                      : "A launcher, a scheduler or a person does that."));
     ret->detail = "sigterm";
 }
@@ -483,7 +483,7 @@ static void term_judge(Trial *trial, const Ended *ended, const char *who, Verdic
 typedef struct OddSignal {
     int signal;
     double confidence;
-    const char *summary; /* after who */
+    const char *summary; /* after who; NULL: only the signal is known */
 } OddSignal;
 
 /* What has no name in the list of causes, and is told all the same. */
@@ -493,14 +493,14 @@ static const OddSignal odd_signals[] = {
      "divided an integer by zero in native code (SIGFPE): a bug in a library or extension, or an empty "
      "input to it. Not a lack of memory."},
     {SIGILL, 0.4,
-     "met an instruction that this CPU does not have (SIGILL): a package was built for another CPU."},
-    {SIGINT, 0, "was interrupted (SIGINT, as Ctrl-C sends it)."},
+     "used an instruction that this CPU does not support (SIGILL): a package was built for another CPU."},
+    {SIGINT, 0, "was interrupted (SIGINT, as from Ctrl-C)."},
     {SIGHUP, 0, "was ended because its terminal or session went away (SIGHUP)."},
-    {SIGXCPU, 0.5, "used up the CPU time that it was allowed (SIGXCPU, ulimit -t)."},
-    {SIGXFSZ, 0.5, "wrote a file larger than it was allowed to (SIGXFSZ, ulimit -f)."},
+    {SIGXCPU, 0.5, "used up its limit of CPU time (SIGXCPU, ulimit -t)."},
+    {SIGXFSZ, 0.5, "wrote a file beyond its size limit (SIGXFSZ, ulimit -f)."},
     {SIGSYS, 0.5, "made a system call that is forbidden here (SIGSYS, seccomp)."},
-    {SIGPIPE, 0.3, "wrote to a pipe that nobody read any more (SIGPIPE)."},
-    {0, 0, "was ended by a signal."},
+    {SIGPIPE, 0.3, "wrote to a pipe that no process reads any more (SIGPIPE)."},
+    {0, 0, NULL},
 };
 
 static void odd_judge(Trial *trial, int signo, const char *who, Verdict *ret)
@@ -508,7 +508,9 @@ static void odd_judge(Trial *trial, int signo, const char *who, Verdict *ret)
     const OddSignal *odd = odd_signals;
     while (odd->signal != 0 && odd->signal != signo)
         odd++;
-    verdict_set(ret, CAUSE_UNKNOWN, odd->confidence, trial_printf(trial, "%s %s", who, odd->summary));
+    verdict_set(ret, CAUSE_UNKNOWN, odd->confidence,
+                odd->summary ? trial_printf(trial, "%s %s", who, odd->summary)
+                             : trial_printf(trial, "%s was ended by %s.", who, signal_name(trial, signo)));
 }
 
 void death_judge(Trial *trial, const Ended *ended, Verdict *ret)
@@ -520,9 +522,9 @@ void death_judge(Trial *trial, const Ended *ended, Verdict *ret)
     evidence_death(trial, ended, ret);
     if (fault_is_sent(ended)) {
         verdict_set(ret, CAUSE_UNKNOWN, 0.3,
-                    trial_printf(
-                        trial, "%s was sent %s by process %d: it did not crash by itself, somebody ended it.",
-                        who, signal_name(trial, signo), ended->fault.sender));
+                    trial_printf(trial,
+                                 "%s was ended by %s, which process %d sent. It did not crash by itself.",
+                                 who, signal_name(trial, signo), ended->fault.sender));
         return;
     }
     switch (signo) {

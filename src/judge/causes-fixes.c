@@ -43,13 +43,12 @@ static void advise_shm(Advice *advice)
     Trial *trial = advice->trial;
     uint64_t size = trial->evidence->shm_size_bytes;
     bool inodes = advice->verdict->detail && strcmp(advice->verdict->detail, "inodes") == 0;
-    advise_guarded(advice,
-                   "Run it without --no-guard: its batches then lie outside of /dev/shm, whose size no "
-                   "longer matters.");
+    advise_guarded(advice, "Run it without --no-guard: the batches are then kept outside /dev/shm, whose "
+                           "size no longer matters.");
     if (trial->evidence->guarded)
         advise(advice, NEEDS_NOTHING,
                "The guard keeps PyTorch's tensors out of /dev/shm, so something else fills it (NCCL, other "
-               "jobs, leftovers): see who, while it runs.",
+               "jobs, leftovers): find out what while the job runs.",
                "shmguard ps --segments");
     if (inodes && trial->machine) {
         advised(advice, advise_shm_inodes(trial->machine, trial->arena, advice->fixes));
@@ -71,7 +70,7 @@ static void advise_memory(Advice *advice)
         return;
     }
     advise(advice, NEEDS_NOTHING,
-           "Lower num_workers first, for each worker has memory of its own; then batch_size and "
+           "Lower num_workers first, because each worker has its own memory; then batch_size and "
            "prefetch_factor.",
            NULL);
     advise(advice, NEEDS_RESTART, "Ask for more memory for the container or job.", NULL);
@@ -85,14 +84,11 @@ static void advise_budget(Advice *advice)
         advise_memory(advice);
         return;
     }
-    advise(
-        advice, NEEDS_NOTHING,
-        trial_printf(trial,
-                     "Give a budget that holds the largest batch, %s, several times over, or leave --budget "
-                     "out.",
-                     SIZE_TEXT(evidence->refused_bytes)),
-        NULL);
-    advise(advice, NEEDS_NOTHING, "Or make batches smaller: lower batch_size.", NULL);
+    advise(advice, NEEDS_NOTHING,
+           trial_printf(trial, "Raise --budget to several times the largest batch (%s), or remove --budget.",
+                        SIZE_TEXT(refused_most_bytes(evidence))),
+           NULL);
+    advise(advice, NEEDS_NOTHING, "Or make the batches smaller: lower batch_size.", NULL);
 }
 
 static void advise_files(Advice *advice)
@@ -124,8 +120,8 @@ static void advise_maps(Advice *advice)
 static void advise_deleted(Advice *advice)
 {
     Trial *trial = advice->trial;
-    advise_guarded(advice, "Run it without --no-guard: the supervisor then keeps the names, and nobody can "
-                           "delete them.");
+    advise_guarded(advice, "Run it without --no-guard: the supervisor then keeps the names, and no other "
+                           "program can delete them.");
     advise_text(advice);
     if (trial->machine)
         advised(advice, advise_remove_ipc(trial->machine, trial->arena, advice->fixes));
@@ -133,9 +129,10 @@ static void advise_deleted(Advice *advice)
 
 static void advise_mapped_file(Advice *advice)
 {
-    advise(advice, NEEDS_NOTHING,
-           "Do not change or cut files while a training has them mapped: write a new file and rename it.",
-           NULL);
+    advise(
+        advice, NEEDS_NOTHING,
+        "Do not change or truncate files while a training has them mapped: write a new file and rename it.",
+        NULL);
     advise(advice, NEEDS_NOTHING, "Compare the file's size with what it should be, and look for I/O errors.",
            "dmesg | grep -i error");
 }
@@ -145,15 +142,16 @@ static void advise_crash(Advice *advice)
     const Ended *ended = advice->verdict->ended;
     if (ended && ended->has_fault && ended->fault.stack)
         advise(advice, NEEDS_NOTHING,
-               "Look at the package that the Python line calls: update or reinstall it, with all that has "
-               "native code together.",
+               "Update or reinstall the package that the Python line calls, together with the other packages "
+               "that have native code.",
                NULL);
     else {
         advise(advice, NEEDS_NOTHING,
-               "Run it with the fault handler on: it prints the Python line in which the crash happens.",
+               "Run it with the fault handler enabled: it prints the Python line of the crash.",
                "export PYTHONFAULTHANDLER=1");
         advise(advice, NEEDS_NOTHING,
-               "Update or reinstall the packages with native code together; leave out the newest one first.",
+               "Update or reinstall the packages that have native code, all together; suspect the newest one "
+               "first.",
                NULL);
     }
 }
@@ -164,8 +162,8 @@ static void advise_killed(Advice *advice)
         advise_text(advice);
     else if (advice->trial->evidence->passed_on == 0)
         advise(advice, NEEDS_NOTHING,
-               "Ask who ends jobs here: the scheduler's log (time limit, preemption), the container's "
-               "events, colleagues. Save checkpoints, so that nothing is lost.",
+               "Find out what ended it: look at the scheduler's log (time limit, preemption) and the "
+               "container's events, and ask colleagues. Save checkpoints so that nothing is lost.",
                NULL);
 }
 

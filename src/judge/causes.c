@@ -1,3 +1,4 @@
+#include <ctype.h>
 #include <signal.h>
 #include <string.h>
 
@@ -73,10 +74,17 @@ const char *ended_who(Trial *trial, const Ended *ended)
     return trial_printf(trial, "Process %d (%s)", ended->pid, trial_escape(trial, text_of(ended->comm)));
 }
 
+const char *ended_who_inside(Trial *trial, const Ended *ended)
+{
+    const char *who = ended_who(trial, ended);
+    return ended->role == ROLE_WORKER && ended->pid != trial->evidence->pid
+               ? who
+               : trial_printf(trial, "%c%s", tolower((unsigned char)who[0]), who[0] ? who + 1 : "");
+}
+
 const char *signal_name(Trial *trial, int signo)
 {
-    const char *name = sigabbrev_np(signo);
-    return name ? trial_printf(trial, "SIG%s", name) : trial_printf(trial, "signal %d", signo);
+    return trial_printf(trial, "%s", SIGNAL_TEXT(signo));
 }
 
 /* --- What processes wrote --- */
@@ -185,7 +193,7 @@ static void evidence_limit(Trial *trial, Verdict *verdict, const char *what, uin
 {
     if (most != U64_UNKNOWN && limit != U64_UNKNOWN)
         verdict_evidence(trial, verdict,
-                         trial_printf(trial, "one process had %llu %s of the %llu that it may have",
+                         trial_printf(trial, "one process had %llu %s; its limit is %llu",
                                       (unsigned long long)most, what, (unsigned long long)limit));
 }
 
@@ -221,34 +229,8 @@ static void evidence_shm(Trial *trial, Verdict *verdict)
         evidence->shm_free_least_bytes != U64_UNKNOWN)
         verdict_evidence(
             trial, verdict,
-            trial_printf(trial, "/dev/shm had %s free of %s when it was fullest (looked at once a second)",
+            trial_printf(trial, "/dev/shm had %s free of %s when it was fullest (sampled once a second)",
                          SIZE_TEXT(evidence->shm_free_least_bytes), SIZE_TEXT(evidence->shm_size_bytes)));
-}
-
-static void budget_judge(Trial *trial, double confidence, Verdict *ret)
-{
-    const Evidence *evidence = trial->evidence;
-    ret->from_text = false;
-    ret->detail = evidence->refused_for_want ? "no-memory" : NULL;
-    ret->cause.pid = evidence->refused_pid;
-    verdict_evidence(trial, ret,
-                     trial_printf(trial, "%llu request%s for shared memory %s refused, the last one for %s",
-                                  (unsigned long long)evidence->refused, evidence->refused == 1 ? "" : "s",
-                                  evidence->refused == 1 ? "was" : "were",
-                                  SIZE_TEXT(evidence->refused_bytes)));
-    if (evidence->budget_bytes != U64_UNKNOWN)
-        verdict_evidence(trial, ret,
-                         trial_printf(trial, "the job's budget was %s", SIZE_TEXT(evidence->budget_bytes)));
-    if (evidence->refused_for_want)
-        verdict_set(ret, CAUSE_BUDGET_EXCEEDED, confidence,
-                    "The job asked for more shared memory than the machine or its control group could give "
-                    "at that moment. The guard refused it, so that nobody was killed.");
-    else
-        verdict_set(ret, CAUSE_BUDGET_EXCEEDED, confidence,
-                    trial_printf(trial,
-                                 "A tensor of %s is larger than the whole budget for shared memory, %s, and "
-                                 "was refused.",
-                                 SIZE_TEXT(evidence->refused_bytes), SIZE_TEXT(evidence->budget_bytes)));
 }
 
 /* --- The text, with the facts beside it --- */
@@ -284,17 +266,17 @@ static void judge_text_exception(Trial *trial, Verdict *ret)
     else if (no_space && shm_fullest(evidence) >= FULLNESS_NEARLY) {
         evidence_shm(trial, ret);
         ret->detail = NULL;
-        verdict_set(ret, CAUSE_SHM_EXHAUSTED, 0.7,
-                    "Something could not be written for want of space, while /dev/shm was full: most likely "
-                    "shared memory ran out.");
+        verdict_set(
+            ret, CAUSE_SHM_EXHAUSTED, 0.7,
+            "A write failed for lack of space while /dev/shm was full: most likely shared memory ran out.");
     } else if (detail_is(ret->detail, "memory-error") && maps_are_near(evidence)) {
         evidence_maps(trial, ret);
         ret->detail = NULL;
         verdict_set(ret, CAUSE_MAPS_EXHAUSTED, 0.75,
-                    "A process got no more memory while it was at the kernel's limit of memory mappings "
+                    "A process got no more memory because it was at the kernel's limit of memory mappings "
                     "(vm.max_map_count): it holds too many shared tensors at once.");
     }
-    if (ret->cause.id == CAUSE_PYTHON_ERROR && ret->cause.pid == 0)
+    if (ret->cause.id == CAUSE_PYTHON_ERROR && !lost_judge_exception(trial, ret) && ret->cause.pid == 0)
         ret->cause.pid = evidence->pid;
 }
 
@@ -319,9 +301,9 @@ static void judge_text_maps(Trial *trial, Verdict *ret)
     else if (limit_is_far(evidence->maps_most, evidence->max_map_count)) {
         /* A weak witness: mappings are counted in turns, and taken in a blink. */
         *confidence = *confidence >= 0.8 ? 0.6 : 0.45;
-        ret->cause.summary =
-            "A segment could not be mapped: the limit of mappings (vm.max_map_count), a limit on address "
-            "space (ulimit -v), or too little memory. Far fewer mappings were seen than are allowed.";
+        ret->cause.summary = "A segment could not be mapped: because of the limit of mappings "
+                             "(vm.max_map_count), a limit on address space (ulimit -v), or a lack of memory. "
+                             "The number of mappings seen was far below its limit.";
     }
 }
 
@@ -336,7 +318,7 @@ static void judge_text_hang(Trial *trial, Verdict *ret)
     verdict_evidence(trial, ret, "no process of the job had crashed before");
     verdict_set(ret, CAUSE_WORKER_HANG, 0.9,
                 "No worker delivered a batch within the DataLoader's timeout, and none had crashed: a worker "
-                "hangs or is slower than that.");
+                "hangs or is too slow.");
 }
 
 /* A worker that lost a batch for want of room: its trainer would have waited for it for ever (rooms.h). */
@@ -377,6 +359,21 @@ static const Ended *vanished_victim(const Trial *trial)
     return NULL;
 }
 
+/* Of an end that nothing else explains. */
+static double refused_confidence(const Evidence *evidence)
+{
+    switch (refusals_judge(evidence)) {
+    case REFUSALS_LOST:
+        return 0.85;
+    case REFUSALS_HANDLED:
+        return 0.4;
+    case REFUSALS_UNCLEAR:
+    case REFUSALS_NONE:
+        break;
+    }
+    return 0.7;
+}
+
 /* Processes told nothing, or only of after-effects: what was short? */
 static void judge_want(Trial *trial, Verdict *ret)
 {
@@ -392,7 +389,7 @@ static void judge_want(Trial *trial, Verdict *ret)
         kill_judge(trial, ret->cause.pid, NULL, text_who(trial), ret);
         ret->cause.confidence *= symptom ? 0.85 : 0.65;
     } else if (evidence->refused > 0)
-        budget_judge(trial, 0.7, ret);
+        budget_judge(trial, refused_confidence(evidence), ret);
     else if (files_are_near(evidence)) {
         evidence_files(trial, ret);
         verdict_set(ret, CAUSE_FD_EXHAUSTED, 0.55,
@@ -533,7 +530,7 @@ static void judge_no_start(Trial *trial, Verdict *ret)
 
 static void judge_good(Trial *trial, Verdict *ret)
 {
-    verdict_set(ret, CAUSE_OK, 1, "The command ended well.");
+    verdict_set(ret, CAUSE_OK, 1, "The command succeeded.");
     ret->cause.confidence = 1;
     verdict_evidence(trial, ret, "exit code 0");
 }
@@ -565,14 +562,14 @@ static void judge_request(Trial *trial, Verdict *ret)
     verdict_evidence(trial, ret, trial_printf(trial, "shmguard was sent %s, and passed it on", name));
     verdict_evidence(trial, ret,
                      by_it ? trial_printf(trial, "the command was ended by %s", name)
-                           : trial_printf(trial, "the command ended with exit code %d", evidence->code));
+                           : trial_printf(trial, "the command exited with code %d", evidence->code));
     if (signo == SIGTERM || signo == SIGKILL)
         verdict_set(ret, CAUSE_KILLED, by_it ? 0.97 : 0.7,
-                    trial_printf(trial, "The command was asked to end (%s), and did.", name));
+                    trial_printf(trial, "The command was asked to stop (%s), and did.", name));
     else
         verdict_set(ret, CAUSE_UNKNOWN, 0,
                     trial_printf(trial, "The command was interrupted (%s%s).", name,
-                                 signo == SIGINT ? ", as Ctrl-C sends it" : ""));
+                                 signo == SIGINT ? ", as from Ctrl-C" : ""));
     judge_before(trial, ret);
 }
 
@@ -620,9 +617,8 @@ static void judge_death(Trial *trial, const Ended *ended, Verdict *ret)
         evidence_lines(trial, ret, 1);
     if (ret->ended == ended && death_is_loose(trial->evidence, ended)) {
         ret->cause.confidence *= 0.6;
-        verdict_evidence(
-            trial, ret,
-            trial_printf(trial, "the command then ended with exit code %d", trial->evidence->code));
+        verdict_evidence(trial, ret,
+                         trial_printf(trial, "the command then exited with code %d", trial->evidence->code));
     }
     if (trial->evidence->passed_on != 0) {
         ret->cause.confidence *= 0.8;
@@ -641,7 +637,7 @@ static bool judge_told(Trial *trial, Verdict *ret)
         return false;
     const Ended below = {.has_status = true, .signal = signo};
     verdict_evidence(trial, ret,
-                     trial_printf(trial, "exit code %d, which stands for %s in a process below",
+                     trial_printf(trial, "exit code %d, which stands for %s in a child process",
                                   evidence->code, signal_name(trial, signo)));
     death_judge(trial, &below, ret);
     ret->ended = NULL;
@@ -664,17 +660,19 @@ static void judge_unknown(Trial *trial, Verdict *ret)
 {
     const Evidence *evidence = trial->evidence;
     const Ended *left = ended_by_exit(evidence, ret->cause.pid);
-    ret->from_text = ret->from_text && !left;
+    bool symptom = trial->text.cause.confidence > 0;
+    ret->from_text = ret->from_text && !left && symptom;
     if (left)
-        ret->cause.summary = trial_printf(
-            trial,
-            "%s ended itself with exit code %d, and nobody had asked it to: something in it calls exit.",
-            ended_who(trial, left), left->code);
+        ret->cause.summary =
+            trial_printf(trial, "%s exited by itself with code %d: something in it calls exit.",
+                         ended_who(trial, left), left->code);
     verdict_evidence(trial, ret, trial_printf(trial, "exit code %d", evidence->code));
     ret->cause.pid = ret->cause.pid > 0 ? ret->cause.pid : evidence->pid;
-    if (trial->text.cause.confidence == 0)
-        ret->cause.summary = trial_printf(
-            trial, "The command ended with exit code %d; nothing that was seen says why.", evidence->code);
+    if (symptom)
+        return;
+    /* An ordinary exit code: the program has told its reason itself, in words of its own. */
+    const char *command = evidence->command ? trial_escape(trial, text_of(evidence->command)) : "The command";
+    ret->cause.summary = trial_printf(trial, "%s exited with code %d.", command, evidence->code);
 }
 
 static void judge(Trial *trial, Verdict *ret)
@@ -685,7 +683,8 @@ static void judge(Trial *trial, Verdict *ret)
         return;
     }
     if (evidence->code == 0 && evidence->signal == 0) {
-        judge_good(trial, ret);
+        if (!lost_judge_good(trial, ret))
+            judge_good(trial, ret);
         return;
     }
     if (is_request(evidence)) {

@@ -179,10 +179,10 @@ static void fixes_exception(Case *it)
         fixes_memory(it);
     else if (it->exception)
         case_fix(it, NEEDS_NOTHING,
-                 it->exception == &it->facts->worker ? "Mend the dataset, transform or collate_fn at the "
-                                                       "line named. With num_workers=0 a debugger can "
-                                                       "stop there."
-                                                     : "Mend the program at the line named.",
+                 it->exception == &it->facts->worker
+                     ? "Fix the dataset, transform or collate_fn at the line shown above. With num_workers=0 "
+                       "a debugger can stop there."
+                     : "Fix the exception at the line shown above.",
                  NULL);
 }
 

@@ -52,9 +52,9 @@ static const char *shm_missing(Flight *flight, Severity *severity)
     const ShmMount *shm = &flight->machine->shm;
     (void)severity;
     if (shm_is_unusable(shm))
-        return shm->state == SHM_ABSENT ? "there is no /dev/shm, and no DataLoader worker starts without"
-                                        : "/dev/shm cannot be written to, and no DataLoader worker starts "
-                                          "without";
+        return shm->state == SHM_ABSENT
+                   ? "there is no /dev/shm, and DataLoader workers cannot start without it"
+                   : "/dev/shm is not writable, and DataLoader workers cannot start without it";
     return flight->plan->guarded ? NULL : "/dev/shm is not a tmpfs: batches would be written to a disk";
 }
 
@@ -63,7 +63,7 @@ static const char *shm_too_small(Flight *flight, Severity *severity)
     (void)severity;
     if (flight->plan->guarded)
         return NULL;
-    return no_memory(arena_printf(flight->arena, "/dev/shm is only %s large, for all batches in flight",
+    return no_memory(arena_printf(flight->arena, "/dev/shm has only %s for all batches in flight",
                                   SIZE_TEXT(flight->machine->shm.size_bytes)));
 }
 
@@ -74,9 +74,9 @@ static const char *shm_nearly_full(Flight *flight, Severity *severity)
         return NULL;
     if (flight->plan->guarded)
         *severity = SEVERITY_WARNING;
-    return no_memory(
-        arena_printf(flight->arena, "only %s of /dev/shm are free%s", SIZE_TEXT(shm->available_bytes),
-                     flight->plan->guarded ? "; tensors do not need it, NCCL and Python's queues do" : ""));
+    return no_memory(arena_printf(
+        flight->arena, "/dev/shm has only %s free%s", SIZE_TEXT(shm->available_bytes),
+        flight->plan->guarded ? "; tensors do not need it, but NCCL and Python's queues do" : ""));
 }
 
 static const char *shm_inodes_low(Flight *flight, Severity *severity)
@@ -86,7 +86,7 @@ static const char *shm_inodes_low(Flight *flight, Severity *severity)
         return NULL;
     if (flight->plan->guarded)
         *severity = SEVERITY_WARNING;
-    return no_memory(arena_printf(flight->arena, "/dev/shm takes only %llu more files",
+    return no_memory(arena_printf(flight->arena, "/dev/shm has room for only %llu more files",
                                   (unsigned long long)shm->inodes_free));
 }
 
@@ -113,7 +113,7 @@ static const char *memory_pressure(Flight *flight, Severity *severity)
 {
     (void)severity;
     return no_memory(arena_printf(flight->arena,
-                                  "processes here have waited for memory for %.0f %% of the last minute",
+                                  "processes here waited for memory during %.0f%% of the last minute",
                                   flight->machine->pressure.some_avg60));
 }
 
@@ -170,10 +170,10 @@ static const char *remedy_by_option(const Flight *flight)
     const Sandbox *sandbox = &flight->machine->sandbox;
     const ShmMount *shm = &flight->machine->shm;
     if (!flight->plan->guarded && flight->guard->ready && !shm_is_unusable(shm))
-        return "Leave out --no-guard: the guard keeps tensors out of it.";
+        return "Remove --no-guard: the guard keeps tensors out of it.";
     if (!flight->plan->shm_tried && shm->state != SHM_ABSENT &&
         (sandbox->sys_admin || sandbox->user_namespaces))
-        return "Give run --shm auto: the job then has one of its own.";
+        return "Use --shm auto to give the job its own.";
     return NULL;
 }
 
@@ -193,7 +193,7 @@ static const char *remedy_by_fix(Flight *flight, const Fixes *fixes, size_t room
             return no_memory(
                 arena_printf(flight->arena, "%.*s: %s", (int)what.size, what.data, fix->command));
     }
-    return "shmguard doctor says what can be done.";
+    return "Run shmguard doctor to see what can be done.";
 }
 
 static void threat_add(Flight *flight, const char *id, Severity severity, const char *text,
@@ -243,14 +243,15 @@ static void wishes_weigh(Flight *flight)
         return;
     if (plan->guarded && plan->budget_bytes != U64_UNKNOWN && plan->budget_bytes > room)
         threat_add(flight, "budget", SEVERITY_WARNING,
-                   arena_printf(flight->arena, "the budget is %s, and memory has only %s left",
+                   arena_printf(flight->arena, "the budget is %s, but only %s of memory is left",
                                 SIZE_TEXT(plan->budget_bytes), SIZE_TEXT(room)),
-                   "Give --budget auto, or a smaller one.");
+                   "Use --budget auto or a smaller size.");
     if (plan->private_shm_bytes > room && plan->private_shm_bytes > PRIVATE_LEAST_BYTES)
         threat_add(flight, "private-shm", SEVERITY_WARNING,
-                   arena_printf(flight->arena, "the job's /dev/shm may take %s, and memory has only %s left",
+                   arena_printf(flight->arena,
+                                "the job's /dev/shm may take %s, but only %s of memory is left",
                                 SIZE_TEXT(plan->private_shm_bytes), SIZE_TEXT(room)),
-                   "Give --shm auto, or a smaller size.");
+                   "Use --shm auto or a smaller size.");
 }
 
 int preflight_judge(const Machine *machine, const Guard *guard, const PreflightPlan *plan, Arena *arena,

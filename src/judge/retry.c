@@ -21,8 +21,9 @@ static bool is_request(int signo)
 
 Retry retry_judge(const RetryCase *ended)
 {
-    if (ended->cause == CAUSE_OK || (ended->started && ended->code == 0))
-        return RETRY_DONE;
+    if (ended->cause == CAUSE_OK ||
+        (ended->started && ended->code == 0 && ended->cause != CAUSE_BUDGET_EXCEEDED))
+        return RETRY_DONE; /* batches that were lost end a command well, and are missing */
     if (ended->told_to_end || is_request(ended->signal) || is_request(ended->code - 128))
         return RETRY_ASKED;
     if (!ended->started)
@@ -40,13 +41,14 @@ const char *retry_words(Retry retry)
 {
     switch (retry) {
     case RETRY_ASKED:
-        return "it was asked to end";
+        return "it was asked to stop";
     case RETRY_NO_START:
         return "it could not be started";
     case RETRY_ERROR:
-        return "an exception like that comes back";
+        return "the same exception would occur again";
     case RETRY_NOT_LESS:
-        return "that is no known matter of size; with --resume it would continue with the same values";
+        return "smaller values do not help against this; with --resume it would continue with the same "
+               "values";
     case RETRY_LESS:
     case RETRY_SAME:
     case RETRY_DONE:

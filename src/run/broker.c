@@ -71,6 +71,7 @@ struct Broker {
     uint64_t names_made;
     uint64_t names_served;
     uint64_t turned_away;
+    uint64_t served_at_refusal; /* bytes, when a request was last refused */
 };
 
 /* --- Counting ----------------------------------------------------------------------------------------- */
@@ -486,6 +487,8 @@ static void forget_gone(Broker *broker)
 static void answer_room(void *context, uint64_t id, int error)
 {
     Broker *broker = context;
+    if (error != 0)
+        broker->served_at_refusal = broker_bytes_served(broker);
     for (Connection *connection = broker->connections; connection; connection = connection->next)
         if (connection->serial == id && !connection->gone && !connection_answer(connection, error, -1))
             connection_drop(connection);
@@ -517,12 +520,13 @@ static GuardFigures figures_now(const Broker *broker)
 {
     Counters *counters = broker->counters;
 #define READ(name) atomic_load_explicit(&counters->name, memory_order_relaxed)
-    return (GuardFigures){
+    GuardFigures figures = {
         .segments_created = READ(segments_created),
         .segments_reused = READ(segments_reused),
         .bytes_backed = READ(bytes_backed),
         .small_backed = READ(small_backed),
         .pinned_bytes = READ(pinned_bytes),
+        .batches = READ(batches),
         .fallbacks = READ(fallbacks),
         .names_made = broker->names_made,
         .names_served = broker->names_served,
@@ -533,15 +537,25 @@ static GuardFigures figures_now(const Broker *broker)
         .waiting = broker->rooms.budget.n,
         .waits = broker->rooms.budget.waits,
         .waited_seconds = broker->rooms.budget.waited_seconds,
+        .queued_seconds = rooms_queued(&broker->rooms),
+        .rescues = broker->rooms.budget.rescues_all,
+        .wanted_bytes = broker->rooms.budget.wanted_bytes,
+        .wanted_exists = broker->rooms.budget.wanted_exists,
         .refused = broker->rooms.budget.refused,
         .refused_bytes = broker->rooms.budget.refused_last.bytes,
         .refused_pid = broker->rooms.budget.refused_last.pid,
         .refused_for_want = broker->rooms.budget.refused_for_want,
+        .refused_seconds = broker->rooms.budget.refused_when,
+        .served_after = broker_bytes_served(broker) > broker->served_at_refusal,
+        .n_refusals = broker->rooms.n_refusals,
         .wrote_msec = READ(wrote_msec),
         .unfinished = READ(unfinished) != 0,
+        .adrift = READ(adrift) != 0,
         .line = READ(line) != 0,
     };
 #undef READ
+    memcpy(figures.refusals, broker->rooms.refusals, sizeof figures.refusals);
+    return figures;
 }
 
 void broker_tick(Broker *broker, bool short_of_memory)
@@ -684,6 +698,21 @@ void broker_line(Broker *broker, uint64_t terminal, bool drawn)
 {
     atomic_store_explicit(&broker->counters->terminal, terminal, memory_order_relaxed);
     atomic_store_explicit(&broker->counters->line, drawn, memory_order_relaxed);
+}
+
+double broker_crawled(const Broker *broker)
+{
+    return budget_crawled(&broker->rooms.budget, now_seconds());
+}
+
+bool broker_crawl_is_due(Broker *broker)
+{
+    return budget_crawl_is_due(&broker->rooms.budget, now_seconds());
+}
+
+uint64_t broker_kept_by(const Broker *broker, int pid)
+{
+    return janitor_kept_by(&broker->janitor, broker->owner.root, pid);
 }
 
 GuardFigures broker_figures(Broker *broker)

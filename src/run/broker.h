@@ -64,6 +64,11 @@ bool broker_holds_memory(const Broker *broker);
  * before it writes there, and says what it has written. */
 void broker_line(Broker *broker, uint64_t terminal, bool drawn);
 
+/* As budget_crawled, budget_crawl_is_due and janitor_kept_by. */
+double broker_crawled(const Broker *broker);
+bool broker_crawl_is_due(Broker *broker);
+uint64_t broker_kept_by(const Broker *broker, int pid);
+
 /* Counts once more. */
 GuardFigures broker_figures(Broker *broker);
 

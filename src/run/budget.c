@@ -9,11 +9,15 @@
  * RESCUE_MOST: a trainer that takes longer for a step does not lose much by waiting as long.
  * RESCUE_FIRST: while the pace is not known.
  * PACE_STEPS: a rescue is due when so many times the usual time between two releases has passed.
+ * CRAWL: how long a loader that gets on by rescues alone is left to itself; CRAWL_GROWS: how much longer
+ * after each time that it was told.
  */
 static const double RESCUE_LEAST_SECONDS = 0.1;
 static const double RESCUE_MOST_SECONDS = 5;
 static const double RESCUE_FIRST_SECONDS = 0.5;
 static const double PACE_STEPS = 2;
+static const double CRAWL_SECONDS = 10;
+static const double CRAWL_GROWS = 3;
 
 void budget_free(Budget *budget)
 {
@@ -31,6 +35,8 @@ int budget_ask(Budget *budget, const Request *request)
         budget->requests = requests;
         budget->capacity = capacity;
     }
+    if (budget->n == 0 && request->asked - budget->busy > RESCUE_MOST_SECONDS)
+        budget->crawl_since = 0; /* nobody has waited for a while */
     budget->requests[budget->n++] = *request;
     return 0;
 }
@@ -59,6 +65,7 @@ void budget_released(Budget *budget, double now)
     budget->released = budget->progress = now;
     budget->rescues = 0;
     budget->rescued = (Request){0};
+    budget->crawl_since = 0;
 }
 
 static double rescue_seconds(const Budget *budget)
@@ -97,6 +104,7 @@ static bool is_rescued(Budget *budget, const Request *next, const Facts *facts)
         return false;
     budget->rescued = *next;
     budget->rescues++;
+    budget->rescues_all++;
     return true;
 }
 
@@ -127,23 +135,62 @@ static Decision take(Budget *budget, size_t i, Decision decision, double now, Re
     return decision;
 }
 
+static void wait_note(Budget *budget, const Facts *facts)
+{
+    uint64_t asked = 0;
+    for (size_t i = 0; i < budget->n; i++) {
+        budget->requests[i].waited = true;
+        asked += budget->requests[i].bytes;
+    }
+    if (budget->crawl_since == 0)
+        budget->crawl_since = facts->now;
+    if (facts->used_bytes + asked > budget->wanted_bytes) {
+        budget->wanted_bytes = facts->used_bytes + asked;
+        budget->wanted_exists = asked <= facts->spare_bytes;
+    }
+}
+
+double budget_crawled(const Budget *budget, double now)
+{
+    return budget->n > 0 && budget->crawl_since > 0 ? now - budget->crawl_since : 0;
+}
+
+bool budget_crawl_is_due(Budget *budget, double now)
+{
+    double pause = CRAWL_SECONDS;
+    if (budget_crawled(budget, now) < MAX(CRAWL_SECONDS, budget->pace * PACE_STEPS))
+        return false;
+    for (unsigned i = 0; i < budget->crawl_told; i++)
+        pause *= CRAWL_GROWS;
+    if (budget->crawl_told > 0 && now - budget->crawl_told_last < pause)
+        return false;
+    budget->crawl_told++;
+    budget->crawl_told_last = now;
+    return true;
+}
+
 Decision budget_decide(Budget *budget, const Facts *facts, Request *ret)
 {
     if (budget->n == 0)
         return DECISION_NONE;
+    budget->busy = facts->now;
     size_t next = next_in_turn(budget);
-    if (fits(budget, facts, budget->requests[next].bytes))
+    if (fits(budget, facts, budget->requests[next].bytes)) {
+        budget->crawl_since = 0;
         return take(budget, next, DECISION_GRANTED, facts->now, ret);
+    }
 
     size_t late = overdue(budget, facts);
     if (late < budget->n) {
         const Request *request = &budget->requests[late];
         bool want = request->bytes > facts->most_bytes;
         bool huge = budget->wished && request->bytes > budget->limit_bytes;
+        budget->rescues_all += !huge && !want;
         if (!huge && !want)
             return take(budget, late, DECISION_GRANTED, facts->now, ret);
         budget->refused_for_want = want && !huge;
         budget->refused_last = *request;
+        budget->refused_when = facts->now;
         budget->refused++;
         return take(budget, late, DECISION_REFUSED, facts->now, ret);
     }
@@ -151,7 +198,6 @@ Decision budget_decide(Budget *budget, const Facts *facts, Request *ret)
         budget->progress = facts->now;
         return take(budget, next, DECISION_GRANTED, facts->now, ret);
     }
-    for (size_t j = 0; j < budget->n; j++)
-        budget->requests[j].waited = true;
+    wait_note(budget, facts);
     return DECISION_NONE;
 }

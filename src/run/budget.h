@@ -17,12 +17,18 @@
  * batch. How long that is follows the pace at which batches are let go, and doubles with each rescue in a row
  * up to RESCUE_MOST, so that a trainer that pauses does not take the ceiling for a suggestion, and one that
  * waits for the last of many workers does not wait for minutes.
+ *
+ * A crawl. A trainer that keeps its batches lets go of none: each further one is a rescue, one every few
+ * seconds. Nothing is wrong with that but its speed, of which nobody would know why. So when somebody waits
+ * and CRAWL_SECONDS have passed with nothing but rescues, it is due to be told; then after 30, 90 and so on.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "protocol.h"
 
 typedef struct Request {
     uint64_t id; /* the caller's, not 0 */
@@ -32,8 +38,8 @@ typedef struct Request {
     uint64_t bytes;
     uint64_t batch; /* which of the process's it is a part of */
     double asked;   /* seconds, as all times here */
-    bool feeder;    /* asked by another thread than the process's first */
-    bool waited;    /* there was no room for it at first */
+    Asker asker;
+    bool waited; /* there was no room for it at first */
 } Request;
 
 typedef struct Budget {
@@ -44,16 +50,24 @@ typedef struct Budget {
     Request *requests;    /* that wait, in the order in which they came */
     size_t n;
     size_t capacity;
-    double progress;  /* when something was last let go, or a rescue made */
-    double pace;      /* mean time between two releases; 0 unknown */
-    double released;  /* when something was last let go; 0 never */
-    unsigned rescues; /* in a row */
-    Request rescued;  /* last, until something is let go; pid 0: none */
-    uint64_t waits;   /* requests that had to wait */
+    double progress;       /* when something was last let go, or a rescue made */
+    double pace;           /* mean time between two releases; 0 unknown */
+    double released;       /* when something was last let go; 0 never */
+    unsigned rescues;      /* in a row */
+    uint64_t rescues_all;  /* of the whole run, a batch of several tensors counted once */
+    uint64_t wanted_bytes; /* most that was used and asked for at one time while somebody waited */
+    bool wanted_exists;    /* that much memory was there */
+    double busy;           /* when somebody last waited */
+    double crawl_since;    /* nothing but rescues since then; 0: not so */
+    unsigned crawl_told;   /* times */
+    double crawl_told_last;
+    Request rescued; /* last, until something is let go; pid 0: none */
+    uint64_t waits;  /* requests that had to wait */
     double waited_seconds;
     uint64_t refused;
     Request refused_last;
     bool refused_for_want; /* the last refusal: memory was not there */
+    double refused_when;   /* the last refusal */
 } Budget;
 
 /* {.limit_bytes, .wait_seconds} is one that nobody has asked. */
@@ -67,6 +81,12 @@ void budget_withdraw(Budget *budget, uint64_t id);
 
 /* Something was let go. */
 void budget_released(Budget *budget, double now);
+
+/* How long it has crawled; 0: it does not. */
+double budget_crawled(const Budget *budget, double now);
+
+/* Whether that is to be told now; it is then taken as told. */
+bool budget_crawl_is_due(Budget *budget, double now);
 
 typedef struct Facts {
     uint64_t used_bytes;  /* by the job's tensors, what was granted and is not touched yet included */

@@ -394,11 +394,11 @@ const Checkpoint *checkpoints_whole(const Checkpoints *checkpoints)
 const char *checkpoint_state_words(CheckpointState state)
 {
     static const char *const words[] = {
-        [CHECKPOINT_WHOLE] = "is whole",
+        [CHECKPOINT_WHOLE] = "is complete",
         [CHECKPOINT_EMPTY] = "is empty",
-        [CHECKPOINT_TEMPORARY] = "is temporary by its name",
+        [CHECKPOINT_TEMPORARY] = "has the name of a temporary file",
         [CHECKPOINT_WRITTEN] = "is being written",
-        [CHECKPOINT_CUT] = "is cut short",
+        [CHECKPOINT_CUT] = "is truncated",
         [CHECKPOINT_UNREADABLE] = "cannot be read",
     };
     return words[state];

@@ -1,7 +1,15 @@
 /* What the guard did for a job, and what the job took: for people and for scripts. */
 #pragma once
 
-#include "survey.h"
+#include "evidence.h"
+
+/* A process that holds shared memory of the job's. */
+typedef struct Keeper {
+    int pid; /* 0: not known */
+    Role role;
+    char comm[COMM_MAX];
+    uint64_t bytes;
+} Keeper;
 
 typedef struct GuardFigures {
     uint64_t segments_created;
@@ -9,6 +17,7 @@ typedef struct GuardFigures {
     uint64_t bytes_backed; /* asked for by tensors and served from segments, new and recycled */
     uint64_t small_backed; /* tensors in memfds of their own */
     uint64_t pinned_bytes; /* of tensors that the GPU could read where their worker wrote them */
+    uint64_t batches;      /* that DataLoader workers have sent; 0: none, or it cannot be known */
     uint64_t fallbacks;    /* tensors that took the plain way through /dev/shm */
     uint64_t names_made;
     uint64_t names_served; /* times that a name was opened */
@@ -18,14 +27,23 @@ typedef struct GuardFigures {
     uint64_t budget_bytes; /* UINT64_MAX: no ceiling */
     uint64_t waiting;      /* requests for memory that wait now */
     uint64_t waits;        /* requests that had to wait */
-    double waited_seconds;
+    double waited_seconds; /* of all that waited together */
+    double queued_seconds; /* in which somebody waited */
+    uint64_t rescues;      /* batches that passed the ceiling because nothing was let go */
+    uint64_t wanted_bytes; /* most that was used and asked for at one time while somebody waited */
+    bool wanted_exists;    /* that much memory was there */
     uint64_t refused;
     uint64_t refused_bytes; /* of the last one */
     int refused_pid;
-    bool refused_for_want; /* memory was not there */
-    uint64_t wrote_msec;   /* CLOCK_MONOTONIC, when the job last wrote to the terminal; 0: not seen */
-    bool unfinished;       /* that did not end a line */
-    bool line;             /* broker_line stands */
+    bool refused_for_want;  /* memory was not there */
+    double refused_seconds; /* CLOCK_MONOTONIC, when the last one was */
+    bool served_after;      /* shared tensors were made after the last one */
+    Refusal refusals[REFUSALS_MAX];
+    size_t n_refusals;
+    uint64_t wrote_msec; /* CLOCK_MONOTONIC, when the job last wrote to the terminal; 0: not seen */
+    bool unfinished;     /* that did not lead to an empty line */
+    bool adrift;         /* the job moves the cursor in ways that are not followed */
+    bool line;           /* broker_line stands */
 } GuardFigures;
 
 /* Whether there was anything for it to do. */

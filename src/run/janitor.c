@@ -1,10 +1,12 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "janitor.h"
 #include "macro.h"
+#include "maps.h"
 #include "protocol.h"
 
 /*
@@ -256,4 +258,34 @@ bool janitor_reclaim(Janitor *janitor, uint64_t bytes)
         given += watched->held_bytes;
     }
     return given > 0;
+}
+
+typedef struct Count {
+    const Janitor *janitor;
+    uint64_t page_bytes;
+    uint64_t bytes;
+} Count;
+
+/* A process that recycles segments keeps their mappings. What tells of use is the hold, a page of its own
+ * (guard.h); of a memfd that is not recycled, any mapping. */
+static int visit_mapping(const MapEntry *entry, void *context)
+{
+    Count *count = context;
+    bool single = text_equal(entry->path, "/memfd:" SINGLE_NAME);
+    bool hold =
+        text_equal(entry->path, "/memfd:" SEGMENT_NAME) && entry->end - entry->start == count->page_bytes;
+    if (!single && !hold)
+        return 0;
+    ssize_t i = watched_find(count->janitor, makedev(entry->device.major, entry->device.minor), entry->inode);
+    if (i >= 0 && count->janitor->items[i].in_use)
+        count->bytes += count->janitor->items[i].held_bytes;
+    return 0;
+}
+
+uint64_t janitor_kept_by(const Janitor *janitor, const Root *root, int pid)
+{
+    _cleanup_buffer_ Buffer scratch = {0};
+    Count count = {.janitor = janitor, .page_bytes = (uint64_t)sysconf(_SC_PAGESIZE)};
+    (void)maps_visit(root, pid, MAPS_SHARED_FILES, &scratch, visit_mapping, &count);
+    return count.bytes;
 }

@@ -27,6 +27,7 @@
 #include <sys/types.h>
 
 #include "budget.h"
+#include "root.h"
 
 typedef struct Watched {
     int fd; /* our own description of the segment */
@@ -90,6 +91,9 @@ void janitor_promise(Janitor *janitor, uint64_t device, uint64_t inode, uint64_t
 
 /* Gives back what is free at once, until `bytes` are. Whether anything was. */
 bool janitor_reclaim(Janitor *janitor, uint64_t bytes);
+
+/* Bytes of segments in use that process pid holds: it has a tensor there. Reads all its mappings. */
+uint64_t janitor_kept_by(const Janitor *janitor, const Root *root, int pid);
 
 /* Bytes of memory behind a descriptor, 0 when that cannot be told. */
 uint64_t fd_held_bytes(int fd);

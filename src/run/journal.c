@@ -601,6 +601,20 @@ Role journal_role(const Journal *journal, int pid)
     return seen ? seen->actor.role : ROLE_OTHER;
 }
 
+Keeper journal_keeper(const Journal *journal, uint64_t (*bytes)(void *context, int pid), void *context)
+{
+    Keeper most = {0};
+    for (size_t i = 0; i < journal->seen.n_live; i++) {
+        const Actor *actor = &journal->seen.live[i].actor;
+        uint64_t kept = bytes(context, actor->pid);
+        if (kept <= most.bytes)
+            continue;
+        most = (Keeper){.pid = actor->pid, .role = actor->role, .bytes = kept};
+        memcpy(most.comm, actor->comm, sizeof most.comm);
+    }
+    return most;
+}
+
 void journal_roles(const Journal *journal, uint64_t *ret_trainers, uint64_t *ret_workers)
 {
     *ret_trainers = *ret_workers = 0;

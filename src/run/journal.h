@@ -64,6 +64,9 @@ int journal_processes(const Journal *journal, Arena *arena, ProcessPeak **ret, s
 /* Of a process that lives; ROLE_OTHER: none is known. */
 Role journal_role(const Journal *journal, int pid);
 
+/* The live process of which `bytes` says most; pid 0: of none. */
+Keeper journal_keeper(const Journal *journal, uint64_t (*bytes)(void *context, int pid), void *context);
+
 /* How many live that train, and that work for those. */
 void journal_roles(const Journal *journal, uint64_t *ret_trainers, uint64_t *ret_workers);
 

@@ -1,3 +1,4 @@
+#include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -41,7 +42,7 @@ int rooms_ask(Rooms *rooms, Janitor *janitor, uint64_t id, int pid, int fd, cons
                                           .bytes = message->bytes,
                                           .batch = message->batch,
                                           .asked = now_seconds(),
-                                          .feeder = message->feeder,
+                                          .asker = (Asker)message->asker,
                                       });
 }
 
@@ -60,11 +61,52 @@ static bool is_worker(const Root *root, int pid)
 
 static void doom(Rooms *rooms, const Request *request, double now)
 {
-    if (!request->feeder || rooms->n_doomed == DOOMED_MAX || !is_worker(rooms->root, request->pid))
+    if (request->asker != ASKER_FEEDER || rooms->n_doomed == DOOMED_MAX ||
+        !is_worker(rooms->root, request->pid))
         return;
     int pidfd = (int)syscall(SYS_pidfd_open, request->pid, 0);
     if (pidfd >= 0)
         rooms->doomed[rooms->n_doomed++] = (Doomed){request->pid, pidfd, now + GRACE_SECONDS};
+}
+
+static Refusal *refusal_of(Rooms *rooms, int pid)
+{
+    for (size_t i = 0; i < rooms->n_refusals; i++)
+        if (rooms->refusals[i].pid == pid)
+            return &rooms->refusals[i];
+    if (rooms->n_refusals == REFUSALS_MAX)
+        return NULL;
+    Refusal *refusal = &rooms->refusals[rooms->n_refusals++];
+    *refusal = (Refusal){.pid = pid};
+    return refusal;
+}
+
+static void refusal_note(Rooms *rooms, const Request *request)
+{
+    Refusal *refusal = refusal_of(rooms, request->pid);
+    if (!refusal)
+        return;
+    refusal->requests++;
+    refusal->unheard += request->asker != ASKER_FIRST_THREAD;
+    refusal->most_bytes = MAX(refusal->most_bytes, request->bytes);
+}
+
+/* A zombie takes signals, too. */
+static bool has_exited(int pidfd)
+{
+    struct pollfd ended = {.fd = pidfd, .events = POLLIN};
+    return poll(&ended, 1, 0) > 0;
+}
+
+static void doomed_end(Rooms *rooms, const Doomed *doomed)
+{
+    if (has_exited(doomed->pidfd))
+        return;
+    if (rooms->ending)
+        rooms->ending(rooms->context, doomed->pid);
+    Refusal *refusal = refusal_of(rooms, doomed->pid);
+    if (syscall(SYS_pidfd_send_signal, doomed->pidfd, SIGTERM, NULL, 0) == 0 && refusal)
+        refusal->told = true;
 }
 
 void rooms_tick(Rooms *rooms)
@@ -81,9 +123,7 @@ void rooms_tick(Rooms *rooms)
             i++;
             continue;
         }
-        if (rooms->ending)
-            rooms->ending(rooms->context, doomed->pid);
-        (void)syscall(SYS_pidfd_send_signal, doomed->pidfd, SIGTERM, NULL, 0);
+        doomed_end(rooms, doomed);
         fd_close(doomed->pidfd);
         *doomed = rooms->doomed[--rooms->n_doomed];
     }
@@ -129,6 +169,14 @@ static bool make_room(Rooms *rooms, Janitor *janitor)
     return janitor_reclaim(janitor, rooms->budget.requests[0].bytes);
 }
 
+static void queue_note(Rooms *rooms)
+{
+    double now = now_seconds();
+    if (rooms->queued_since > 0)
+        rooms->queued_seconds += now - rooms->queued_since;
+    rooms->queued_since = rooms->budget.n > 0 ? now : 0;
+}
+
 void rooms_settle(Rooms *rooms, Janitor *janitor, uint64_t more, RoomsAnswer answer, void *context)
 {
     Budget *budget = &rooms->budget;
@@ -147,6 +195,7 @@ void rooms_settle(Rooms *rooms, Janitor *janitor, uint64_t more, RoomsAnswer ans
             rooms->in_use += request.bytes;
             answer(context, request.id, 0);
         } else if (decision == DECISION_REFUSED) {
+            refusal_note(rooms, &request);
             doom(rooms, &request, facts.now);
             answer(context, request.id, ENOSPC);
         } else if (reclaimed || !make_room(rooms, janitor))
@@ -154,8 +203,14 @@ void rooms_settle(Rooms *rooms, Janitor *janitor, uint64_t more, RoomsAnswer ans
         else
             reclaimed = true;
     }
+    queue_note(rooms);
     rooms->look = false;
     rooms->next = now_seconds() + LOOK_SECONDS;
+}
+
+double rooms_queued(const Rooms *rooms)
+{
+    return rooms->queued_seconds + (rooms->queued_since > 0 ? now_seconds() - rooms->queued_since : 0);
 }
 
 uint32_t rooms_waiting(const Rooms *rooms)

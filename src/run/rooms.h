@@ -3,11 +3,14 @@
  *
  * A feeder that is refused. PyTorch's queues share tensors in a thread of their own; what fails there is
  * printed and lost, and a trainer that waits for the lost batch would wait for ever. So a DataLoader worker
- * to which this happens is ended a moment later, and the trainer is told by PyTorch that its worker died.
+ * to which this happens is ended a moment later, and the trainer is told by PyTorch that its worker died. A
+ * worker that has exited by then leaves the trainer without a word: its refusal stays one that nobody was
+ * told of.
  */
 #pragma once
 
 #include "budget.h"
+#include "evidence.h"
 #include "janitor.h"
 #include "protocol.h"
 #include "root.h"
@@ -29,11 +32,15 @@ typedef struct Rooms {
     void *context;
     bool look; /* something changed since the last decision */
     double next;
+    double queued_since; /* somebody waits; 0: nobody */
+    double queued_seconds;
     double spare_read;
     Spare spare;     /* .tight: what is let go is given back at once, and not kept for the next batch */
     uint64_t in_use; /* when last counted */
     Doomed doomed[DOOMED_MAX];
     size_t n_doomed;
+    Refusal refusals[REFUSALS_MAX];
+    size_t n_refusals;
 } Rooms;
 
 void rooms_free(Rooms *rooms);
@@ -46,6 +53,9 @@ int rooms_ask(Rooms *rooms, Janitor *janitor, uint64_t id, int pid, int fd, cons
  * not know of. Costs nothing when nobody waits and memory is not tight. */
 typedef void (*RoomsAnswer)(void *context, uint64_t id, int error);
 void rooms_settle(Rooms *rooms, Janitor *janitor, uint64_t more, RoomsAnswer answer, void *context);
+
+/* Seconds so far in which somebody waited. */
+double rooms_queued(const Rooms *rooms);
 
 /* How many wait to hear that something was let go. */
 uint32_t rooms_waiting(const Rooms *rooms);

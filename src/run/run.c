@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -34,7 +35,7 @@
  * cannot be killed may go on writing.
  */
 #define BUDGET_LEAST_BYTES (UINT64_C(64) << 20)
-enum { WAIT_SECONDS = 60, DRAIN_TURNS = 1000, FILES_MOST = 1 << 20 };
+enum { WAIT_SECONDS = 60, KEEPER_SECONDS = 10, DRAIN_TURNS = 1000, FILES_MOST = 1 << 20 };
 
 struct Run {
     int epoll;
@@ -64,8 +65,10 @@ struct Run {
     bool alone; /* no child is left */
     int passed_on;
     int told_to_end;
-    bool typed; /* passed_on came from the terminal */
-    double cut; /* when it was cut off; 0: it was not */
+    bool typed;    /* passed_on came from the terminal */
+    double cut;    /* when it was cut off; 0: it was not */
+    Keeper keeper; /* of the most memory so far */
+    double keeper_next;
     double began;
     double ended;
 };
@@ -90,17 +93,46 @@ static void status_changed(Run *run, int status)
         (void)stray_times_read(&run->shortage.root, run->ended, &run->awaited);
 }
 
-static void tick_tell(Run *run, bool over)
+static void tick_tell(Run *run, const Crawl *crawl, bool over)
 {
     if (!run->tick)
         return;
-    RunTick now = {.seconds = now_seconds() - run->began, .pid = run->child.pid, .wrote = true, .over = over};
+    RunTick now = {.seconds = now_seconds() - run->began,
+                   .pid = run->child.pid,
+                   .crawl = crawl,
+                   .wrote = true,
+                   .over = over};
     if (run->broker) {
         now.guard = broker_figures(run->broker);
         uint64_t msec = (uint64_t)(now_seconds() * 1000);
-        now.wrote = now.guard.wrote_msec != 0 && (now.guard.unfinished || msec - now.guard.wrote_msec < 1000);
+        now.wrote = now.guard.wrote_msec != 0 &&
+                    (now.guard.unfinished || now.guard.adrift || msec - now.guard.wrote_msec < 1000);
     }
     run->tick(run->tick_context, &now);
+}
+
+static uint64_t kept_by(void *context, int pid)
+{
+    return broker_kept_by(context, pid);
+}
+
+/* Who keeps the memory that others wait for is looked for rarely: all mappings of all processes are read. */
+static Keeper crawl_look(Run *run)
+{
+    run->keeper_next = now_seconds() + KEEPER_SECONDS;
+    Keeper keeper = journal_keeper(run->journal, kept_by, run->broker);
+    if (keeper.bytes > run->keeper.bytes)
+        run->keeper = keeper;
+    return keeper;
+}
+
+static void crawl_tick(Run *run)
+{
+    Crawl crawl = {.seconds = broker_crawled(run->broker)};
+    bool due = broker_crawl_is_due(run->broker);
+    if (due || (crawl.seconds >= KEEPER_SECONDS && now_seconds() >= run->keeper_next))
+        crawl.keeper = crawl_look(run);
+    tick_tell(run, due ? &crawl : NULL, false);
 }
 
 static void reap(Run *run)
@@ -171,7 +203,10 @@ static void timer_ready(Source *source)
         journal_tick(run->journal);
     if (run->cut > 0 && now_seconds() - run->cut > END_SECONDS)
         child_signal(&run->child, SIGKILL, true);
-    tick_tell(run, false);
+    if (run->broker)
+        crawl_tick(run);
+    else
+        tick_tell(run, NULL, false);
 }
 
 static void pulse_ready(Source *source)
@@ -246,7 +281,7 @@ int run_finish(Run *run, RunResult *ret)
     /* The last words of those who have gone may still lie in their sockets. */
     for (int i = 0; i < DRAIN_TURNS && turn(run, 0) > 0;)
         i++;
-    tick_tell(run, true);
+    tick_tell(run, NULL, true);
 
     int status = run->child.status;
     bool typed = run->child.had_terminal || (run->passed_on == SIGINT && run->typed);
@@ -264,6 +299,7 @@ int run_finish(Run *run, RunResult *ret)
         .seconds = run->ended - run->began,
         .guarded = run->broker && !run->only_witness && !run->outer,
         .joined = run->outer != NULL,
+        .keeper = run->keeper,
     };
     if (ret->guarded)
         ret->guard = broker_figures(run->broker);
@@ -520,6 +556,8 @@ int run_start(Run *run, char *const *command, char *const *settings, ChildStage 
     run->passed_on = run->told_to_end = 0;
     run->typed = false;
     run->cut = 0;
+    run->keeper = (Keeper){0};
+    run->keeper_next = 0;
     strays_open(&run->shortage.root, &run->strays);
     stray_times_free(&run->awaited);
     run->work = (StrayWork){0};
@@ -612,6 +650,10 @@ int run_evidence(Run *run, const RunResult *result, Arena *arena, Evidence *ret)
         evidence.refused_bytes = result->guard.refused_bytes;
         evidence.refused_pid = result->guard.refused_pid;
         evidence.refused_for_want = result->guard.refused_for_want;
+        evidence.refused_seconds = result->guard.refused_seconds - run->began;
+        evidence.served_after = result->guard.served_after;
+        memcpy(evidence.refusals, result->guard.refusals, sizeof evidence.refusals);
+        evidence.n_refusals = result->guard.n_refusals;
     }
     *ret = evidence;
     return 0;

@@ -30,13 +30,20 @@ typedef struct GuardWish {
                           processes end is told to us, too. NULL: it is a run of its own */
 } GuardWish;
 
+/* Workers wait for room, and get on by rescues alone (budget.h). */
+typedef struct Crawl {
+    double seconds;
+    Keeper keeper; /* of the most memory; pid 0: not known */
+} Crawl;
+
 /* Once a second while a command runs, and once more, with `over`, after it. */
 typedef struct RunTick {
     double seconds; /* since the command was started */
     pid_t pid;
     GuardFigures guard; /* zeros without the guard */
-    bool wrote;         /* the job wrote to the terminal of run_line within the last second, or left a line
-                           unfinished there, or we cannot know */
+    const Crawl *crawl; /* to be told now; NULL: nothing */
+    bool wrote;         /* the job wrote to the terminal of run_line within the last second, or left the
+                           cursor elsewhere than on an empty line, or we cannot know */
     bool over;
 } RunTick;
 
@@ -69,6 +76,7 @@ typedef struct RunResult {
     bool guarded;
     bool joined; /* the guard was an outer run's, which has the figures */
     GuardFigures guard;
+    Keeper keeper; /* the process that kept most while it crawled; pid 0: it did not, for long */
 } RunResult;
 
 /*

@@ -83,22 +83,48 @@ static json_t *json_unguarded(const Coverage *coverage)
     return list;
 }
 
+static json_t *json_refusals(const GuardFigures *guard)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < guard->n_refusals; i++) {
+        const Refusal *refusal = &guard->refusals[i];
+        json_t *item = json_pack("{s:i, s:o, s:o, s:o, s:b}", "pid", refusal->pid, "requests",
+                                 json_size(refusal->requests), "unheard", json_size(refusal->unheard),
+                                 "bytes_most", json_size(refusal->most_bytes), "told", refusal->told);
+        if (json_array_append_new(list, item) < 0) {
+            json_decref(list);
+            return NULL;
+        }
+    }
+    return list;
+}
+
+static json_t *json_keeper(const Keeper *keeper)
+{
+    return keeper->pid == 0 ? json_null()
+                            : json_pack("{s:i, s:s, s:o}", "pid", keeper->pid, "role",
+                                        role_name(keeper->role), "bytes_most", json_size(keeper->bytes));
+}
+
 static json_t *json_guard(const RunResult *result, const Evidence *evidence)
 {
     const GuardFigures *guard = &result->guard;
-    return json_pack(
-        "{s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:s?, s:o, s:b}", /* the
-                                                                                                contract's
-                                                                                                order */
-        "active", result->guarded, "segments_created", json_size(guard->segments_created), "segments_reused",
-        json_size(guard->segments_reused), "bytes_backed", json_size(guard->bytes_backed), "small_backed",
-        json_size(guard->small_backed), "bytes_peak", json_size(guard->bytes_peak), "waits",
-        json_size(guard->waits), "waited_seconds", guard->waited_seconds, "refused",
-        json_size(guard->refused), "names_made", json_size(guard->names_made), "names_served",
-        json_size(guard->names_served), "pinned_bytes", json_size(guard->pinned_bytes), "fallbacks",
-        json_size(guard->fallbacks), "processes", json_size(evidence->coverage.guarded), "idle",
-        result->guarded ? idle_name(idle_judge(evidence)) : NULL, "unguarded",
-        json_unguarded(&evidence->coverage), "joined", result->joined);
+    return json_pack("{s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:o, s:o, "
+                     "s:o, s:o, s:o, s:s?, s:o, s:b}",
+                     "active", result->guarded, "segments_created", json_size(guard->segments_created),
+                     "segments_reused", json_size(guard->segments_reused), "bytes_backed",
+                     json_size(guard->bytes_backed), "small_backed", json_size(guard->small_backed),
+                     "bytes_peak", json_size(guard->bytes_peak), "waits", json_size(guard->waits),
+                     "waited_seconds", guard->waited_seconds, "refused", json_size(guard->refused),
+                     "names_made", json_size(guard->names_made), "names_served",
+                     json_size(guard->names_served), "pinned_bytes", json_size(guard->pinned_bytes),
+                     "fallbacks", json_size(guard->fallbacks), "refusals", json_refusals(guard),
+                     "queued_seconds", guard->queued_seconds, "rescues", json_size(guard->rescues),
+                     "enough_bytes", json_size(guard->wanted_bytes == 0 ? U64_UNKNOWN : guard->wanted_bytes),
+                     "keeper", json_keeper(&result->keeper), "batches", json_size(guard->batches),
+                     "processes", json_size(evidence->coverage.guarded), "idle",
+                     result->guarded ? idle_name(idle_judge(evidence)) : NULL, "unguarded",
+                     json_unguarded(&evidence->coverage), "joined", result->joined);
 }
 
 /* What is not measured is null. */
@@ -124,6 +150,7 @@ int json_run(FILE *out, bool indented, const RunReport *report)
     json_writer_open(&writer, out, indented);
     json_writer_field(&writer, "schema", json_string("shmguard.run/1"));
     json_writer_field(&writer, "exit", json_exit(&last->result));
+    json_writer_field(&writer, "exit_code", json_integer(report_exit_code(report)));
     json_writer_field(&writer, "cause", json_judged(&last->judged));
     json_writer_field(&writer, "fixes", json_fixes(&last->judged.fixes));
     json_writer_list(&writer, "attempts");

@@ -12,7 +12,7 @@ enum { COLUMNS_DEFAULT = 80, PART_MAX = 96 };
 
 /* In the order of the line. */
 typedef enum Part {
-    PART_TENSORS,
+    PART_RATE,
     PART_BYTES,
     PART_MEMORY,
     PART_WAITING,
@@ -20,7 +20,7 @@ typedef enum Part {
 } Part;
 
 /* What a narrow terminal goes without, the first first: what can kill a job stays longest. */
-static const Part dispensable[] = {PART_TENSORS, PART_BYTES, PART_WAITING};
+static const Part dispensable[] = {PART_RATE, PART_BYTES, PART_WAITING};
 
 static double rate_of(uint64_t now, uint64_t last, double seconds)
 {
@@ -32,9 +32,12 @@ static void parts_write(const ProgressFigures *now, const ProgressFigures *last,
 {
     double seconds = now->seconds - last->seconds;
     if (seconds > 0) {
-        double tensors = rate_of(now->tensors, last->tensors, seconds);
+        bool known = now->batches > 0;
+        double rate = known ? rate_of(now->batches, last->batches, seconds)
+                            : rate_of(now->tensors, last->tensors, seconds);
         double bytes = rate_of(now->bytes_backed, last->bytes_backed, seconds);
-        snprintf(parts[PART_TENSORS], PART_MAX, tensors < 100 ? "%.1f tensors/s" : "%.0f tensors/s", tensors);
+        snprintf(parts[PART_RATE], PART_MAX, "%.*f %s/s", rate < 100 ? 1 : 0, rate,
+                 known ? "batches" : "tensors");
         if (bytes < 0x1p62)
             snprintf(parts[PART_BYTES], PART_MAX, "%s/s", SIZE_TEXT((uint64_t)bytes));
     }

@@ -15,6 +15,7 @@
 typedef struct ProgressFigures {
     double seconds;        /* since the command was started */
     uint64_t tensors;      /* that the guard has served so far */
+    uint64_t batches;      /* that workers have sent; 0: the number is not known, and tensors are shown */
     uint64_t bytes_backed; /* their bytes */
     uint64_t bytes_now;    /* of shared memory; U64_UNKNOWN */
     uint64_t budget_bytes; /* U64_UNKNOWN: none */

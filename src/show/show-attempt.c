@@ -28,14 +28,14 @@ static void effective_add(const Terminal *terminal, const NextAttempt *next, Buf
         return;
     if (before.samples == now.samples) {
         if (now.accumulated)
-            (void)buffer_printf(line, " (effective batch %" PRIu64 " kept)", now.samples);
+            (void)buffer_printf(line, " (the effective batch stays %" PRIu64 ")", now.samples);
     } else if (now.accumulated)
         (void)buffer_printf(line, " (the effective batch changes: %" PRIu64 " %s %" PRIu64 ")",
                             before.samples, arrow(terminal), now.samples);
     else
-        (void)buffer_printf(line,
-                            " (the effective batch becomes %.3g times what it was: nothing accumulates more)",
-                            (double)now.samples / (double)before.samples);
+        (void)buffer_printf(
+            line, " (the effective batch becomes %.3g times as large; gradients are not accumulated)",
+            (double)now.samples / (double)before.samples);
 }
 
 static void values_add(const Terminal *terminal, const NextAttempt *next, Buffer *line)
@@ -70,7 +70,7 @@ static void skipped_add(const Checkpoints *found, size_t n, Buffer *line)
     quote(line, found->items[0].path);
     (void)buffer_printf(line, " %s", checkpoint_state_words(found->items[0].state));
     if (n > 1)
-        (void)buffer_printf(line, ", %zu more %s not whole", n - 1, n == 2 ? "is" : "are");
+        (void)buffer_printf(line, ", %zu more %s incomplete", n - 1, n == 2 ? "is" : "are");
     (void)buffer_append_text(line, ")");
 }
 
@@ -81,7 +81,7 @@ static void whole_add(const NextAttempt *next, const Checkpoints *found, const C
     quote(line, whole->path);
     skipped_add(found, found->n - 1, line);
     if (whole->changed.tv_sec < next->run_began.tv_sec)
-        (void)buffer_printf(line, ", which is older than this run by %s",
+        (void)buffer_printf(line, ", which is %s older than this run",
                             DURATION_TEXT((double)(next->run_began.tv_sec - whole->changed.tv_sec)));
 }
 
@@ -90,7 +90,7 @@ static void checkpoints_add(const NextAttempt *next, Buffer *line)
     /* One that is missing takes all of --resume with it. */
     for (size_t i = 0; i < next->n_found; i++)
         if (!checkpoints_whole(&next->found[i])) {
-            (void)buffer_append_text(line, "; from the beginning: no whole checkpoint matches ");
+            (void)buffer_append_text(line, "; from the beginning, because no complete checkpoint matches ");
             quote(line, next->globs[i]);
             skipped_add(&next->found[i], next->found[i].n, line);
             return;

@@ -28,15 +28,15 @@ void show_preflight_fine(const Terminal *terminal, const Machine *machine, const
     bool limited = plan->private_shm_bytes || machine->shm.size_bytes > 0;
     uint64_t room = memory_room_bytes(machine);
     if (room == U64_UNKNOWN)
-        (void)buffer_append_text(&line, "nothing that can be seen threatens this job");
+        (void)buffer_append_text(&line, "found no threat to this job");
     else
-        (void)buffer_printf(&line, "nothing threatens this job: %s of memory to be had", SIZE_TEXT(room));
+        (void)buffer_printf(&line, "found no threat to this job: %s of memory available", SIZE_TEXT(room));
     if (limited)
         (void)buffer_printf(&line, ", %s free in %s/dev/shm%s", SIZE_TEXT(shm),
                             plan->private_shm_bytes ? "its own " : "",
-                            plan->guarded ? ", which tensors do not need" : "");
+                            plan->guarded ? " (tensors do not need it)" : "");
     if (machine->has_disk)
-        (void)buffer_printf(&line, ", %s on the disk", SIZE_TEXT(machine->disk.available_bytes));
+        (void)buffer_printf(&line, ", %s free on the disk", SIZE_TEXT(machine->disk.available_bytes));
     terminal_print(terminal, STYLE_BOLD, "%s", name);
     terminal_wrap(terminal, sizeof name - 1, sizeof name - 1, buffer_text(&line));
 }

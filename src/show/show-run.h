@@ -34,12 +34,24 @@ static inline const RunAttempt *report_last(const RunReport *report)
     return &report->attempts[report->n_attempts - 1];
 }
 
+/* Of `run` itself: the command's, and 1 when that is 0 although batches were lost, or work that it had left
+ * running had to be ended. */
+static inline int report_exit_code(const RunReport *report)
+{
+    const RunAttempt *last = report_last(report);
+    bool lost = last->judged.cause.id == CAUSE_BUDGET_EXCEEDED || last->result.work.n > 0;
+    return last->result.code == 0 && lost ? 1 : last->result.code;
+}
+
 /* The end of a run: what the guard did, and after a bad end what died, why we think so and what to do.
  * Nothing of the latter when the command could not be started: that was said before. */
 void show_run(const Terminal *terminal, const RunReport *report);
 
 /* The command returned before its work was done, and what to do about it. A part of show_run. */
 void show_stray_work(const Terminal *terminal, const StrayWork *work);
+
+/* While it runs: one line that says why workers wait for room and get on by rescues alone, and what to do. */
+void show_crawl(const Terminal *terminal, const RunTick *tick);
 
 /* { NAME: value } and { shm, rss, fds, processes }, what is not measured null; NULL: no memory. */
 json_t *json_values(const AttemptValue *values, size_t n);

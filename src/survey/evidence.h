@@ -106,6 +106,18 @@ typedef struct Coverage {
 
 enum { UNGUARDED_MAX = 64 };
 
+/* A process whose requests for shared memory were refused. */
+typedef struct Refusal {
+    int pid;
+    uint64_t requests;
+    uint64_t unheard;    /* of these, made by another thread than its first: no caller hears of the refusal */
+    uint64_t most_bytes; /* the largest request */
+    bool told; /* it was a DataLoader worker that we then ended, so PyTorch raised an exception in the trainer
+                */
+} Refusal;
+
+enum { REFUSALS_MAX = 32 };
+
 typedef struct Evidence {
     int pid;  /* of the command */
     int code; /* 128 + signal when a signal ended it */
@@ -143,8 +155,12 @@ typedef struct Evidence {
     uint64_t refused; /* requests for memory that were refused: the budget, or memory that was not there */
     uint64_t refused_bytes; /* of the last one */
     int refused_pid;
-    bool refused_for_want; /* memory was not there; else the request was larger than the whole budget, or no
-                              room came in time */
+    bool refused_for_want;  /* memory was not there; else the request was larger than the whole budget, or no
+                               room came in time */
+    double refused_seconds; /* since the command was started, when the last one was */
+    bool served_after;      /* shared tensors were made after the last one */
+    Refusal refusals[REFUSALS_MAX]; /* the first processes that were refused; others are in `refused` alone */
+    size_t n_refusals;
 } Evidence;
 
 /* Nothing is known yet. */

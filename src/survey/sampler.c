@@ -16,6 +16,7 @@
 #include "proc-status.h"
 #include "sampler.h"
 #include "smaps.h"
+#include "units.h"
 #include "vmstat.h"
 
 /*
@@ -141,11 +142,8 @@ static void born_tell(Sampler *sampler, Watched *watched)
 static void end_tell(Sampler *sampler, Watched *watched, int status)
 {
     char text[64] = "";
-    const char *name = WIFSIGNALED(status) ? sigabbrev_np(WTERMSIG(status)) : NULL;
-    if (name)
-        snprintf(text, sizeof text, "SIG%s", name);
-    else if (WIFSIGNALED(status))
-        snprintf(text, sizeof text, "signal %d", WTERMSIG(status));
+    if (WIFSIGNALED(status))
+        signal_format(WTERMSIG(status), text);
     else if (status != 0)
         snprintf(text, sizeof text, "exit code %d", WEXITSTATUS(status));
     if (watched->shown) {

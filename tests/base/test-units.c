@@ -1,4 +1,5 @@
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -111,12 +112,21 @@ static void test_duration_format(void **state)
     assert_string_equal(DURATION_TEXT(432000), "5 d");
 }
 
+static void test_signal_format(void **state)
+{
+    (void)state;
+    assert_string_equal(SIGNAL_TEXT(SIGKILL), "SIGKILL");
+    assert_string_equal(SIGNAL_TEXT(SIGRTMIN), "SIGRTMIN+0");
+    assert_string_equal(SIGNAL_TEXT(SIGRTMIN + 6), "SIGRTMIN+6");
+    assert_string_equal(SIGNAL_TEXT(99), "signal 99");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_size_parse),      cmocka_unit_test(test_size_wish),
         cmocka_unit_test(test_duration_parse),  cmocka_unit_test(test_size_format),
-        cmocka_unit_test(test_duration_format),
+        cmocka_unit_test(test_duration_format), cmocka_unit_test(test_signal_format),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

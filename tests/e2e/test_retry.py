@@ -117,7 +117,7 @@ def test_comes_back_smaller(small_shm, python, mark, tmp_path):
     assert first["command"][-1] == "1" and second["command"][-2] == "--from"
     taken = second["command"][-1]
     assert re.search(rf"^shmguard: attempt 2 of 4 in 1 s: shm-exhausted; batch=64 (→|->) 8, accum=1 (→|->) 8 "
-                     rf"\(effective batch 64 kept\); continuing from {re.escape(taken)}", err, re.M), err
+                     rf"\(the effective batch stays 64\); continuing from {re.escape(taken)}", err, re.M), err
     steps_join(steps)
     assert [first for attempt, first, _ in steps if attempt == 2][0] == int(taken[5:9]) > 0
 
@@ -128,7 +128,7 @@ def test_an_exception_is_not_tried_again(small_shm, python, mark, tmp_path):
                                        options=("--retry", "3", *LADDER, *RESUME))
     assert job.returncode == 1
     assert [attempt["cause"]["id"] for attempt in report["attempts"]] == ["python-error"]
-    assert "not tried again: an exception like that comes back" in err
+    assert "not tried again: the same exception would occur again" in err
 
 
 @needs_root
@@ -142,7 +142,7 @@ def test_killed_while_it_saves(private_shm, python, mark, tmp_path):
     assert [attempt["values"]["batch"] for attempt in report["attempts"]] == ["64", "64"]
     assert report["attempts"][1]["command"][-2:] == ["--from", "ckpt-0128.pt"]
     assert "attempt 2 of 2 in 1 s: killed; with the same values; continuing from ckpt-0128.pt " \
-           "(ckpt-0192.pt is cut short)" in err
+           "(ckpt-0192.pt is truncated)" in err
     steps_join(steps)
     # The guard starts anew for each attempt, and keeps nothing of the one before.
     guard = report["guard"]
@@ -162,7 +162,7 @@ def shell_job(machine, environment, tmp_path, end, *options):
 def test_without_a_checkpoint(here, mark, tmp_path):
     job, err, log = shell_job(here, mark, tmp_path, "exit 3", "--retry", "1", *RESUME)
     assert (job.returncode, log) == (3, ["attempt 1", "attempt 2"])
-    assert "from the beginning: no whole checkpoint matches ckpt-*.pt\n" in err
+    assert "from the beginning, because no complete checkpoint matches ckpt-*.pt\n" in err
     assert "not tried again: that was the last attempt" in err
 
 
@@ -171,7 +171,7 @@ def test_an_old_checkpoint_is_named_as_such(here, mark, tmp_path):
     os.utime(tmp_path / "ckpt-1.pt", (time.time() - 7200,) * 2)
     job, err, log = shell_job(here, mark, tmp_path, "[ $SHMGUARD_ATTEMPT = 2 ]", "--retry", "1", *RESUME)
     assert (job.returncode, log) == (0, ["attempt 1", "attempt 2 --from ckpt-1.pt"])
-    assert "continuing from ckpt-1.pt, which is older than this run by 2 h" in err
+    assert "continuing from ckpt-1.pt, which is 2 h older than this run" in err
 
 
 def test_a_checkpoint_that_somebody_else_writes(here, mark, tmp_path):
@@ -198,9 +198,9 @@ def test_quiet(here, mark, tmp_path):
 
 
 @pytest.mark.parametrize("end, why", [
-    ("kill -INT $$", "it was asked to end"),
-    ("kill -TERM $$", "it was asked to end"),
-    ("exit 130", "it was asked to end"),
+    ("kill -INT $$", "it was asked to stop"),
+    ("kill -TERM $$", "it was asked to stop"),
+    ("exit 130", "it was asked to stop"),
 ])
 def test_what_is_not_tried_again(here, mark, tmp_path, end, why):
     _, err, log = shell_job(here, mark, tmp_path, end, "--retry", "2")
@@ -209,7 +209,7 @@ def test_what_is_not_tried_again(here, mark, tmp_path, end, why):
 
 def test_no_known_matter_of_size(here, mark, tmp_path):
     _, err, log = shell_job(here, mark, tmp_path, "kill -KILL $$", "--retry", "2", "--degrade", "batch=2,1")
-    assert len(log) == 1 and "not tried again: that is no known matter of size" in err
+    assert len(log) == 1 and "not tried again: smaller values do not help against this" in err
 
 
 def test_a_command_that_cannot_start(here, mark):
@@ -235,7 +235,7 @@ def test_a_signal_in_the_pause(here, mark, tmp_path, signo, guard):
         end_marked(mark)
         job.wait()
     assert job.returncode == 3
-    assert b"not tried again: it was asked to end" in err
+    assert b"not tried again: it was asked to stop" in err
     assert len(json.loads(report_path.read_text())["attempts"]) == 3
 
 
@@ -250,7 +250,7 @@ def test_a_signal_to_the_supervisor_ends_all_attempts(here, mark, tmp_path):
     finally:
         end_marked(mark)
         job.wait()
-    assert job.returncode == 5 and b"not tried again: it was asked to end" in err
+    assert job.returncode == 5 and b"not tried again: it was asked to stop" in err
 
 
 def test_control_c_in_the_pause(mark):
@@ -258,7 +258,7 @@ def test_control_c_in_the_pause(mark):
                      env=mark) as terminal:
         terminal.expect(b"attempt 4 of 10 in 4 s")
         terminal.type(b"\x03")
-        terminal.expect(b"not tried again: it was asked to end", 2)
+        terminal.expect(b"not tried again: it was asked to stop", 2)
         assert terminal.wait() == -signal.SIGINT  # so that a loop in the shell ends, too
 
 
@@ -273,8 +273,8 @@ def test_second_attempt_has_the_terminal(mark):
 
 
 @pytest.mark.parametrize("options, words", [
-    (("--degrade", "a=1"), "say how many with --retry N"),
-    (("--resume", "x"), "say how many with --retry N"),
+    (("--degrade", "a=1"), "needs --retry N"),
+    (("--resume", "x"), "needs --retry N"),
     (("--retry", "x"), "a whole number"),
     (("--retry", "-1"), "a whole number"),
     (("--retry", "1", "--degrade", "a"), "no values"),

@@ -403,6 +403,43 @@ def on_terminal(*command, env):
         end_marked(env)
 
 
+# Batches of small tensors alone, of several large and small ones, with a message too long for one write, and made by the queue's thread.
+COUNTED = """
+import sys, torch
+import torch.multiprocessing as mp
+from torch.utils.data import DataLoader
+way = sys.argv[1]
+sizes = {"small": [10], "several": [1 << 18, 1 << 18, 7], "long": [3] * 200}.get(way, [1 << 18])
+class Data:
+    def __len__(self): return 12
+    def __getitem__(self, i): return [torch.ones(size) for size in sizes]
+mp.set_sharing_strategy("file_system" if way == "names" else "file_descriptor")
+collate = {"collate_fn": lambda samples: torch.cat([part for sample in samples for part in sample])} if way == "feeder" else {}
+for epoch in range(2):
+    for batch in DataLoader(Data(), batch_size=2, num_workers=2, **collate): print("x", end="", file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize("way", ["small", "several", "long", "feeder", "names"])
+def test_batches_are_counted(here, one_python, mark, tmp_path, way):
+    done = here.shmguard("run", "--report", tmp_path / "r", "--", one_python, *QUIET_PYTHON, "-c", COUNTED, way, env=mark)
+    assert done.returncode == 0, done
+    assert json.loads((tmp_path / "r").read_text())["guard"]["batches"] == (0 if way == "names" else 12)
+
+
+@pytest.mark.parametrize("code, command", [
+    (2, ["no-such-script.py"]),
+    (1, ["-c", "import sys; sys.exit('usage: train.py DATA')"]),
+    (3, ["-c", "import sys; sys.exit(3)"]),
+])
+def test_an_ordinary_exit_code_is_one_line(here, mark, code, command):
+    """The program has said why; nothing about OOM kills follows."""
+    done = here.shmguard("run", "--", PYTHON, *QUIET_PYTHON, *command, env=mark)
+    assert done.returncode == code
+    lines = [line for line in done.stderr.decode().splitlines() if not line.startswith("shmguard: the guard saw no")]
+    assert lines[-1] == f"shmguard: {PYTHON} exited with code {code}." and len(lines) <= 2, lines
+
+
 LINES = """
 import sys, time, torch
 torch.zeros(1 << 20).share_memory_()
@@ -420,6 +457,34 @@ def test_the_line_of_progress_keeps_out_of_the_way(mark):
         assert b"\rshmguard: " in terminal.expect(b"\r\x1b[Ka line\r\n")
         assert b"\rshmguard: " in terminal.expect(b"\r\x1b[K25%|##  |")
         assert b"\rshmguard: " not in terminal.expect(b"\r\n\x1b[1mshmguard:")
+        assert terminal.wait() == 0
+
+
+# Two bars as tqdm draws them (position=1): a newline, the second bar, and the cursor back up to the first, which begins before there is a
+# tensor. Then the cursor on the second bar, on an empty line, and at a place of the screen.
+BARS = """
+import os, time
+os.write(2, b"\\rfirst bar")
+os.write(2, b"\\n\\rsecond bar")
+os.write(2, b"\\x1b[A")
+import torch
+torch.zeros(1 << 20).share_memory_()
+time.sleep(2.5)
+os.write(2, b"\\rfirst bar is done\\n")
+time.sleep(2.5)
+os.write(2, b"\\rsecond\\x1b[0m bar is done\\n")
+time.sleep(2.5)
+os.write(2, b"\\x1b[3;1Hmoved\\n")
+time.sleep(2.5)
+"""
+
+
+def test_the_line_of_progress_leaves_nested_bars_alone(mark):
+    with on_terminal(PROGRAM, "run", "--", PYTHON, *QUIET_PYTHON, "-c", BARS, env={**mark, "TERM": "xterm"}) as terminal:
+        assert b"\rshmguard: " not in terminal.expect(b"first bar is done\r\n")
+        assert b"\rshmguard: " not in terminal.expect(b"bar is done\r\n")
+        assert b"\rshmguard: " in terminal.expect(b"\r\x1b[K\x1b[3;1Hmoved\r\n")
+        assert b"\rshmguard: " not in terminal.expect(b"\x1b[1mshmguard:")
         assert terminal.wait() == 0
 
 

@@ -160,18 +160,18 @@ def test_check(small_shm):
     """Nothing is started; the guard makes a small /dev/shm harmless, and without it that is what kills the job."""
     done = small_shm.shmguard("run", "--check", "--", "touch", "/tmp/shmguard-must-not-be")
     assert done.returncode in (0, 1), done
-    assert b"MiB large" not in done.stdout
+    assert b"for all batches in flight" not in done.stdout
     done = small_shm.shmguard("run", "--check", "--no-guard", "--", "touch", "/tmp/shmguard-must-not-be")
     assert done.returncode == 2
-    assert b"/dev/shm is only 64.0 MiB large" in done.stdout
+    assert b"/dev/shm has only 64.0 MiB for all" in done.stdout
     assert b"--no-guard" in done.stdout
     done = small_shm.shmguard("run", "--check", "--no-guard", "--shm", "4g", "--", "true")
-    assert b"MiB large" not in done.stdout
+    assert b"for all batches in flight" not in done.stdout
     assert not os.path.exists("/tmp/shmguard-must-not-be")
 
 
 def test_said_before_the_start(small_shm):
     done = small_shm.shmguard("run", "--no-guard", "--", "true")
     assert done.returncode == 0
-    assert b"critical: /dev/shm is only 64.0 MiB large" in done.stderr
+    assert b"critical: /dev/shm has only 64.0 MiB for all" in done.stderr
     assert small_shm.shmguard("run", "--no-guard", "--quiet", "--", "true").stderr == b""

@@ -233,7 +233,7 @@ def test_a_command_that_does_not_exist(here):
 
 def test_the_last_line_of_what_fails(here):
     done = here.shmguard("tune", "--quiet", *QUICK, *RATE, "--vary", "n=1..9", "--", "sh", "-c", "echo no such option {n} >&2; exit 2")
-    refused(done, 65, "exit code 2", "Its last line: no such option")
+    refused(done, 65, "exited with code 2", "Its last line: no such option")
 
 
 def test_all_die(here):

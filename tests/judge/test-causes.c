@@ -44,6 +44,9 @@ typedef struct CauseCase {
     uint64_t refused;
     uint64_t refused_bytes;
     bool for_want;
+    double refused_seconds;
+    bool served_after;
+    Refusal refusals[2]; /* up to pid 0 */
 
     CauseId id;
     double least, most;
@@ -52,6 +55,18 @@ typedef struct CauseCase {
     const char *evidence; /* a part of one of its lines, or NULL */
 } CauseCase;
 
+#define HEARD(number, n)                                                                                     \
+    {                                                                                                        \
+        .pid = (number), .requests = (n), .most_bytes = 600 * MIB                                            \
+    }
+#define UNHEARD(number, n)                                                                                   \
+    {                                                                                                        \
+        .pid = (number), .requests = (n), .unheard = (n), .most_bytes = 600 * MIB                            \
+    }
+#define TOLD(number, n)                                                                                      \
+    {                                                                                                        \
+        .pid = (number), .requests = (n), .unheard = (n), .most_bytes = 600 * MIB, .told = true              \
+    }
 #define DIED(number, who, signo)                                                                             \
     {                                                                                                        \
         .pid = (number), .role = (who), .comm = "python", .seconds = 99, .has_status = true,                 \
@@ -99,6 +114,12 @@ typedef struct CauseCase {
 #define FULL_TEXT                                                                                            \
     "RuntimeError: unable to allocate shared memory(shm) for file </torch_101_1_2>: No space left on "       \
     "device (28)\n"
+#define INDEX_TEXT                                                                                           \
+    "Traceback (most recent call last):\n  File \"train.py\", line 12, in <module>\n    print(batches[0])\n" \
+    "IndexError: list index out of range\n"
+#define IMPORT_TEXT                                                                                          \
+    "Traceback (most recent call last):\n  File \"train.py\", line 12, in <module>\n    import wandb\n"      \
+    "ModuleNotFoundError: No module named 'wandb'\n"
 #define FILES_TEXT "OSError: [Errno 24] Too many open files\n"
 #define MAPS_TEXT                                                                                            \
     "RuntimeError: unable to mmap 68 bytes from file </torch_101_2_500>: Cannot allocate memory (12)\n"
@@ -108,13 +129,14 @@ typedef struct CauseCase {
 
 static const CauseCase cases[] = {
     /* ended well */
-    {"plain good", .id = CAUSE_OK, .least = 1, .most = 1, .summary = "ended well", .evidence = "exit code 0"},
+    {"plain good", .id = CAUSE_OK, .least = 1, .most = 1, .summary = "The command succeeded",
+     .evidence = "exit code 0"},
     {"good, workers killed by the trainer at its end", .ended = {DIED(WORKER, ROLE_WORKER, SIGKILL)},
-     .group_kills = K(1), .id = CAUSE_OK, .least = 1, .most = 1, .summary = "ended well"},
+     .group_kills = K(1), .id = CAUSE_OK, .least = 1, .most = 1, .summary = "The command succeeded"},
     {"good, although asked to end", .passed_on = SIGTERM, .id = CAUSE_OK, .least = 1, .most = 1,
-     .summary = "ended well"},
+     .summary = "The command succeeded"},
     {"good, with an exception that it survived", .said = VALUE_TEXT, .id = CAUSE_OK, .least = 1, .most = 1,
-     .summary = "ended well"},
+     .summary = "The command succeeded"},
 
     /* the mount was full */
     {"bus error in a segment, mount full", .code = 1,
@@ -146,7 +168,7 @@ static const CauseCase cases[] = {
      .summary = "most likely /dev/shm was full"},
     {"bus error without a place, huge empty mount", .code = 1, .ended = {DIED(WORKER, ROLE_WORKER, SIGBUS)},
      .said = BUS_TEXT, .shm = K(32 * GIB), .shm_free = K(31 * GIB), .id = CAUSE_UNKNOWN, .most = 0.3,
-     .pid = WORKER, .summary = "not to be seen"},
+     .pid = WORKER, .summary = "could not be determined"},
     {"a command that sends itself SIGBUS", .code = 135, .signal = SIGBUS,
      .ended = {FAULTED(COMMAND, ROLE_OTHER, SIGBUS, .code = SI_USER, .sender = COMMAND, SHM_64(60 * MIB))},
      .shm = K(64 * MIB), .shm_free = K(60 * MIB), .id = CAUSE_UNKNOWN, .most = 0.3, .pid = COMMAND,
@@ -161,7 +183,7 @@ static const CauseCase cases[] = {
      .summary = "Shared memory ran out", .evidence = "when it was fullest"},
     {"no space somewhere, mount full", .code = 1, .said = "OSError: [Errno 28] No space left on device\n",
      .shm = K(64 * MIB), .shm_free = K(0), .id = CAUSE_SHM_EXHAUSTED, .least = 0.6, .most = 0.8,
-     .summary = "want of space"},
+     .summary = "lack of space"},
     {"stale errno of 2.10", .code = 1, .log = "torch-2.10-stale-errno", .id = CAUSE_SHM_EXHAUSTED,
      .least = 0.85, .most = 0.97, .pid = -1, .summary = "Shared memory ran out"},
     {"the feeder found no room, the trainer timed out", .code = 1, .log = "torch-2.13-feeder",
@@ -179,7 +201,7 @@ static const CauseCase cases[] = {
      .summary = "larger than the whole budget", .evidence = "1 request for shared memory was refused"},
     {"refused for want of memory", .code = 1, .said = FULL_TEXT, .refused = 1, .refused_bytes = 8 * MIB,
      .for_want = true, .id = CAUSE_BUDGET_EXCEEDED, .least = 0.95, .most = 1, .pid = WORKER,
-     .summary = "could give"},
+     .summary = "had at that moment"},
     {"refused, but the mount was full too", .code = 1, .said = FULL_TEXT, .refused = 1,
      .refused_bytes = 8 * MIB, .shm = K(64 * MIB), .shm_free = K(0), .id = CAUSE_BUDGET_EXCEEDED,
      .least = 0.6, .most = 0.85, .pid = WORKER, .summary = "budget"},
@@ -191,6 +213,52 @@ static const CauseCase cases[] = {
     {"refused once, but died of an exception of its own", .code = 1, .said = VALUE_TEXT, .refused = 1,
      .refused_bytes = 8 * MIB, .id = CAUSE_PYTHON_ERROR, .least = 0.6, .most = 0.9, .pid = COMMAND,
      .summary = "bad label 7"},
+
+    /* batches that were lost, and what hides it */
+    {"lost in a queue's thread, exit code 0", .refused = 3, .refused_bytes = 600 * MIB, .served_after = true,
+     .refusals = {UNHEARD(WORKER, 3)}, .id = CAUSE_BUDGET_EXCEEDED, .least = 0.9, .most = 1, .pid = WORKER,
+     .summary = "batches were lost: a tensor of 600.0 MiB is larger than the whole budget of 512.0 MiB. The "
+                "command exited with code 0",
+     .evidence = "3 requests for shared memory were refused, the largest for 600.0 MiB: 3 by process 101"},
+    {"lost for want of memory, exit code 0", .refused = 1, .refused_bytes = 8 * MIB, .for_want = true,
+     .refusals = {UNHEARD(WORKER, 1)}, .id = CAUSE_BUDGET_EXCEEDED, .least = 0.9, .most = 1, .pid = WORKER,
+     .summary = "had no memory left"},
+    {"the process that was refused ended with its exception", .refused = 1, .refused_bytes = 600 * MIB,
+     .ended = {EXITED(WORKER, ROLE_OTHER, 1)}, .served_after = true, .refusals = {HEARD(WORKER, 1)},
+     .id = CAUSE_BUDGET_EXCEEDED, .least = 0.9, .most = 1, .pid = WORKER, .summary = "batches were lost"},
+    {"a worker that was ended for it, and nothing followed", .refused = 2, .refused_bytes = 600 * MIB,
+     .refusals = {TOLD(WORKER, 2)}, .id = CAUSE_BUDGET_EXCEEDED, .least = 0.9, .most = 1, .pid = WORKER,
+     .summary = "batches were lost"},
+    {"a worker that was ended for it, and the trainer went on", .refused = 2, .refused_bytes = 600 * MIB,
+     .served_after = true, .refusals = {TOLD(WORKER, 2)}, .id = CAUSE_OK, .least = 1, .most = 1,
+     .summary = "The command succeeded"},
+    {"one of two workers was gone before it could be ended", .refused = 4, .refused_bytes = 600 * MIB,
+     .served_after = true, .refusals = {TOLD(WORKER, 2), UNHEARD(SECOND, 2)}, .id = CAUSE_BUDGET_EXCEEDED,
+     .least = 0.9, .most = 1, .pid = WORKER, .summary = "batches were lost"},
+    {"caught, and tried with less", .refused = 2, .refused_bytes = 600 * MIB, .served_after = true,
+     .refusals = {HEARD(COMMAND, 2)}, .id = CAUSE_OK, .least = 1, .most = 1,
+     .summary = "The command succeeded"},
+    {"caught, and nothing followed", .refused = 1, .refused_bytes = 600 * MIB,
+     .refusals = {HEARD(COMMAND, 1)}, .id = CAUSE_BUDGET_EXCEEDED, .least = 0.5, .most = 0.7, .pid = WORKER,
+     .summary = "may be missing"},
+    {"more processes were refused than are known", .refused = 9, .refused_bytes = 600 * MIB,
+     .served_after = true, .refusals = {HEARD(WORKER, 2)}, .id = CAUSE_BUDGET_EXCEEDED, .least = 0.5,
+     .most = 0.7, .pid = WORKER, .summary = "may be missing"},
+    {"lost, and then missing", .code = 1, .said = INDEX_TEXT, .refused = 4, .refused_bytes = 600 * MIB,
+     .refused_seconds = 98, .refusals = {UNHEARD(WORKER, 4)}, .id = CAUSE_BUDGET_EXCEEDED, .least = 0.8,
+     .most = 0.9, .pid = WORKER, .summary = "batches were lost", .evidence = "IndexError"},
+    {"lost long before the exception", .code = 1, .said = INDEX_TEXT, .refused = 4,
+     .refused_bytes = 600 * MIB, .refused_seconds = 3, .refusals = {UNHEARD(WORKER, 4)},
+     .id = CAUSE_BUDGET_EXCEEDED, .least = 0.5, .most = 0.7, .pid = WORKER, .summary = "batches were lost"},
+    {"lost, but the exception is about something else", .code = 1, .said = IMPORT_TEXT, .refused = 4,
+     .refused_bytes = 600 * MIB, .refused_seconds = 98, .refusals = {UNHEARD(WORKER, 4)},
+     .id = CAUSE_PYTHON_ERROR, .least = 0.6, .most = 1, .pid = COMMAND, .summary = "wandb"},
+    {"handled, and an exception of its own", .code = 1, .said = VALUE_TEXT, .refused = 1,
+     .refused_bytes = 600 * MIB, .refused_seconds = 98, .served_after = true, .refusals = {HEARD(WORKER, 1)},
+     .id = CAUSE_PYTHON_ERROR, .least = 0.6, .most = 1, .pid = COMMAND, .summary = "bad label 7"},
+    {"a worker left before it could be ended", .code = 1, .ended = {EXITED(WORKER, ROLE_WORKER, 0)},
+     .said = EXITED_TEXT, .refused = 2, .refused_bytes = 600 * MIB, .refusals = {UNHEARD(WORKER, 2)},
+     .id = CAUSE_BUDGET_EXCEEDED, .least = 0.8, .most = 0.9, .pid = WORKER, .summary = "budget"},
 
     /* the OOM killer */
     {"killed, counted and logged", .code = 1, .ended = {DIED(WORKER, ROLE_WORKER, SIGKILL)},
@@ -211,7 +279,7 @@ static const CauseCase cases[] = {
     {"killed and counted, but the group has no limit and the machine was short", .code = 1,
      .ended = {DIED(WORKER, ROLE_WORKER, SIGKILL)}, .group_kills = K(1), .available = K(20 * MIB),
      .id = CAUSE_SYSTEM_OOM, .least = 0.7, .most = 0.9, .pid = WORKER, .summary = "machine was out of memory",
-     .evidence = "20.0 MiB of memory available"},
+     .evidence = "available memory fell to 20.0 MiB"},
     {"logged, machine scope", .code = 1, .ended = {DIED(WORKER, ROLE_WORKER, SIGKILL)}, .machine_kills = K(2),
      .kill = {.pid = WORKER, .scope = OOM_SCOPE_MACHINE}, .log_read = true, .id = CAUSE_SYSTEM_OOM,
      .least = 0.99, .most = 0.99, .pid = WORKER, .summary = "machine was out of memory"},
@@ -223,7 +291,7 @@ static const CauseCase cases[] = {
      .evidence = "of other processes"},
     {"the machine's counter rose, but not the group's", .code = 137, .signal = SIGKILL, .machine_kills = K(1),
      .group_kills = K(0), .id = CAUSE_KILLED, .least = 0.6, .most = 0.8, .pid = COMMAND,
-     .summary = "from outside", .evidence = "nobody in the job's control group"},
+     .summary = "from outside", .evidence = "none in the job's control group"},
     {"a worker vanished, and the log names it", .code = 1, .ended = {GONE(WORKER, ROLE_WORKER)},
      .said = EXITED_TEXT, .kill = {.pid = WORKER, .scope = OOM_SCOPE_CGROUP}, .log_read = true,
      .group_kills = K(1), .id = CAUSE_CGROUP_OOM, .least = 0.95, .most = 1, .pid = WORKER,
@@ -244,19 +312,19 @@ static const CauseCase cases[] = {
     /* killed */
     {"a worker was killed, no OOM", .code = 1, .ended = {DIED(WORKER, ROLE_WORKER, SIGKILL)},
      .said = KILLED_TEXT, .group_kills = K(0), .machine_kills = K(0), .id = CAUSE_KILLED, .least = 0.9,
-     .most = 0.97, .pid = WORKER, .summary = "from outside", .evidence = "killed nobody"},
+     .most = 0.97, .pid = WORKER, .summary = "from outside", .evidence = "killed no process"},
     {"the command was killed, nothing known", .code = 137, .signal = SIGKILL, .id = CAUSE_KILLED,
-     .least = 0.3, .most = 0.6, .pid = COMMAND, .summary = "Which, was not to be seen",
+     .least = 0.3, .most = 0.6, .pid = COMMAND, .summary = "could not be determined",
      .evidence = "could not be read"},
     {"asked to end, through us", .code = 143, .signal = SIGTERM, .passed_on = SIGTERM, .id = CAUSE_KILLED,
-     .least = 0.9, .most = 1, .pid = COMMAND, .summary = "asked to end", .evidence = "passed it on"},
+     .least = 0.9, .most = 1, .pid = COMMAND, .summary = "asked to stop", .evidence = "passed it on"},
     {"asked to end, by others", .code = 143, .signal = SIGTERM, .id = CAUSE_KILLED, .least = 0.6,
-     .most = 0.85, .pid = COMMAND, .summary = "asked to end"},
+     .most = 0.85, .pid = COMMAND, .summary = "asked to stop"},
     {"asked to end through us, ended by a code of its own", .code = 3, .passed_on = SIGTERM,
      .said = VALUE_TEXT, .id = CAUSE_KILLED, .least = 0.5, .most = 0.8, .pid = COMMAND,
-     .summary = "asked to end"},
+     .summary = "asked to stop"},
     {"a shell tells of SIGTERM", .code = 143, .id = CAUSE_KILLED, .least = 0.25, .most = 0.6,
-     .summary = "asked to end", .evidence = "exit code 143"},
+     .summary = "asked to stop", .evidence = "exit code 143"},
     {"a worker got SIGTERM, and the trainer says so", .code = 1,
      .ended = {DIED(WORKER, ROLE_WORKER, SIGTERM)},
      .said = "RuntimeError: DataLoader worker (pid 101) is killed by signal: Terminated.\n",
@@ -264,14 +332,14 @@ static const CauseCase cases[] = {
     {"a helper was killed, and the command ended by itself", .code = 5,
      .ended = {DIED(103, ROLE_OTHER, SIGKILL)}, .group_kills = K(0), .machine_kills = K(0),
      .id = CAUSE_KILLED, .least = 0.3, .most = 0.6, .pid = 103, .summary = "killed from outside",
-     .evidence = "then ended with exit code 5"},
+     .evidence = "then exited with code 5"},
     {"a worker that left by itself", .code = 1, .ended = {EXITED(WORKER, ROLE_WORKER, 7)},
      .said = EXITED_TEXT, .id = CAUSE_UNKNOWN, .most = 0.3, .pid = WORKER,
-     .summary = "ended itself with exit code 7"},
+     .summary = "exited by itself with code 7"},
     {"killed, but by us", .code = 1,
      .ended = {{.pid = WORKER, .role = ROLE_WORKER, .has_status = true, .signal = SIGKILL, .by_us = true}},
      .group_kills = K(0), .id = CAUSE_UNKNOWN, .most = 0.3, .pid = COMMAND,
-     .summary = "nothing that was seen"},
+     .summary = "The command exited with code"},
     {"a full mount before the end, but we were asked to end it", .code = 143, .signal = SIGTERM,
      .passed_on = SIGTERM,
      .ended = {{.pid = WORKER,
@@ -304,7 +372,7 @@ static const CauseCase cases[] = {
      .summary = "SIGSEGV", .evidence = "exit code 139"},
     {"SIGSEGV that somebody sent", .code = 139, .signal = SIGSEGV,
      .ended = {FAULTED(COMMAND, ROLE_OTHER, SIGSEGV, .code = SI_USER, .sender = 55, SHM_UNSEEN)},
-     .id = CAUSE_UNKNOWN, .most = 0.4, .pid = COMMAND, .summary = "by process 55"},
+     .id = CAUSE_UNKNOWN, .most = 0.4, .pid = COMMAND, .summary = "process 55 sent"},
     {"SIGSEGV that it sent itself", .code = 139, .signal = SIGSEGV,
      .ended = {FAULTED(COMMAND, ROLE_OTHER, SIGSEGV, .code = SI_USER, .sender = COMMAND, SHM_UNSEEN)},
      .id = CAUSE_SEGFAULT, .least = 0.8, .most = 0.95, .pid = COMMAND, .summary = "SIGSEGV"},
@@ -350,7 +418,7 @@ static const CauseCase cases[] = {
     {"a file that was cut short, although the mount is full", .code = 135, .signal = SIGBUS,
      .ended = {FAULTED(COMMAND, ROLE_TRAINER, SIGBUS, IN_FILE(8192, 0), SHM_64(0))}, .shm = K(64 * MIB),
      .shm_free = K(0), .id = CAUSE_BUS_ERROR_FILE, .least = 0.95, .most = 1, .pid = COMMAND,
-     .summary = "cut the file short"},
+     .summary = "the file was truncated"},
     {"a file, its size unknown", .code = 1,
      .ended = {FAULTED(WORKER, ROLE_WORKER, SIGBUS, IN_FILE(8192, U64_UNKNOWN), SHM_UNSEEN)},
      .id = CAUSE_BUS_ERROR_FILE, .least = 0.6, .most = 0.8, .pid = WORKER, .summary = "most likely"},
@@ -370,12 +438,12 @@ static const CauseCase cases[] = {
     {"broken RAM", .code = 135, .signal = SIGBUS,
      .ended = {FAULTED(COMMAND, ROLE_TRAINER, SIGBUS, .code = BUS_MCEERR_AR, .place = PLACE_ANONYMOUS,
                        SHM_64(0))},
-     .id = CAUSE_UNKNOWN, .most = 0.6, .pid = COMMAND, .summary = "RAM broken"},
+     .id = CAUSE_UNKNOWN, .most = 0.6, .pid = COMMAND, .summary = "hardware memory error"},
 
     /* descriptors and mappings */
     {"too many open files, at the limit", .code = 1, .said = FILES_TEXT, .files = K(1024),
      .files_most = K(1020), .id = CAUSE_FD_EXHAUSTED, .least = 0.99, .most = 1, .summary = "file descriptors",
-     .evidence = "1020 open files of the 1024"},
+     .evidence = "1020 open files; its limit is 1024"},
     {"ancdata", .code = 1, .said = "RuntimeError: received 0 items of ancdata\n", .id = CAUSE_FD_EXHAUSTED,
      .least = 0.9, .most = 0.98, .summary = "file descriptors"},
     {"too many open files, never seen near", .code = 1, .said = FILES_TEXT, .files = K(65536),
@@ -387,7 +455,7 @@ static const CauseCase cases[] = {
     {"no mapping, at the limit", .code = 1, .said = MAPS_TEXT, .maps = K(65530), .maps_most = K(65500),
      .id = CAUSE_MAPS_EXHAUSTED, .least = 0.99, .most = 1, .pid = -1, .summary = "vm.max_map_count"},
     {"no mapping, far from the limit", .code = 1, .said = MAPS_TEXT, .maps = K(65530), .maps_most = K(300),
-     .id = CAUSE_MAPS_EXHAUSTED, .least = 0.2, .most = 0.65, .pid = -1, .summary = "Far fewer mappings"},
+     .id = CAUSE_MAPS_EXHAUSTED, .least = 0.2, .most = 0.65, .pid = -1, .summary = "far below its limit"},
     {"no memory, at the limit of mappings", .code = 1, .log = "torch-1.13-numpy-memory", .maps = K(65530),
      .maps_most = K(65530), .id = CAUSE_MAPS_EXHAUSTED, .least = 0.6, .most = 0.85, .pid = -1,
      .summary = "limit of memory mappings"},
@@ -425,15 +493,15 @@ static const CauseCase cases[] = {
 
     /* nothing */
     {"a plain exit code", .code = 3, .id = CAUSE_UNKNOWN, .most = 0, .pid = COMMAND,
-     .summary = "nothing that was seen", .evidence = "exit code 3"},
+     .summary = "The command exited with code", .evidence = "exit code 3"},
     {"an exit code that stands for nothing", .code = 255, .id = CAUSE_UNKNOWN, .most = 0, .pid = COMMAND,
-     .summary = "nothing that was seen"},
+     .summary = "The command exited with code"},
     {"Ctrl-C", .code = 130, .signal = SIGINT, .passed_on = SIGINT, .log = "keyboard-interrupt",
      .id = CAUSE_UNKNOWN, .most = 0, .pid = COMMAND, .summary = "Ctrl-C", .evidence = "passed it on"},
     {"an interrupt from elsewhere", .code = 130, .signal = SIGINT, .log = "keyboard-interrupt",
      .id = CAUSE_UNKNOWN, .most = 0, .pid = COMMAND, .summary = "Ctrl-C"},
     {"an odd signal", .code = 128 + 40, .signal = 40, .id = CAUSE_UNKNOWN, .most = 0, .pid = COMMAND,
-     .summary = "ended by a signal", .evidence = "signal 40"},
+     .summary = "ended by SIGRTMIN+", .evidence = "SIGRTMIN+"},
     {"a worker vanished, nothing was short", .code = 1, .ended = {GONE(WORKER, ROLE_WORKER)},
      .said = EXITED_TEXT, .group_kills = K(0), .shm = K(64 * MIB), .shm_free = K(60 * MIB),
      .id = CAUSE_UNKNOWN, .most = 0.3, .pid = WORKER, .summary = "died"},
@@ -498,6 +566,10 @@ static Evidence evidence_of(const CauseCase *it, Ended *ended, OomKill *kill, co
     evidence.refused_bytes = it->refused_bytes;
     evidence.refused_pid = it->refused > 0 ? WORKER : 0;
     evidence.refused_for_want = it->for_want;
+    evidence.refused_seconds = it->refused_seconds;
+    evidence.served_after = it->served_after;
+    for (size_t i = 0; i < ARRAY_SIZE(it->refusals) && it->refusals[i].pid != 0; i++)
+        evidence.refusals[evidence.n_refusals++] = it->refusals[i];
     return evidence;
 }
 
@@ -549,6 +621,34 @@ static void test_cases(void **state)
     for (CauseId id = 0; id < CAUSE_IDS; id++)
         if (!seen[id])
             fail_msg("no case for %s", cause_name(id));
+}
+
+/* A mistyped name or a wrong option: the program has said so, and we do not guess. */
+static void test_plain_exit(void **state)
+{
+    (void)state;
+    static const char *const said[] = {
+        "",
+        "python3: can't open file '/home/me/trian.py': [Errno 2] No such file or directory\n",
+        "usage: train.py [-h] --data DIR\ntrain.py: error: the following arguments are required: --data\n",
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(said); i++) {
+        _cleanup_arena_ Arena arena = {0};
+        Ended ended = {.pid = COMMAND, .seconds = 1, .has_status = true, .code = 2, .said = text_of(said[i])};
+        Evidence evidence = EVIDENCE_NONE;
+        evidence.pid = COMMAND;
+        evidence.code = 2;
+        evidence.command = "pyth\non3";
+        evidence.ended = &ended;
+        evidence.n_ended = 1;
+        Judged judged;
+        const Guard guard = {.ready = true};
+        assert_int_equal(cause_judge(&evidence, NULL, &guard, &arena, &judged), 0);
+        assert_int_equal(judged.cause.id, CAUSE_UNKNOWN);
+        assert_string_equal(judged.cause.summary, "pyth\\non3 exited with code 2.");
+        assert_int_equal(judged.cause.n_evidence, 1);
+        assert_int_equal(judged.fixes.n, 0);
+    }
 }
 
 static void test_no_start(void **state)
@@ -705,8 +805,10 @@ static void test_helped(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cases), cmocka_unit_test(test_no_start),      cmocka_unit_test(test_stack),
-        cmocka_unit_test(test_fixes), cmocka_unit_test(test_container_log), cmocka_unit_test(test_helped),
+        cmocka_unit_test(test_cases),    cmocka_unit_test(test_plain_exit),
+        cmocka_unit_test(test_no_start), cmocka_unit_test(test_stack),
+        cmocka_unit_test(test_fixes),    cmocka_unit_test(test_container_log),
+        cmocka_unit_test(test_helped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

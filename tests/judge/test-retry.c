@@ -56,6 +56,8 @@ static void test_ends(void **state)
         {{.cause = CAUSE_OK, .started = true}, RETRY_DONE},
         {{.cause = CAUSE_OK, .started = true, .told_to_end = true}, RETRY_DONE},
         {{.cause = CAUSE_UNKNOWN, .code = 127}, RETRY_NO_START},
+        {{.cause = CAUSE_BUDGET_EXCEEDED, .code = 0, .started = true, .can_degrade = true}, RETRY_LESS},
+        {{.cause = CAUSE_BUDGET_EXCEEDED, .code = 0, .started = true, .told_to_end = true}, RETRY_ASKED},
         {{CAUSE_PYTHON_ERROR, "gpu-out-of-memory", .code = 1, .started = true, .can_degrade = true},
          RETRY_LESS},
         {{CAUSE_PYTHON_ERROR, "memory-error", .code = 1, .started = true, .can_degrade = true}, RETRY_LESS},

@@ -262,6 +262,72 @@ static void test_without_a_ceiling_memory_decides(void **state)
     assert_int_equal(granted(budget, 0, 10 * MIB, 1), 2);
 }
 
+/* A trainer that keeps its batches: rescues alone do not hide it. It is told after 10, then 30 more, 90 more
+ * seconds. */
+static void test_a_crawl_is_told(void **state)
+{
+    Budget *budget = *state;
+    double told[4] = {0};
+    size_t n = 0;
+    uint64_t used = 95 * MIB;
+    for (double now = 100; now < 300; now += 0.5) {
+        if (budget->n == 0)
+            ask(budget, 1, 10 * MIB, now);
+        if (granted(budget, used, UINT64_MAX, now)) {
+            used += 10 * MIB;
+            batches[1]++;
+        }
+        if (budget_crawl_is_due(budget, now)) {
+            assert_true(n < ARRAY_SIZE(told));
+            told[n++] = now;
+        }
+    }
+    assert_int_equal(n, 3);
+    assert_true(told[0] >= 110 && told[0] < 112);
+    assert_true(told[1] >= told[0] + 30 && told[1] < told[0] + 32);
+    assert_true(told[2] >= told[1] + 90 && told[2] < told[1] + 92);
+    assert_true(budget->rescues_all >= 35 && budget->rescues_all == (used / MIB - 95) / 10);
+    assert_int_equal(budget->wanted_bytes, used + (budget->n > 0 ? 10 : 0) * MIB);
+    assert_true(budget->wanted_exists);
+}
+
+static void test_what_is_no_crawl(void **state)
+{
+    Budget *budget = *state;
+    ask(budget, 1, 10 * MIB, 1);
+    for (double now = 1; now < 60; now += 1) { /* a slow trainer, but it lets go */
+        assert_int_equal(granted(budget, 95 * MIB, 5 * MIB, now), 0);
+        if ((int)now % 8 == 0)
+            budget_released(budget, now);
+        assert_false(budget_crawl_is_due(budget, now));
+    }
+    assert_int_equal(granted(budget, 90 * MIB, UINT64_MAX, 60), 1);
+    assert_true(budget_crawled(budget, 90) == 0); /* nobody waits */
+
+    ask(budget, 1, 10 * MIB, 100); /* it waits a little, and again much later */
+    assert_int_equal(granted(budget, 95 * MIB, 5 * MIB, 100), 0);
+    budget_withdraw(budget, 1);
+    ask(budget, 1, 10 * MIB, 200);
+    assert_int_equal(granted(budget, 95 * MIB, 5 * MIB, 200), 0);
+    assert_false(budget_crawl_is_due(budget, 201));
+    assert_false(budget->wanted_exists);
+}
+
+/* A trainer whose steps take a minute is slow, and does not keep anything. */
+static void test_a_long_step_is_no_crawl(void **state)
+{
+    Budget *budget = *state;
+    budget->wait_seconds = 1000;
+    ask(budget, 1, 10 * MIB, 1);
+    for (double now = 1; now < 600; now += 1) {
+        assert_int_equal(granted(budget, 95 * MIB, 5 * MIB, now), 0);
+        if ((int)now % 60 == 0)
+            budget_released(budget, now);
+        assert_true(!budget_crawl_is_due(budget, now) || now < 180);
+    }
+    assert_true(budget->crawl_told <= 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -278,6 +344,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_rescue_is_for_a_whole_batch, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_whoever_goes_leaves_the_queue, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_without_a_ceiling_memory_decides, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_crawl_is_told, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_what_is_no_crawl, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_long_step_is_no_crawl, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -299,13 +299,47 @@ static void test_refused(void **state)
     janitor_free(&janitor);
 }
 
+/* A tensor has a hold, a page of the handed-out description; what is only kept for the next batch has none.
+ */
+static void test_who_keeps(void **state)
+{
+    (void)state;
+    Root root;
+    assert_int_equal(root_open(NULL, &root), 0);
+    Janitor janitor = {.most = 8};
+    long page = sysconf(_SC_PAGESIZE);
+    int pool = segment_make();
+    assert_int_equal(janitor_add(&janitor, pool, PRODUCER, 1), 0);
+    void *view = mmap(NULL, SEGMENT_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, pool, 0);
+    int out = hand_out(pool);
+    janitor_used(&janitor);
+    assert_int_equal(janitor_kept_by(&janitor, &root, getpid()), 0); /* handed out, and in a socket, say */
+    void *hold = mmap(NULL, (size_t)page, PROT_NONE, MAP_SHARED, out, 0);
+    close(out);
+    janitor_used(&janitor);
+    assert_int_equal(janitor_kept_by(&janitor, &root, getpid()), SEGMENT_BYTES);
+    munmap(hold, (size_t)page);
+    janitor_used(&janitor);
+    assert_int_equal(janitor_kept_by(&janitor, &root, getpid()), 0);
+    assert_int_equal(janitor_kept_by(&janitor, &root, 1 << 30), 0); /* there is none */
+    munmap(view, SEGMENT_BYTES);
+    close(pool);
+    janitor_free(&janitor);
+    root_close(&root);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_three_looks),    cmocka_unit_test(test_in_use),
-        cmocka_unit_test(test_looks_in_a_row), cmocka_unit_test(test_issued_meanwhile),
-        cmocka_unit_test(test_pinned),         cmocka_unit_test(test_abandoned),
-        cmocka_unit_test(test_forgotten),      cmocka_unit_test(test_used),
+        cmocka_unit_test(test_three_looks),
+        cmocka_unit_test(test_who_keeps),
+        cmocka_unit_test(test_in_use),
+        cmocka_unit_test(test_looks_in_a_row),
+        cmocka_unit_test(test_issued_meanwhile),
+        cmocka_unit_test(test_pinned),
+        cmocka_unit_test(test_abandoned),
+        cmocka_unit_test(test_forgotten),
+        cmocka_unit_test(test_used),
         cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

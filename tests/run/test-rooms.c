@@ -68,7 +68,7 @@ static void turn(Bench *bench, int msec)
 
 /* --- What the guard does, in a process of its own ----------------------------------------------------- */
 
-static int ask(const char *name, int fd, uint64_t bytes, bool feeder)
+static int ask(const char *name, int fd, uint64_t bytes, Asker asker)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     size_t n = strlen(name);
@@ -77,7 +77,7 @@ static int ask(const char *name, int fd, uint64_t bytes, bool feeder)
     if (connect(connection, (struct sockaddr *)&address,
                 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n)) < 0)
         _exit(9);
-    Message message = {.magic = PROTOCOL_MAGIC, .type = MESSAGE_ROOM, .bytes = bytes, .feeder = feeder};
+    Message message = {.magic = PROTOCOL_MAGIC, .type = MESSAGE_ROOM, .bytes = bytes, .asker = asker};
     union {
         struct cmsghdr header;
         char space[CMSG_SPACE(sizeof(int))];
@@ -114,7 +114,7 @@ static void client_live(const char *name, unsigned seed)
 {
     for (;;) {
         int fd = segment_hand_out();
-        if (ask(name, fd, BATCH_BYTES, false) != 0)
+        if (ask(name, fd, BATCH_BYTES, ASKER_FIRST_THREAD) != 0)
             _exit(5);
         if (fallocate(fd, 0, 0, BATCH_BYTES) < 0)
             _exit(4);
@@ -190,7 +190,7 @@ static void test_nothing_is_kept_when_memory_is_tight(void **state)
         pid_t pid = fork();
         if (pid == 0) {
             int fd = segment_hand_out();
-            bool granted = ask(broker_socket(bench.broker), fd, BATCH_BYTES, false) == 0;
+            bool granted = ask(broker_socket(bench.broker), fd, BATCH_BYTES, ASKER_FIRST_THREAD) == 0;
             _exit(granted && fallocate(fd, 0, 0, BATCH_BYTES) == 0 ? 0 : 1);
         }
         int status = 0;
@@ -199,7 +199,7 @@ static void test_nothing_is_kept_when_memory_is_tight(void **state)
         assert_int_equal(status, 0);
         pid = fork(); /* any that comes or goes is an occasion */
         if (pid == 0)
-            _exit(ask(broker_socket(bench.broker), segment_hand_out(), BATCH_BYTES, false));
+            _exit(ask(broker_socket(bench.broker), segment_hand_out(), BATCH_BYTES, ASKER_FIRST_THREAD));
         while (waitpid(pid, &status, WNOHANG) == 0)
             turn(&bench, 1);
         uint64_t expected = is_tight ? 0 : BATCH_BYTES;
@@ -223,7 +223,7 @@ static void test_refused_when_memory_is_not_there(void **state)
     bench_open(&bench, nothing, 0.2);
     pid_t pid = fork();
     if (pid == 0)
-        _exit(ask(broker_socket(bench.broker), segment_hand_out(), BATCH_BYTES, true));
+        _exit(ask(broker_socket(bench.broker), segment_hand_out(), BATCH_BYTES, ASKER_OTHER_THREAD));
     int status = 0;
     while (waitpid(pid, &status, WNOHANG) == 0)
         turn(&bench, 1);
@@ -232,14 +232,24 @@ static void test_refused_when_memory_is_not_there(void **state)
     assert_int_equal(figures.refused, 1);
     assert_int_equal(figures.refused_pid, pid);
     assert_true(figures.refused_for_want);
+    assert_int_equal(figures.n_refusals, 1);
+    const Refusal *refusal = &figures.refusals[0];
+    assert_int_equal(refusal->pid, pid);
+    assert_int_equal(refusal->requests, 1);
+    assert_int_equal(refusal->unheard, 1);
+    assert_int_equal(refusal->most_bytes, BATCH_BYTES);
+    assert_false(refusal->told || figures.served_after);
     bench_close(&bench);
 }
 
-/* A worker, as its handlers tell, whose feeder was refused: it is ended; another process is not. */
+/* A worker, as its handlers tell, whose feeder was refused: it is ended, and its trainer is told so. Another
+ * process is not, and a worker that leaves at once cannot be. */
 static void test_a_refused_feeder_ends_its_worker(void **state)
 {
     (void)state;
-    for (int worker = 0; worker < 2; worker++) {
+    enum { NONE, WORKER, WORKER_THAT_LEAVES, WAYS };
+    for (int way = NONE; way < WAYS; way++) {
+        bool worker = way != NONE;
         Bench bench;
         bench_open(&bench, nothing, 0.1);
         pid_t trainer = fork(); /* the worker must not be our child */
@@ -251,12 +261,13 @@ static void test_a_refused_feeder_ends_its_worker(void **state)
                     for (size_t i = 0; i < ARRAY_SIZE(handled); i++)
                         signal(handled[i], _exit);
                 }
-                ask(broker_socket(bench.broker), segment_hand_out(), BATCH_BYTES, true);
-                sleep(worker ? 30 : 3);
+                ask(broker_socket(bench.broker), segment_hand_out(), BATCH_BYTES, ASKER_FEEDER);
+                sleep(way == WORKER ? 30 : way == NONE ? 3 : 0);
                 _exit(0);
             }
             int status = 0;
             waitpid(pid, &status, 0);
+            sleep(way == WORKER_THAT_LEAVES ? 3 : 0);
             _exit(WEXITSTATUS(status));
         }
         int status = 0;
@@ -264,7 +275,10 @@ static void test_a_refused_feeder_ends_its_worker(void **state)
             turn(&bench, 10);
             broker_tick(bench.broker, false);
         }
-        assert_int_equal(WEXITSTATUS(status), worker ? SIGTERM : 0);
+        assert_int_equal(WEXITSTATUS(status), way == WORKER ? SIGTERM : 0);
+        GuardFigures figures = broker_figures(bench.broker);
+        assert_int_equal(figures.n_refusals, 1);
+        assert_int_equal(figures.refusals[0].told, way == WORKER);
         bench_close(&bench);
     }
 }

@@ -57,6 +57,12 @@ static void test_format(void **state)
                                          .bytes_now = UINT64_MAX - 1,
                                          .budget_bytes = UINT64_MAX - 1,
                                          .waiting = UINT32_MAX};
+    static const ProgressFigures batches = {.seconds = 12,
+                                            .tensors = 1020,
+                                            .batches = 105,
+                                            .bytes_backed = 32 * GIB,
+                                            .bytes_now = MIB,
+                                            .budget_bytes = U64_UNKNOWN};
     static const ProgressFigures zero = {0};
     static const struct {
         const ProgressFigures *now;
@@ -68,6 +74,7 @@ static void test_format(void **state)
          "shmguard: 42.0 tensors/s, 1.2 GiB/s, shared memory 192.0 MiB of 4.0 GiB, 2 workers waiting"},
         {&busy, &before, 91,
          "shmguard: 42.0 tensors/s, 1.2 GiB/s, shared memory 192.0 MiB of 4.0 GiB, 2 workers waiting"},
+        {&batches, &before, 80, "shmguard: 52.5 batches/s, 0 B/s, shared memory 1.0 MiB"},
         {&busy, &before, 90, "shmguard: 1.2 GiB/s, shared memory 192.0 MiB of 4.0 GiB, 2 workers waiting"},
         {&busy, &before, 74, "shmguard: shared memory 192.0 MiB of 4.0 GiB, 2 workers waiting"},
         {&busy, &before, 63, "shmguard: shared memory 192.0 MiB of 4.0 GiB"},

@@ -41,7 +41,7 @@ static void test_attempt(void **state)
          {{"ckpt-0400.pt", {1000, 0}, CHECKPOINT_WHOLE}},
          1,
          1,
-         "; batch=32 → 16, accum=1 → 2 (effective batch 32 kept); continuing from ckpt-0400.pt"},
+         "; batch=32 → 16, accum=1 → 2 (the effective batch stays 32); continuing from ckpt-0400.pt"},
         {{"batch=64,16", "accum=1,2"},
          0,
          1,
@@ -55,21 +55,21 @@ static void test_attempt(void **state)
          {{0}},
          0,
          0,
-         "; batch=64 → 16 (the effective batch becomes 0.25 times what it was: nothing accumulates more)"},
+         "; batch=64 → 16 (the effective batch becomes 0.25 times as large; gradients are not accumulated)"},
         {{"batch=64,64", "workers=4,2"}, 0, 1, {{0}}, 0, 0, "; workers=4 → 2"},
         {{"workers=4,2"}, 0, 1, {{0}}, 0, 0, "; workers=4 → 2"},
         {{"workers=4,2"}, 1, 1, {{0}}, 0, 0, "; with the same values"},
         {{"workers=4,2"}, 1, 2, {{0}}, 0, 0, "; nothing smaller is left to try"},
         {{"x=\033[0m,\xff"}, 0, 1, {{0}}, 0, 0, "; x=\\x1b[0m → \\xff"},
-        {{NULL}, 0, 0, {{0}}, 0, 1, "; from the beginning: no whole checkpoint matches c/*.pt"},
+        {{NULL}, 0, 0, {{0}}, 0, 1, "; from the beginning, because no complete checkpoint matches c/*.pt"},
         {{NULL},
          0,
          0,
          {{"c/2.pt", {1002, 0}, CHECKPOINT_CUT}, {"c/1.pt", {1001, 0}, CHECKPOINT_EMPTY}},
          2,
          1,
-         "; from the beginning: no whole checkpoint matches c/*.pt (c/2.pt is cut short, 1 more is not "
-         "whole)"},
+         "; from the beginning, because no complete checkpoint matches c/*.pt (c/2.pt is truncated, 1 more "
+         "is incomplete)"},
         {{NULL},
          0,
          0,
@@ -78,8 +78,8 @@ static void test_attempt(void **state)
           {"c/1.pt", {700, 0}, CHECKPOINT_WHOLE}},
          3,
          1,
-         "; continuing from c/1.pt (c/3\\n.pt is cut short, 1 more is not whole), which is older than this "
-         "run by 5 min"},
+         "; continuing from c/1.pt (c/3\\n.pt is truncated, 1 more is incomplete), which is 5 min older "
+         "than this run"},
     };
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         _cleanup_arena_ Arena arena = {0};

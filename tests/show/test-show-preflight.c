@@ -12,11 +12,11 @@
 static void test_threats(void **state)
 {
     (void)state;
-    Preflight preflight = {.items = {{"shm-too-small", SEVERITY_CRITICAL,
-                                      "/dev/shm is only 64.0 MiB large, for all batches in flight",
-                                      "Leave out --no-guard: the guard keeps tensors out of it."},
-                                     {"disk-low", SEVERITY_WARNING, "a \033[2Jtext", "Do something."}},
-                           .n = 2};
+    Preflight preflight = {
+        .items = {{"shm-too-small", SEVERITY_CRITICAL, "/dev/shm has only 64.0 MiB for all batches in flight",
+                   "Remove --no-guard: the guard keeps tensors out of it."},
+                  {"disk-low", SEVERITY_WARNING, "a \033[2Jtext", "Do something."}},
+        .n = 2};
     char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
@@ -26,8 +26,8 @@ static void test_threats(void **state)
     show_preflight(&terminal, &preflight);
     fclose(out);
     assert_string_equal(text,
-                        "shmguard: critical: /dev/shm is only 64.0 MiB large, for all batches in flight.\n"
-                        "          Leave out --no-guard: the guard keeps tensors out of it.\n"
+                        "shmguard: critical: /dev/shm has only 64.0 MiB for all batches in flight. Remove\n"
+                        "          --no-guard: the guard keeps tensors out of it.\n"
                         "shmguard: warning: a \\x1b[2Jtext. Do something.\n");
     free(text);
 }
@@ -55,11 +55,11 @@ static void test_fine(void **state)
     show_preflight_fine(&terminal, &unknown, &guarded);
     fclose(out);
     assert_string_equal(text,
-                        "shmguard: nothing threatens this job: 48.0 GiB of memory to be had, 63.0 MiB\n"
-                        "          free in /dev/shm, which tensors do not need, 280.0 GiB on the disk\n"
-                        "shmguard: nothing threatens this job: 48.0 GiB of memory to be had, 8.0 GiB free\n"
-                        "          in its own /dev/shm, 280.0 GiB on the disk\n"
-                        "shmguard: nothing that can be seen threatens this job\n");
+                        "shmguard: found no threat to this job: 48.0 GiB of memory available, 63.0 MiB\n"
+                        "          free in /dev/shm (tensors do not need it), 280.0 GiB free on the disk\n"
+                        "shmguard: found no threat to this job: 48.0 GiB of memory available, 8.0 GiB\n"
+                        "          free in its own /dev/shm, 280.0 GiB free on the disk\n"
+                        "shmguard: found no threat to this job\n");
     free(text);
 }
 

@@ -55,8 +55,7 @@ static void test_text(void **state)
                     .fallbacks = 3}},
          "shmguard: 1.0 MiB of shared tensors kept out of /dev/shm, at most 1.0 MiB at a time\n"
          "shmguard: 1 segment made and used again 1 time (50% recycled); 1 name kept and opened 2 times; 3 "
-         "tensors took "
-         "the plain way through /dev/shm\n"
+         "tensors went through /dev/shm instead\n"
          "shmguard: ended 1 process that the command had left running\n"},
         {{.pid = 7, .strays = 3, .work = {1, 4711, 2.5, "python train.py"}},
          "shmguard: The command returned, but process 4711 (python train.py), which it had\n"
@@ -74,9 +73,29 @@ static void test_text(void **state)
         {{.pid = 7, .guarded = true, .guard = {.small_backed = 1}}, "shmguard: 1 small tensor\n"},
         {{.pid = 7,
           .guarded = true,
-          .guard = {.small_backed = 2, .waits = 3, .waited_seconds = 1.25, .refused = 1}},
-         "shmguard: 2 small tensors; workers waited 3 times for room, 1.2 s in all; 1 request for memory "
-         "refused\n"},
+          .guard = {.small_backed = 2,
+                    .waits = 3,
+                    .waited_seconds = 1.25,
+                    .refused = 1,
+                    .refused_bytes = 8 << 20,
+                    .budget_bytes = 5 << 20}},
+         "shmguard: 1 request for 8.0 MiB of shared memory was refused: the budget is 5.0\n"
+         "  MiB. The command handled that and went on.\n"
+         "shmguard: 2 small tensors; workers waited 3 times for room, 1.2 s in total\n"},
+        {{.pid = 7,
+          .guarded = true,
+          .guard = {.segments_created = 60,
+                    .bytes_backed = 60 << 20,
+                    .bytes_peak = 60 << 20,
+                    .refused = 2,
+                    .refused_bytes = 1 << 20,
+                    .refused_for_want = true,
+                    .refusals = {{.pid = 8, .most_bytes = 9 << 20}},
+                    .n_refusals = 1}},
+         "shmguard: 2 requests for shared memory were refused, the largest for 9.0 MiB: no\n"
+         "  memory was left. The command handled that and went on.\n"
+         "shmguard: 60.0 MiB of shared tensors kept out of /dev/shm, at most 60.0 MiB at a time\n"
+         "shmguard: 60 segments made, each used once\n"},
     };
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         RunAttempt attempt = {.command = words, .result = cases[i].result};
@@ -187,6 +206,89 @@ static const RunAttempt bad = {
                .fixes = {.items = fixes, .n = ARRAY_SIZE(fixes)}},
 };
 
+static char *crawl_shown(const RunTick *tick)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    Terminal terminal = {.out = out, .columns = 80};
+    show_crawl(&terminal, tick);
+    fclose(out);
+    return text;
+}
+
+/* Who keeps what, and what to change: while it runs, and at its end. */
+static void test_crawl(void **state)
+{
+    (void)state;
+    Crawl crawl = {.seconds = 10.6, .keeper = {.pid = 7, .role = ROLE_TRAINER, .bytes = 232 << 20}};
+    RunTick tick = {
+        .pid = 7, .crawl = &crawl, .guard = {.waiting = 2, .budget_bytes = 200 << 20, .wanted_exists = true}};
+    _cleanup_free_ char *command = crawl_shown(&tick);
+    assert_string_equal(command,
+                        "shmguard: 2 workers are waiting, and no memory was released for 11 s: the "
+                        "command (pid 7) keeps 232.0 MiB of shared memory (budget: 200.0 MiB); raise "
+                        "--budget, or keep copies (clone) instead of the batches\n");
+    crawl.keeper = (Keeper){.pid = 9, .role = ROLE_OTHER, .comm = "ca\033che", .bytes = 1 << 20};
+    tick.guard = (GuardFigures){.waiting = 1, .budget_bytes = U64_UNKNOWN};
+    _cleanup_free_ char *other = crawl_shown(&tick);
+    assert_non_null(strstr(other, "1 worker is waiting"));
+    assert_non_null(strstr(other, "process 9 (ca\\x1bche) keeps 1.0 MiB"));
+    assert_non_null(strstr(other, "no more memory is available"));
+
+    RunAttempt attempt = {.command = words,
+                          .result = {.pid = 7,
+                                     .seconds = 100,
+                                     .guarded = true,
+                                     .keeper = {.pid = 8, .role = ROLE_TRAINER, .bytes = 456 << 20},
+                                     .guard = {.queued_seconds = 99,
+                                               .rescues = 35,
+                                               .small_backed = 1,
+                                               .budget_bytes = 200 << 20,
+                                               .wanted_bytes = (470 << 20) + 1,
+                                               .wanted_exists = true}}};
+    _cleanup_free_ char *end = text_shown(&attempt, NULL, false);
+    assert_string_equal(end,
+                        "shmguard: 1 small tensor\n"
+                        "shmguard: workers waited for room during 99% of the run, and 35 batches passed\n"
+                        "  the budget of 200.0 MiB because no memory was released. Most was kept by\n"
+                        "  trainer 8: 456.0 MiB. Keep copies (clone) of what you need instead of the\n"
+                        "  batches, or use --budget 480m (estimated).\n");
+    attempt.result.guard.queued_seconds = 4; /* as a budget is meant to work */
+    _cleanup_free_ char *fine = text_shown(&attempt, NULL, false);
+    assert_string_equal(fine, "shmguard: 1 small tensor\n");
+}
+
+/* What was refused comes first, and what to do about it. */
+static void test_lost(void **state)
+{
+    (void)state;
+    RunAttempt attempt = bad;
+    attempt.result = (RunResult){.pid = 70,
+                                 .guarded = true,
+                                 .strays = 1,
+                                 .guard = {.refused = 3, .segments_created = 3, .small_backed = 4}};
+    attempt.judged.cause.id = CAUSE_BUDGET_EXCEEDED;
+    attempt.judged.cause.summary = "Batches were lost.";
+    attempt.judged.cause.n_evidence = 0;
+    attempt.judged.frame = NULL;
+    attempt.judged.fixes.n = 1;
+    _cleanup_free_ char *text = text_shown(&attempt, NULL, false);
+    assert_string_equal(text, "shmguard: Batches were lost.\n"
+                              "  What to do:\n"
+                              "  1. Run it without --no-guard.\n"
+                              "  cause: budget-exceeded (certain)\n"
+                              "shmguard: 4 small tensors\n"
+                              "shmguard: ended 1 process that the command had left running\n");
+    RunReport report = {.attempts = &attempt, .n_attempts = 1};
+    assert_int_equal(report_exit_code(&report), 1);
+    attempt.result.code = 3;
+    assert_int_equal(report_exit_code(&report), 3);
+    attempt.result.code = 0;
+    attempt.judged.cause.id = CAUSE_OK;
+    assert_int_equal(report_exit_code(&report), 0);
+}
+
 static void test_end(void **state)
 {
     (void)state;
@@ -221,15 +323,12 @@ static void test_end_short(void **state)
     assert_string_equal(text, "shmguard: The command was interrupted.\n");
 
     attempt.result.passed_on = 0;
-    attempt.judged =
-        (Judged){.cause = {.id = CAUSE_UNKNOWN,
-                           .summary = "The command ended with exit code 3; nothing that was seen says "
-                                      "why.",
-                           .evidence = evidence,
-                           .n_evidence = 1}};
+    attempt.judged = (Judged){.cause = {.id = CAUSE_UNKNOWN,
+                                        .summary = "python3 exited with code 3.",
+                                        .evidence = evidence,
+                                        .n_evidence = 1}};
     _cleanup_free_ char *bare = text_shown(&attempt, "report.json", false);
-    assert_string_equal(bare,
-                        "shmguard: The command ended with exit code 3; nothing that was seen says why.\n");
+    assert_string_equal(bare, "shmguard: python3 exited with code 3.\n");
 }
 
 static json_t *json_of(const RunReport *report, bool indented)
@@ -342,8 +441,9 @@ static void test_json_attempts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_text),      cmocka_unit_test(test_idle), cmocka_unit_test(test_end),
-        cmocka_unit_test(test_end_short), cmocka_unit_test(test_json), cmocka_unit_test(test_json_attempts),
+        cmocka_unit_test(test_text),  cmocka_unit_test(test_idle),          cmocka_unit_test(test_lost),
+        cmocka_unit_test(test_crawl), cmocka_unit_test(test_end),           cmocka_unit_test(test_end_short),
+        cmocka_unit_test(test_json),  cmocka_unit_test(test_json_attempts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
