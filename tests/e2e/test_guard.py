@@ -136,8 +136,11 @@ def test_mixed_strategies_for_long(here, python, mixture, peers):
     assert done.returncode == 0 and b"every byte right" in done.stdout, done.stderr
 
 
-def test_the_mixture_can_fail():
-    done = subprocess.run(mixed("/usr/bin/python3", "peers"), env=preloaded(ONE_FILE), stdout=subprocess.PIPE,
+@pytest.mark.parametrize("mixture", ["peers", "changing"])
+def test_the_mixture_can_fail(tmp_path, mixture):
+    program = shutil.copy(PROGRAM, tmp_path)
+    shutil.copy(ONE_FILE, tmp_path / LIBRARY.name)
+    done = subprocess.run([program, "run", "-q", "--", *mixed("/usr/bin/python3", mixture, tensors=2400)], stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, check=False, text=True)
     assert done.returncode != 0 and "tensors are wrong" in done.stderr
 

@@ -12,6 +12,10 @@ The mixtures of sharing strategies:
 
 A tensor that was received, kept, shared again or sent on must always hold what its maker wrote. Run it under the guard, or
 plainly to see that the test itself is sound.
+
+One thing is left out because PyTorch 1.13 to 2.13 gets it wrong by itself: a peer that got a tensor by name, has moved it to a
+descriptor and then to a second name takes another message with the first name for one about the second, and counts one user of
+that too few. So a tensor that has left its name in a peer is not given another one there.
 """
 
 import argparse
@@ -34,6 +38,13 @@ def is_right(number, words, tensor):
     return tensor.numel() == words and torch.equal(tensor, positions(words) + first_word(number, 0))
 
 
+class Kept:
+    def __init__(self, number, words, tensor):
+        self.number = number
+        self.words = words
+        self.tensor = tensor
+
+
 class Peer:
     def __init__(self, me, args, inboxes, sent):
         self.me = me
@@ -42,53 +53,70 @@ class Peer:
         self.sent = sent  # how many tensors were ever sent to each peer
         self.rng = random.Random(args.seed * 1000 + me)
         self.kept = []
+        self.named = set()  # tensors that have, or had, a name in this process
+        self.left_name = set()
         self.made = self.received = self.checked = self.wrong = 0
 
-    def check(self, number, words, tensor, what):
+    def may_be_shared(self, number):
+        if mp.get_sharing_strategy() == "file_descriptor":
+            self.left_name.update(self.named & {number})
+        elif number in self.left_name:
+            return False
+        else:
+            self.named.add(number)
+        return True
+
+    def check(self, entry, what):
         self.checked += 1
-        if not is_right(number, words, tensor):
+        if not is_right(entry.number, entry.words, entry.tensor):
             self.wrong += 1
             if self.wrong <= 3:
-                print(f"peer {self.me}: {what} tensor {number} of {words} words holds tensor {int(tensor[0]) // first_word(1, 0)}",
-                      file=sys.stderr, flush=True)
+                print(f"peer {self.me}: {what} tensor {entry.number} of {entry.words} words holds tensor "
+                      f"{int(entry.tensor[0]) // first_word(1, 0)}", file=sys.stderr, flush=True)
 
-    def send(self, number, words, tensor):
+    def send(self, entry):
         to = self.rng.choice([peer for peer in range(self.args.peers) if peer != self.me])
-        self.inboxes[to].put((number, words, tensor))
+        named = mp.get_sharing_strategy() == "file_system"
+        self.inboxes[to].put((entry.number, entry.words, entry.tensor, named))
         with self.sent.get_lock():
             self.sent[to] += 1
 
     def make(self):
         number = self.made * self.args.peers + self.me
         words = self.rng.choice(SIZES)
-        tensor = positions(words) + first_word(number, 0)
+        entry = Kept(number, words, positions(words) + first_word(number, 0))
+        self.may_be_shared(number)
         if self.rng.random() < 0.5:
-            tensor.share_memory_()
+            entry.tensor.share_memory_()
         self.made += 1
-        self.send(number, words, tensor)
+        self.send(entry)
         if self.rng.random() < 0.3:
-            self.kept.append((number, words, tensor))
+            self.kept.append(entry)
 
     def touch_kept(self):
         at = self.rng.randrange(len(self.kept))
-        number, words, tensor = self.kept[at]
-        action = self.rng.randrange(4)
-        if action == 0:
-            self.send(number, words, tensor)
-        elif action == 1:
-            tensor.share_memory_()
-        elif action == 2:
+        entry = self.kept[at]
+        action = self.rng.choice(("send", "share", "drop", "look"))
+        if action == "drop":
             del self.kept[at]
-        self.check(number, words, tensor, "a kept")
+        elif action != "look" and self.may_be_shared(entry.number):
+            if action == "send":
+                self.send(entry)
+            else:
+                entry.tensor.share_memory_()
+        self.check(entry, "a kept")
 
     def receive(self):
-        number, words, tensor = self.inboxes[self.me].get()
+        *tensor, named = self.inboxes[self.me].get()
+        entry = Kept(*tensor)
         self.received += 1
-        self.check(number, words, tensor, "a received")
+        if named:
+            self.named.add(entry.number)
+        self.check(entry, "a received")
         if self.rng.random() < 0.6:
-            self.kept.append((number, words, tensor))
+            self.kept.append(entry)
             if len(self.kept) > KEPT_MAX:
-                self.check(*self.kept.pop(self.rng.randrange(len(self.kept))), "a dropped")
+                self.check(self.kept.pop(self.rng.randrange(len(self.kept))), "a dropped")
 
     def choose_strategy(self):
         strategies = {"same": self.args.strategy, "peers": STRATEGIES[(self.me + self.args.seed) % 2],
@@ -110,7 +138,7 @@ class Peer:
         while self.received < self.sent[self.me]:
             self.receive()
         for entry in self.kept:
-            self.check(*entry, "a kept")
+            self.check(entry, "a kept")
 
 
 def run_peer(me, args, inboxes, sent, barrier, results):
