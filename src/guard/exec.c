@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "guard.h"
+#include "preload.h"
 
 /*
  * A program that this process starts is to be guarded too, whatever became of the environment in between: a
@@ -34,7 +35,7 @@
  * popen() call glibc's posix_spawn from within, which nobody can interpose, with the process's own
  * environment. Where that lacks something, the shell is told to export it first.
  */
-enum { ENTRIES_MAX = 4096, PRELOAD_MAX = 8192, COMMAND_MAX = 16384, SETTING_MAX = 160 };
+enum { ENTRIES_MAX = 1024, PRELOAD_MAX = 8192, COMMAND_MAX = 16384, SETTING_MAX = 160 };
 
 static const char preload_name[] = "LD_PRELOAD";
 
@@ -62,7 +63,7 @@ void exec_start(const char *path)
     for (size_t i = 0; i < N_SETTINGS; i++) {
         const char *value = getenv(settings[i].name);
         size_t name = strlen(settings[i].name);
-        if (!value || !*value || name + 1 + strlen(value) >= SETTING_MAX)
+        if (!value || !*value || name + 1 + strlen(value) >= SETTING_MAX || strchr(value, '\''))
             continue;
         memcpy(settings[i].text, settings[i].name, name);
         settings[i].text[name] = '=';
@@ -92,6 +93,14 @@ static bool setting_is_there(const char *text, size_t i)
     return value && *value;
 }
 
+static bool lacks_any(const Lack *lack)
+{
+    bool any = lack->library;
+    for (size_t i = 0; i < N_SETTINGS; i++)
+        any |= lack->settings[i];
+    return any;
+}
+
 /* False: the environment is to stay as it is. */
 static bool environment_lacks(char *const *given, Lack *ret)
 {
@@ -113,38 +122,20 @@ static bool environment_lacks(char *const *given, Lack *ret)
                 lack.settings[i] = false;
     }
     lack.library = !preload_holds(lack.preload, library);
-    bool any = lack.library;
-    for (size_t i = 0; i < N_SETTINGS; i++)
-        any |= lack.settings[i];
     *ret = lack;
-    return any && strlen(lack.preload) + sizeof library < PRELOAD_MAX;
+    return lacks_any(&lack) && strlen(lack.preload) + sizeof library < PRELOAD_MAX;
 }
 
+/* With a quote at either end. */
 static size_t preload_size(const Lack *lack)
 {
-    return sizeof preload_name + strlen(library) + 1 + strlen(lack->preload) + 1;
+    return sizeof preload_name + 2 + strlen(library) + strlen(lack->preload) + 2;
 }
 
-/* AddressSanitizer ends a program in which it does not come first. */
-static bool must_come_first(const char *list)
+static void preload_write(const Lack *lack, const char *quote, char *ret)
 {
-    static const char *const names[] = {"libasan", "libclang_rt.asan"};
-    size_t n = strcspn(list, ": ");
-    size_t file = n;
-    while (file > 0 && list[file - 1] != '/')
-        file--;
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strncmp(list + file, names[i], strlen(names[i])) == 0)
-            return true;
-    return false;
-}
-
-/* An empty list has no colon beside our library: that would be one more, empty name. */
-static void preload_write(const Lack *lack, const char *quote, char *ret, size_t size)
-{
-    bool behind = must_come_first(lack->preload);
-    snprintf(ret, size, "%s=%s%s%s%s%s", preload_name, quote, behind ? lack->preload : library,
-             *lack->preload ? ":" : "", behind ? library : lack->preload, quote);
+    char *end = stpcpy(stpcpy(stpcpy(ret, preload_name), "="), quote);
+    stpcpy(preload_join(lack->preload, library, end), quote);
 }
 
 static bool is_replaced(const Lack *lack, const char *text)
@@ -306,7 +297,7 @@ static __attribute__((noinline)) int call_make_with(const ExecCall *call, char *
 {
     char *preload = alloca(preload_size(lack));
     char **environment = alloca((lack->n + N_SETTINGS + 2) * sizeof *environment);
-    preload_write(lack, "", preload, preload_size(lack));
+    preload_write(lack, "", preload);
     environment_fill(given, lack, preload, environment);
     return call_make(call, environment);
 }
@@ -337,12 +328,12 @@ static bool shell_lacks(const char *command, Lack *ret)
     int saved = errno;
     ret->library = ret->library && library_is_readable();
     errno = saved;
-    return true;
+    return lacks_any(ret); /* the shell prints its environment when it is told to export nothing */
 }
 
 static size_t shell_size(const char *command, const Lack *lack)
 {
-    return sizeof "export ; " + preload_size(lack) + 2 + N_SETTINGS * SETTING_MAX + strlen(command);
+    return sizeof "export ; " + preload_size(lack) + N_SETTINGS * (SETTING_MAX + 3) + strlen(command);
 }
 
 /* On the command's own first line: the shell's messages have its number. */
@@ -350,12 +341,13 @@ static void shell_write(const char *command, const Lack *lack, char *ret, size_t
 {
     size_t n = (size_t)snprintf(ret, size, "export ");
     if (lack->library) {
-        preload_write(lack, "'", ret + n, size - n);
+        preload_write(lack, "'", ret + n);
         n += strlen(ret + n);
     }
     for (size_t i = 0; i < N_SETTINGS; i++)
         if (lack->settings[i])
-            n += (size_t)snprintf(ret + n, size - n, " %s", settings[i].text);
+            n += (size_t)snprintf(ret + n, size - n, " %s='%s'", settings[i].name,
+                                  value_of(settings[i].text, settings[i].name));
     snprintf(ret + n, size - n, "; %s", command);
 }
 

@@ -39,24 +39,6 @@
 #define SINGLE_NAME  "shmguard:once" /* of memfds that are not */
 
 /*
- * Whether LD_PRELOAD has the library: by its file's name, for two copies of it in one process would both
- * recycle. The dynamic linker splits the list at colons and blanks.
- */
-static inline bool preload_holds(const char *list, const char *library)
-{
-    const char *slash = strrchr(library, '/');
-    const char *file = slash ? slash + 1 : library;
-    size_t n = strlen(file);
-    while (*list) {
-        size_t part = strcspn(list, ": ");
-        if (part >= n && strncmp(list + part - n, file, n) == 0 && (part == n || list[part - n - 1] == '/'))
-            return true;
-        list += part + (list[part] != '\0');
-    }
-    return false;
-}
-
-/*
  * The bytes of a segment's file on which locks (OFD) say something; none of them is read or written for that.
  */
 enum {

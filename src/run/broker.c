@@ -39,6 +39,7 @@ typedef struct Connection {
     Broker *broker;
     uint64_t serial;
     int pid;
+    uid_t uid;
     bool only_speaks;  /* it has ended, and may only have left a testimony */
     Message asked;     /* while waiting */
     bool waiting;      /* for all queues to be read */
@@ -187,6 +188,13 @@ static int name_error(const Broker *broker, const char *name)
     return broker->shm >= 0 && fstatat(broker->shm, file, &st, AT_SYMLINK_NOFOLLOW) == 0 ? EEXIST : 0;
 }
 
+/* As for a file of mode 0600, which the name stands for: its maker's user may, and root. */
+static bool may_have(const Connection *connection, int fd)
+{
+    struct stat st;
+    return connection->uid == 0 || (fstat(fd, &st) == 0 && st.st_uid == connection->uid);
+}
+
 static bool name_put(Broker *broker, const char *name, int *fd)
 {
     bool counted = janitor_knows(&broker->janitor, *fd);
@@ -197,6 +205,13 @@ static bool name_put(Broker *broker, const char *name, int *fd)
     crowd_look(broker);
     count_again(broker);
     return true;
+}
+
+/* A name that another user has already stays what it is. */
+static bool handle_put(Connection *connection, const Message *message, int *fd)
+{
+    int before = names_find(&connection->broker->names, message->name);
+    return (before >= 0 && !may_have(connection, before)) || name_put(connection->broker, message->name, fd);
 }
 
 static bool handle_create(Connection *connection, const Message *message, int *fd)
@@ -217,7 +232,9 @@ static bool answer_about_name(Connection *connection, const Message *message, bo
     int fd = names_find(&broker->names, message->name);
     if (fd < 0)
         return false;
-    if (message->type == MESSAGE_GET) {
+    if (!may_have(connection, fd)) {
+        *ret_sound = connection_answer(connection, EACCES, -1);
+    } else if (message->type == MESSAGE_GET) {
         broker->names_served++;
         *ret_sound = connection_answer(connection, 0, fd);
     } else {
@@ -261,7 +278,7 @@ static bool handle(Connection *connection, const Message *message, int *fd)
         return *fd >= 0 && (is_full(broker) || janitor_add(&broker->janitor, *fd, connection->serial,
                                                            connection->pid) != -EINVAL);
     case MESSAGE_PUT:
-        return *fd >= 0 && message->name[0] && name_put(broker, message->name, fd);
+        return *fd >= 0 && message->name[0] && handle_put(connection, message, fd);
     case MESSAGE_CREATE:
         return *fd >= 0 && handle_create(connection, message, fd);
     case MESSAGE_GET:
@@ -378,17 +395,15 @@ static void connection_ready(Source *source)
  * The kernel says who connected, at that time. Processes of our own user, and root's, are served without a
  * question. One of another user must be the job's: whoever can find the socket's name could connect.
  */
-static Peer peer_of(Broker *broker, int fd, int *ret_pid)
+static Peer peer_of(Broker *broker, int fd, struct ucred *ret)
 {
-    struct ucred peer;
-    socklen_t size = sizeof peer;
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
+    socklen_t size = sizeof *ret;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, ret, &size) < 0)
         return PEER_STRANGER;
-    *ret_pid = peer.pid;
-    if (peer.uid == geteuid() || peer.uid == 0)
+    if (ret->uid == geteuid() || ret->uid == 0)
         return PEER_JOB;
     const BrokerOwner *owner = &broker->owner;
-    Peer whose = owner->peer ? owner->peer(owner->context, peer.pid, peer.uid) : PEER_STRANGER;
+    Peer whose = owner->peer ? owner->peer(owner->context, ret->pid, ret->uid) : PEER_STRANGER;
     broker->turned_away += whose == PEER_STRANGER;
     return whose;
 }
@@ -396,8 +411,8 @@ static Peer peer_of(Broker *broker, int fd, int *ret_pid)
 static void connection_add(Broker *broker, int accepted)
 {
     _cleanup_close_ int fd = accepted;
-    int pid = 0;
-    Peer peer = peer_of(broker, fd, &pid);
+    struct ucred credentials;
+    Peer peer = peer_of(broker, fd, &credentials);
     if (peer == PEER_STRANGER)
         return;
     Connection *connection = calloc(1, sizeof *connection);
@@ -408,7 +423,8 @@ static void connection_add(Broker *broker, int accepted)
         .next = broker->connections,
         .broker = broker,
         .serial = ++broker->serials,
-        .pid = pid,
+        .pid = credentials.pid,
+        .uid = credentials.uid,
         .only_speaks = peer == PEER_GONE,
     };
     /* One that has gone already may have left a testimony: it is listened to all the same. */

@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "environment.h"
+#include "preload.h"
 #include "protocol.h"
 
 static const char preload[] = "LD_PRELOAD=";
@@ -19,7 +20,10 @@ static char *preload_make(const char *old, const char *library, Arena *arena)
 {
     if (preload_holds(old, library))
         return arena_printf(arena, "%s%s", preload, old);
-    return arena_printf(arena, "%s%s%s%s", preload, library, *old ? ":" : "", old);
+    char *made = arena_alloc(arena, sizeof preload + strlen(old) + strlen(library) + 2);
+    if (made)
+        (void)preload_join(old, library, stpcpy(made, preload));
+    return made;
 }
 
 static size_t strings_count(char *const *strings)

@@ -1,6 +1,8 @@
+#include <linux/magic.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/vfs.h>
 
 #include "fault.h"
 #include "mapped-file.h"
@@ -47,7 +49,10 @@ static bool is_maps_of(const Root *root, int pid, int maps)
     snprintf(name, sizeof name, "fd/%d", maps);
     snprintf(wanted, sizeof wanted, "/%s", PROC_PATH(pid, "maps"));
     ssize_t n = root_link(root, PROC_PATH(0, name), target, sizeof target);
-    return n > 0 && strcmp(target, wanted) == 0;
+    /* In a mount namespace of its own it may have put anything in that place. */
+    struct statfs system;
+    return n > 0 && strcmp(target, wanted) == 0 && fstatfs(maps, &system) == 0 &&
+           system.f_type == PROC_SUPER_MAGIC;
 }
 
 static void address_look(const Root *root, int pid, int maps, Buffer *scratch, Fault *fault)

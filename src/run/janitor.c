@@ -87,9 +87,11 @@ static ssize_t watched_find(const Janitor *janitor, uint64_t device, uint64_t in
 ssize_t janitor_add(Janitor *janitor, int fd, uint64_t producer, int pid)
 {
     /* Only files in memory can be sealed: anything else must never be punched, and might block when it is
-     * asked. */
+     * asked. Nor may a process of another user have us write to what it may only read. */
     struct stat st;
-    if (fcntl(fd, F_GET_SEALS) < 0 || fstat(fd, &st) < 0 || st.st_nlink != 0)
+    int flags = fcntl(fd, F_GETFL);
+    if (flags < 0 || (flags & O_ACCMODE) != O_RDWR || fcntl(fd, F_GET_SEALS) < 0 || fstat(fd, &st) < 0 ||
+        st.st_nlink != 0)
         return -EINVAL;
     ssize_t known = watched_find(janitor, st.st_dev, st.st_ino);
     if (known >= 0) {

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include "maps.h"
+#include "preload.h"
 #include "presence.h"
 #include "proc-path.h"
 #include "protocol.h"

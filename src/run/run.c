@@ -86,8 +86,8 @@ static void status_changed(Run *run, int status)
     sentinel_watch(run->sentinel.fd, 0, run->inherited.mark);
     run->ended = now_seconds();
     /* Who told the command to end told the job: what is left of it is told, too, now that no trainer needs it
-     * any more. */
-    int signo = run->cut > 0 ? SIGTERM : run->passed_on;
+     * any more. A command that has returned 0 may have ignored the signal, as under nohup. */
+    int signo = run->cut > 0 ? SIGTERM : status != 0 ? run->passed_on : 0;
     strays_begin(&run->strays, &run->shortage.root, signo, run->typed, run->ended);
     if (status == 0 && signo == 0)
         (void)stray_times_read(&run->shortage.root, run->ended, &run->awaited);

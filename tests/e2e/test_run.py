@@ -794,6 +794,21 @@ def test_workers_are_told_when_the_trainer_has_ended(here, mark, tmp_path, signo
     assert trainer < worker < trainer + 2 and over < trainer + 2.5
 
 
+def test_a_signal_that_the_command_ignores_ends_nobody(here, mark, tmp_path):
+    """As under nohup: what it leaves has its three seconds."""
+    done = tmp_path / "done"
+    leave = f"trap '' HUP; (sleep 3; echo done > {done}) & echo ready; sleep 1.2"
+    job = here.popen(PROGRAM, "run", "-q", "--", "sh", "-c", leave, env=mark, stdout=subprocess.PIPE)
+    try:
+        assert job.stdout.readline() == b"ready\n"
+        job.send_signal(signal.SIGHUP)
+        assert job.wait(30) == 0 and done.exists()
+    finally:
+        end_marked(mark)
+        job.wait()
+        job.stdout.close()
+
+
 BACKGROUND = """
     import sys, time
     began = time.monotonic()

@@ -211,7 +211,7 @@ static const struct {
     {{"A=b"}, {"A=b", "LD_PRELOAD=@", SOCKET, WITNESS, PIN}},
     {{"LD_PRELOAD="}, {"LD_PRELOAD=@", SOCKET, WITNESS, PIN}},
     {{"LD_PRELOAD=libdl.so.2", SOCKET}, {"LD_PRELOAD=@:libdl.so.2", SOCKET, WITNESS, PIN}},
-    {{"LD_PRELOAD=libdl.so.2 libm.so.6"}, {"LD_PRELOAD=@:libdl.so.2 libm.so.6", SOCKET, WITNESS, PIN}},
+    {{"LD_PRELOAD=libdl.so.2 libm.so.6"}, {"LD_PRELOAD=@:libdl.so.2:libm.so.6", SOCKET, WITNESS, PIN}},
     {{"LD_PRELOAD=libdl.so.2:@", "A=b"}, {"LD_PRELOAD=libdl.so.2:@", "A=b", SOCKET, WITNESS, PIN}},
     {{"LD_PRELOAD=@:libdl.so.2"}, {"LD_PRELOAD=@:libdl.so.2", SOCKET, WITNESS, PIN}},
     {{"LD_PRELOAD=@", SOCKET, WITNESS, PIN}, {"LD_PRELOAD=@", SOCKET, WITNESS, PIN}},

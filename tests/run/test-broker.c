@@ -543,24 +543,43 @@ static bool testimony_take(void *context, int pid, const Testimony *testimony, s
     return pid > 0 && testimony->type == MESSAGE_SAID;
 }
 
-/* 0: it was welcomed and served. 1: it was sent away. */
+static int error_of(int client, MessageType type, const char *name)
+{
+    Message message = {.magic = PROTOCOL_MAGIC, .type = type};
+    int fd = -1;
+    struct pollfd ready = {.fd = client, .events = POLLIN};
+    strcpy(message.name, name);
+    if (!packet_send(client, &message, sizeof message, NULL, 0) || poll(&ready, 1, 5000) != 1 ||
+        hear(client, &message, &fd) != 1)
+        return -1;
+    return message.error == 0 && type == MESSAGE_GET && fd < 0 ? -1 : message.error;
+}
+
+/* 0: it was welcomed and served, and got at nothing of root's. 1: it was sent away. */
 static int other_user_act(Bench *bench)
 {
     Message message;
     int fd = -1;
     int client = setresuid(65534, 65534, 65534) == 0 ? connect_only(bench) : -1;
     struct pollfd ready = {.fd = client, .events = POLLIN};
-    Message question = {.magic = PROTOCOL_MAGIC, .type = MESSAGE_GET, .name = "/torch_1_1"};
-    (void)packet_send(client, &question, sizeof question, NULL, 0); /* it may have been sent away by now */
+    Message own = {.magic = PROTOCOL_MAGIC, .type = MESSAGE_PUT, .name = "/torch_2_1"};
+    int memory = memfd_create("test", MFD_CLOEXEC);
+    (void)packet_send(client, &own, sizeof own, &memory, 1); /* it may have been sent away by now */
     if (poll(&ready, 1, 5000) != 1 || hear(client, &message, &fd) != 1)
         return 1;
-    if (message.type != MESSAGE_WELCOME || poll(&ready, 1, 5000) != 1 || hear(client, &message, &fd) != 1)
+    if (message.type != MESSAGE_WELCOME)
         return 2;
-    struct stat st;
-    return message.error == 0 && fd >= 0 && fstat(fd, &st) == 0 ? 0 : 3;
+    strcpy(own.name, "/torch_1_1"); /* root's */
+    (void)packet_send(client, &own, sizeof own, &memory, 1);
+    return error_of(client, MESSAGE_GET, "/torch_2_1") == 0 &&
+                   error_of(client, MESSAGE_GET, "/torch_1_1") == EACCES &&
+                   error_of(client, MESSAGE_UNLINK, "/torch_1_1") == EACCES &&
+                   error_of(client, MESSAGE_UNLINK, "/torch_2_1") == 0
+               ? 0
+               : 3;
 }
 
-/* A process of the job that runs as another user is served like the rest. */
+/* A process of the job that runs as another user is served like the rest, and may have what is its own. */
 static void test_another_user_of_the_job(void **state)
 {
     Bench *bench = *state;

@@ -33,15 +33,17 @@ static void test_environment(void **state)
         {NULL, LIBRARY},
         {"", LIBRARY},
         {"/lib/a.so", LIBRARY ":/lib/a.so"},
-        {"/lib/a.so b.so", LIBRARY ":/lib/a.so b.so"},
+        {"/lib/a.so b.so", LIBRARY ":/lib/a.so:b.so"},
+        {"/lib/libasan.so.8:/lib/a.so", "/lib/libasan.so.8:" LIBRARY ":/lib/a.so"},
         {LIBRARY, LIBRARY},
         {"/lib/a.so:" LIBRARY, "/lib/a.so:" LIBRARY},
         {"/lib/a.so " LIBRARY " c.so", "/lib/a.so " LIBRARY " c.so"},
         {LIBRARY ".1", LIBRARY ":" LIBRARY ".1"},
         {"xlibshmguard-preload.so", LIBRARY ":xlibshmguard-preload.so"},
-        {"/another/copy/libshmguard-preload.so", "/another/copy/libshmguard-preload.so"},
-        {"a.so:libshmguard-preload.so", "a.so:libshmguard-preload.so"},
-        {"::", LIBRARY ":::"},
+        {"/another/copy/libshmguard-preload.so", LIBRARY},
+        {"a.so:libshmguard-preload.so", LIBRARY ":a.so"},
+        {"/lib/a.so:libshmguard-preload.so:" LIBRARY, LIBRARY ":/lib/a.so"},
+        {"::", LIBRARY},
     };
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         _cleanup_arena_ Arena arena = {0};

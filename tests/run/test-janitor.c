@@ -286,6 +286,11 @@ static void test_refused(void **state)
     assert_int_equal(janitor_add(&janitor, pipes[0], PRODUCER, 1), -EINVAL);
     assert_int_equal(janitor_add(&janitor, -1, PRODUCER, 1), -EINVAL);
     int fd = segment_make();
+    char memory[40];
+    snprintf(memory, sizeof memory, "/proc/self/fd/%d", fd);
+    int read_only = open(memory, O_RDONLY | O_CLOEXEC);
+    assert_int_equal(janitor_add(&janitor, read_only, PRODUCER, 1), -EINVAL);
+    close(read_only);
     assert_int_equal(janitor_add(&janitor, fd, PRODUCER, 1), 0);
     assert_int_equal(janitor_add(&janitor, fd, PRODUCER, 1), 0); /* it is known */
     int one_more = segment_make();
