@@ -136,7 +136,8 @@ static void remove_view(View *view)
     view->used = 0;
     view->hold = view->keep = NULL;
     view->pin = NULL;
-    view->pinnable = view->sole = view->sent = view->altered = false;
+    view->pinnable = view->sole = view->sent = false;
+    view->altered = false;
     view->next_by_address = free_views;
     free_views = index;
     atomic_store_explicit(&view->address, NULL, memory_order_relaxed);
