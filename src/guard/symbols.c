@@ -391,63 +391,50 @@ EXPORT int execveat(int fd, const char *path, char *const *argv, char *const *en
                      environment);
 }
 
-/* How many arguments there are, up to their NULL. (The list goes by its address: where it is a plain
- * structure, its caller's would not move on.) */
-static size_t words_count(const char *first, va_list *list)
+/* The arguments of execl and its kin, up to their NULL; behind it an environment, for execle alone. */
+static int exec_words(ExecKind kind, const char *path, const char *first, va_list list, bool has_environment)
 {
     size_t n = 0;
+    va_list words;
+    va_copy(words, list);
     /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): as in mremap */
-    for (const char *word = first; word; word = va_arg(*list, const char *))
+    for (const char *word = first; word; word = va_arg(words, const char *))
         n++;
-    return n;
-}
-
-/* ret has room for n and a NULL; what follows in the list is left in it. */
-static void words_take(const char *first, va_list *list, size_t n, char **ret)
-{
-    ret[0] = (char *)first;
+    va_end(words);
+    char **argv = alloca((n + 1) * sizeof *argv);
+    argv[0] = (char *)first;
     for (size_t i = 1; i <= n; i++)
-        ret[i] = va_arg(*list, char *); /* NOLINT(clang-analyzer-valist.Uninitialized) */
+        argv[i] = va_arg(list, char *); /* NOLINT(clang-analyzer-valist.Uninitialized) */
+    /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized) */
+    char *const *environment = has_environment ? va_arg(list, char *const *) : environ;
+    return exec_call(&(ExecCall){.kind = kind, .path = path, .argv = argv}, environment);
 }
 
 EXPORT int execl(const char *path, const char *first, ...)
 {
     va_list list;
     va_start(list, first);
-    size_t n = words_count(first, &list);
+    int r = exec_words(EXEC_PATH, path, first, list, false);
     va_end(list);
-    char **argv = alloca((n + 1) * sizeof *argv);
-    va_start(list, first);
-    words_take(first, &list, n, argv);
-    va_end(list);
-    return exec_path(path, argv, environ);
+    return r;
 }
 
 EXPORT int execlp(const char *file, const char *first, ...)
 {
     va_list list;
     va_start(list, first);
-    size_t n = words_count(first, &list);
+    int r = exec_words(EXEC_SEARCH, file, first, list, false);
     va_end(list);
-    char **argv = alloca((n + 1) * sizeof *argv);
-    va_start(list, first);
-    words_take(first, &list, n, argv);
-    va_end(list);
-    return exec_search(file, argv, environ);
+    return r;
 }
 
 EXPORT int execle(const char *path, const char *first, ...)
 {
     va_list list;
     va_start(list, first);
-    size_t n = words_count(first, &list);
+    int r = exec_words(EXEC_PATH, path, first, list, true);
     va_end(list);
-    char **argv = alloca((n + 1) * sizeof *argv);
-    va_start(list, first);
-    words_take(first, &list, n, argv);
-    char *const *environment = va_arg(list, char *const *);
-    va_end(list);
-    return exec_path(path, argv, environment);
+    return r;
 }
 
 EXPORT int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,

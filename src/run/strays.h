@@ -8,7 +8,7 @@
  *
  * torch_shm_manager is spared until all others have gone: two seconds after the last of its clients it
  * removes the files that they left in /dev/shm, and leaves by itself. When all others have gone we know what
- * it waits for, and MANAGER_SIGNAL tells it: the preload library in it ends its wait (guard/broker.c). One
+ * it waits for, and MANAGER_SIGNAL tells it: the preload library in it ends its wait (guard/manager.c). One
  * without the library ignores the signal, and leaves as it always does. Then it goes through the stages, too.
  */
 #pragma once
