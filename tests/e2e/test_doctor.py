@@ -419,12 +419,13 @@ def test_rights_in_a_user_namespace(private_shm, ordinary):
 @needs_root
 def test_advice_for_a_user_without_rights(small_shm, ordinary):
     """Nothing that takes a right comes before what the user can do, and root's commands go through sudo, if at all."""
-    finding = ordinary(small_shm).doctor()["by_id"]["shm-too-small"]
+    alone = small_shm.alone()
+    finding = ordinary(alone).doctor()["by_id"]["shm-too-small"]
     assert finding["fixes"][0]["needs"] == "nothing"
     for fix in finding["fixes"]:
         if fix["command"] and "mount" in fix["command"]:
             assert fix["needs"] != "nothing" and "sudo " in fix["command"]
 
     # With no_new_privs, sudo cannot work.
-    confined = ordinary(small_shm.within("setpriv", "--no-new-privs")).doctor()["by_id"]["shm-too-small"]
+    confined = ordinary(alone.within("setpriv", "--no-new-privs")).doctor()["by_id"]["shm-too-small"]
     assert {fix["needs"] for fix in confined["fixes"]} <= {"nothing", "admin", "restart"}
