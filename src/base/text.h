@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Text as the kernel and strangers write it. A Text is a view of bytes that somebody else owns: it has no NUL
  * at its end and may hold any byte. Parsing functions are strict: they take all of what they are given or

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -5,9 +6,9 @@
 #include "attempts.h"
 #include "clock.h"
 #include "command.h"
-#include "job.h"
 #include "retry.h"
 #include "tune-trial.h"
+#include "user-command.h"
 
 /*
  * PULSE_MSEC: how exactly the time of a batch is known. CHECK_SECONDS: between two looks whether a trial is

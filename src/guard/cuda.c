@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
@@ -161,16 +162,16 @@ typedef struct Caller {
 static Caller callers[CALLERS_MAX];
 static atomic_uint n_callers;
 
-typedef struct Search {
+typedef struct ObjectSearch {
     uintptr_t address;
     Object found;
     bool is_found;
-} Search;
+} ObjectSearch;
 
 static int find_object(struct dl_phdr_info *info, size_t size, void *context)
 {
     (void)size;
-    Search *search = context;
+    ObjectSearch *search = context;
     Object object = object_of(info);
     if (!object_holds(&object, search->address))
         return 0;
@@ -180,7 +181,7 @@ static int find_object(struct dl_phdr_info *info, size_t size, void *context)
 
 static bool object_find(const void *address, Object *ret)
 {
-    Search search = {.address = (uintptr_t)address};
+    ObjectSearch search = {.address = (uintptr_t)address};
     dl_iterate_phdr(find_object, &search);
     *ret = search.found;
     return search.is_found;
@@ -424,8 +425,8 @@ static bool driver_find(void)
     return true;
 }
 
-typedef enum Verdict { VERDICT_NONE, VERDICT_COMES, VERDICT_YES, VERDICT_NO } Verdict;
-static _Atomic Verdict verdict;
+typedef enum RuntimeProof { PROOF_NONE, PROOF_COMES, PROOF_YES, PROOF_NO } RuntimeProof;
+static _Atomic RuntimeProof proven;
 
 static bool prove(const void *caller)
 {
@@ -441,16 +442,16 @@ static bool prove(const void *caller)
 
 bool cuda_is_ours(const void *caller)
 {
-    Verdict known = VERDICT_NONE;
-    if (atomic_compare_exchange_strong_explicit(&verdict, &known, VERDICT_COMES, memory_order_acquire,
+    RuntimeProof known = PROOF_NONE;
+    if (atomic_compare_exchange_strong_explicit(&proven, &known, PROOF_COMES, memory_order_acquire,
                                                 memory_order_acquire)) {
-        known = prove(caller) ? VERDICT_YES : VERDICT_NO;
-        atomic_store_explicit(&verdict, known, memory_order_release);
+        known = prove(caller) ? PROOF_YES : PROOF_NO;
+        atomic_store_explicit(&proven, known, memory_order_release);
     }
-    return known == VERDICT_YES; /* not yet, while another thread proves it */
+    return known == PROOF_YES; /* not yet, while another thread proves it */
 }
 
 const Cuda *cuda_driver(void)
 {
-    return atomic_load_explicit(&verdict, memory_order_acquire) == VERDICT_YES ? &driver : NULL;
+    return atomic_load_explicit(&proven, memory_order_acquire) == PROOF_YES ? &driver : NULL;
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * CUDA, where the process has it: found among what is loaded, never linked and never loaded by us. Functions
  * of the driver are called without the guard's lock: CUDA has locks of its own, and calls mmap and close

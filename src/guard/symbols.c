@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every symbol that the library interposes, and nothing else. A call that is none of our business costs a
  * load and a branch. */
 #include <alloca.h>
@@ -23,7 +24,7 @@ EXPORT int shm_open(const char *name, int flags, mode_t mode)
     cuda_look();
     if (!guard_enter())
         return real_shm_open(name, flags, mode);
-    int fd = names_open(name, flags, mode);
+    int fd = tensor_open(name, flags, mode);
     guard_leave(fd < 0);
     return fd;
 }
@@ -32,14 +33,14 @@ EXPORT int shm_unlink(const char *name)
 {
     if (!guard_enter())
         return real_shm_unlink(name);
-    int r = names_unlink(name);
+    int r = tensor_unlink(name);
     guard_leave(r < 0);
     return r;
 }
 
 static int resize_when_there_is_room(int fd, int segment, off_t size)
 {
-    int r = room_ask(&segment, (uint64_t)size);
+    int r = budget_request(&segment, (uint64_t)size);
     if (r < 0) { /* PyTorch says so, in words: "No space left on device" */
         real_close(segment);
         errno = -r;
@@ -49,7 +50,7 @@ static int resize_when_there_is_room(int fd, int segment, off_t size)
         real_close(segment);
         return real_ftruncate(fd, size);
     }
-    r = names_take(fd, segment, size);
+    r = tensor_take(fd, segment, size);
     guard_leave(r < 0);
     return r;
 }
@@ -59,8 +60,8 @@ EXPORT int ftruncate(int fd, off_t size)
     int segment = -1;
     if (!pending_any() || !guard_enter())
         return real_ftruncate(fd, size);
-    NamesResize next = names_resize(fd, size, &segment);
-    int r = next == RESIZE_TAKE ? names_take(fd, segment, size) : 0;
+    TensorResize next = tensor_resize(fd, size, &segment);
+    int r = next == RESIZE_TAKE ? tensor_take(fd, segment, size) : 0;
     guard_leave(r < 0);
     if (next == RESIZE_PLAIN)
         return real_ftruncate(fd, size);
@@ -78,7 +79,7 @@ EXPORT int posix_fallocate(int fd, off_t offset, off_t size)
 {
     bool there = false;
     if (pending_any() && guard_enter()) {
-        there = names_allocate(fd, offset, size);
+        there = tensor_allocate(fd, offset, size);
         guard_leave(false);
     }
     return there ? 0 : real_posix_fallocate(fd, offset, size);
@@ -86,7 +87,7 @@ EXPORT int posix_fallocate(int fd, off_t offset, off_t size)
 
 EXPORT void *mmap(void *address, size_t size, int protection, int flags, int fd, off_t offset)
 {
-    if (flags & MAP_FIXED && view_near(address, size) && guard_enter()) {
+    if (flags & MAP_FIXED && view_overlaps(address, size) && guard_enter()) {
         view_lose(address, size);
         guard_leave(false);
     }
@@ -96,7 +97,7 @@ EXPORT void *mmap(void *address, size_t size, int protection, int flags, int fd,
         cuda_look();
     if (!tensor || !guard_enter())
         return real_mmap(address, size, protection, flags, fd, offset);
-    void *mapped = names_map(fd, size);
+    void *mapped = tensor_map(fd, size);
     bool ours = mapped != MAP_FAILED;
     if (!ours)
         mapped = real_mmap(address, size, protection, flags, fd, offset);
@@ -113,7 +114,7 @@ EXPORT void *mmap(void *address, size_t size, int protection, int flags, int fd,
 
 EXPORT int munmap(void *address, size_t size)
 {
-    if (!view_near(address, size))
+    if (!view_overlaps(address, size))
         return real_munmap(address, size);
     pins_poll();
     if (!guard_enter())
@@ -122,7 +123,7 @@ EXPORT int munmap(void *address, size_t size)
         return guard_is_inside() ? 0 : real_munmap(address, size);
     bool kept = view_release(address, size);
     view_sweep(now_msec());
-    room_released();
+    budget_tell_release();
     guard_leave(false);
     return kept ? 0 : real_munmap(address, size);
 }
@@ -134,7 +135,7 @@ EXPORT void *mremap(void *address, size_t size, size_t new_size, int flags, ...)
     /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): it does not know that va_start has been here */
     void *place = flags & MREMAP_FIXED ? va_arg(list, void *) : NULL;
     va_end(list);
-    if ((view_near(address, size) || (place && view_near(place, new_size))) && guard_enter()) {
+    if ((view_overlaps(address, size) || (place && view_overlaps(place, new_size))) && guard_enter()) {
         view_lose(address, size);
         if (place)
             view_lose(place, new_size);
@@ -165,12 +166,12 @@ EXPORT int madvise(void *address, size_t size, int advice)
 EXPORT int close(int fd)
 {
     if (pending_any() && guard_enter()) {
-        names_close(fd);
+        tensor_close(fd);
         guard_leave(false);
     }
     int r = real_close(fd);
-    if (room_is_wanted() && guard_enter()) { /* it may have been the last that held a segment */
-        room_released();
+    if (budget_is_wanted() && guard_enter()) { /* it may have been the last that held a segment */
+        budget_tell_release();
         guard_leave(false); /* to the errno of the real close */
     }
     return r;
@@ -262,14 +263,14 @@ EXPORT ssize_t write(int fd, const void *data, size_t size)
         batch_end();
     bool shown = fd == STDOUT_FILENO || fd == STDERR_FILENO;
     if (shown)
-        line_make_way(fd);
+        progress_line_make_way(fd);
     ssize_t n = real_write(fd, data, size);
     if (n > 0)
         batch_written((size_t)n);
     if (fd == STDERR_FILENO && n > 0)
         witness_hear(data, (size_t)n);
     if (shown && n > 0)
-        line_note(fd, data, (size_t)n);
+        progress_line_note(fd, data, (size_t)n);
     return n;
 }
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The newest checkpoint that can be continued from. After a crash the newest file is often the one that was
  * being written: it is cut short, and a training that loads it dies again, or worse, does not. So what cannot
