@@ -10,6 +10,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/*
+ * What a person reads is written in catalogues, one header per domain (doctor-text.h, run-text.h): whole
+ * sentences, each one string, so that they can be read together and translated. Text is never glued from
+ * fragments. A sentence that counts something has two forms.
+ */
+#define PLURAL(n, one, many) ((n) == 1 ? (one) : (many))
+
 #include "buffer.h"
 
 typedef struct Text {
