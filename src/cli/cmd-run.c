@@ -528,6 +528,8 @@ static int run_run(const Command *command, int argc, char **argv)
         return complain(EX_SOFTWARE, "run: cannot supervise a command here: %s", strerror(-r));
     if (job.shm.answer == SHM_PRIVATE)
         run_private_shm(job.run, &job.shm);
+    if (job.recorder) /* where that fails, the supervisor looks for itself */
+        (void)run_relay(job.run, recorder_relay(job.recorder));
     Terminal terminal = terminal_of(stderr, COLOR_AUTO);
     if (outer_find(&job.outer) && !job.options.quiet)
         outer_say(&job);
