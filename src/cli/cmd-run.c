@@ -192,7 +192,7 @@ static bool look_ahead(const RunOptions *options, PrivateShm *shm, int *ret_code
     int r = root_open(NULL, &root);
     if (r < 0)
         return true; /* without /proc there is nothing to see, and nothing to promise */
-    r = machine_read(&root, 0, &arena, &machine);
+    r = machine_read(&root, 0, MACHINE_NAMESPACES, &arena, &machine);
     if (r >= 0) {
         ShmHints hints;
         private_shm_look(&root, &hints);
