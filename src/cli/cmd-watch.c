@@ -55,6 +55,7 @@ typedef struct Watch {
     Terminal terminal;
     SamplerThread *thread; /* NULL: a recording */
     History history;
+    Arena arena;   /* of scene.told */
     Survey survey; /* the newest */
     WatchScene scene;
     WatchView view;
@@ -69,6 +70,7 @@ static void watch_free(Watch *watch)
     sampler_thread_close(watch->thread);
     survey_free(&watch->survey);
     history_free(&watch->history);
+    arena_free(&watch->arena);
     picture_free(&watch->picture);
 }
 
@@ -184,7 +186,7 @@ static int replay_open(Watch *watch)
     const char *path = watch->options.replay;
     int r = recording_read(path, &watch->history);
     if (r >= 0)
-        r = epochs_tell(&watch->history);
+        r = epochs_tell(&watch->history, &watch->arena, &watch->scene.told);
     if (r < 0)
         return replay_complain(path, r);
     const Series *series = &watch->history.series;

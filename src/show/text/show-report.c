@@ -208,7 +208,7 @@ static void show_peaks(const Terminal *terminal, const ReportView *view)
     }
 }
 
-static void show_events(const Terminal *terminal, const History *history)
+static void show_events(const Terminal *terminal, const EventList *events)
 {
     static const char *const words[EVENT_KINDS][2] = {
         [EVENT_BORN] = {"process born", "processes born"},
@@ -220,8 +220,8 @@ static void show_events(const Terminal *terminal, const History *history)
     };
     size_t counts[EVENT_KINDS] = {0};
     _cleanup_buffer_ Buffer line = {0};
-    for (size_t i = 0; i < history->n_events; i++)
-        counts[history->events[i].kind]++;
+    for (size_t i = 0; i < events->n; i++)
+        counts[events->items[i].kind]++;
     for (EventKind kind = 0; kind < EVENT_KINDS; kind++)
         if (counts[kind] > 0)
             (void)buffer_printf(&line, "%s%zu %s", line.size > 0 ? ", " : "", counts[kind],
@@ -378,6 +378,6 @@ void show_report(const Terminal *terminal, const ReportView *view)
     show_verdicts(terminal, view->verdicts);
     show_job(terminal, view);
     show_peaks(terminal, view);
-    show_events(terminal, view->history);
+    show_events(terminal, &view->events);
     show_processes(terminal, view);
 }
