@@ -111,7 +111,7 @@ static void evidence_refused(CauseContext *context, Diagnosis *ret)
 
 static void verdict_begin(CauseContext *context, Diagnosis *ret)
 {
-    ret->from_text = false;
+    ret->from_log = false;
     ret->detail = context->evidence->refused_for_want ? "no-memory" : NULL;
     ret->cause.pid = context->evidence->refused_pid;
     evidence_refused(context, ret);
@@ -172,7 +172,7 @@ bool lost_judge_good(CauseContext *context, Diagnosis *ret)
     return true;
 }
 
-static bool exception_is_unrelated(const Explanation *text)
+static bool exception_is_unrelated(const Diagnosis *text)
 {
     for (size_t i = 0; i < text->n_matched; i++)
         for (size_t j = 0; j < ARRAY_SIZE(unrelated); j++)
@@ -186,7 +186,7 @@ bool lost_judge_exception(CauseContext *context, Diagnosis *ret)
     const Evidence *evidence = context->evidence;
     RefusalState state = refusals_judge(evidence);
     bool near = evidence->seconds - evidence->refused_seconds <= SECONDS_FOLLOWS;
-    if (ret->detail || exception_is_unrelated(&context->text) || state == REFUSALS_NONE ||
+    if (ret->detail || exception_is_unrelated(context->log) || state == REFUSALS_NONE ||
         state == REFUSALS_HANDLED || (state == REFUSALS_UNCLEAR && !near))
         return false;
     lost_judge(context, state == REFUSALS_UNCLEAR ? 0.55 : near ? 0.85 : 0.6, ret);

@@ -225,12 +225,12 @@ void bus_judge_blind(CauseContext *context, const Ended *ended, const char *who,
                                    who));
         return;
     }
-    if (context->text.cause.id == CAUSE_BUS_ERROR_FILE) {
-        diagnosis_set(ret, CAUSE_BUS_ERROR_FILE, 0.6, context->text.cause.summary);
+    if (context->log->cause.id == CAUSE_BUS_ERROR_FILE) {
+        diagnosis_set(ret, CAUSE_BUS_ERROR_FILE, 0.6, context->log->cause.summary);
         return;
     }
     bool large = size != U64_UNKNOWN && (size == 0 || size >= SHM_LARGE_BYTES);
-    if (trains && !large && (context->text.bus_guess || size <= SHM_SMALL_BYTES)) {
+    if (trains && !large && (context->log->bus_guess || size <= SHM_SMALL_BYTES)) {
         diagnosis_set(ret, CAUSE_SHM_EXHAUSTED, size <= SHM_SMALL_BYTES ? 0.75 : 0.5,
                       cause_printf(context,
                                    "%s died of a bus error: most likely /dev/shm was full for a moment. A "

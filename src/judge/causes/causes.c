@@ -4,12 +4,9 @@
 #include <string.h>
 
 #include "cause-context.h"
-#include "log-reader.h"
 #include "units.h"
 
-enum { EVIDENCE_MAX = 8, LINES_QUOTED = 3 };
-
-static const double CONFIDENCE_MOST = 0.99;
+enum { LINES_QUOTED = 3 };
 
 /* A helper process that died so long before the command did has probably not killed it; of trainers and
  * workers that holds after a longer time, and only if something else explains the end. */
@@ -20,40 +17,6 @@ static const double SECONDS_NEAR = 60;
 static const double SECONDS_BEFORE = 5;
 
 /* --- Words --- */
-
-const char *cause_keep(CauseContext *context, const char *text)
-{
-    if (!text)
-        context->r = -ENOMEM;
-    return text ? text : "";
-}
-
-const char *cause_escape(CauseContext *context, Text text)
-{
-    _cleanup_buffer_ Buffer safe = {0};
-    int r = text_escape(text, &safe);
-    return cause_keep(context, r < 0 ? NULL : arena_copy(context->arena, buffer_text(&safe), safe.size));
-}
-
-void diagnosis_set(Diagnosis *diagnosis, CauseId id, double confidence, const char *summary)
-{
-    diagnosis->cause.id = id;
-    diagnosis->cause.confidence = MIN(confidence, CONFIDENCE_MOST);
-    diagnosis->cause.summary = summary;
-}
-
-void diagnosis_evidence(CauseContext *context, Diagnosis *diagnosis, const char *text)
-{
-    Cause *cause = &diagnosis->cause;
-    if (context->r < 0 || cause->n_evidence >= EVIDENCE_MAX)
-        return;
-    const char **slot =
-        ARENA_PUSH(context->arena, cause->evidence, cause->n_evidence, cause->evidence_capacity);
-    if (slot)
-        *slot = text;
-    else
-        context->r = -ENOMEM;
-}
 
 const char *ended_who(CauseContext *context, const Ended *ended)
 {
@@ -95,12 +58,7 @@ static void explainer_cleanup(Explainer **explainer)
     explainer_free(*explainer);
 }
 
-static void log_reader_cleanup(LogReader **reader)
-{
-    log_reader_free(*reader);
-}
-
-static int text_explain(const Evidence *evidence, const GuardOffer *guard, Arena *arena, Explanation *ret)
+static int text_explain(const Evidence *evidence, const GuardOffer *guard, Arena *arena, Diagnosis *ret)
 {
     _cleanup_(explainer_cleanup) Explainer *explainer = NULL;
     for (size_t i = 0; i < evidence->n_ended; i++) {
@@ -114,7 +72,7 @@ static int text_explain(const Evidence *evidence, const GuardOffer *guard, Arena
     }
     if (explainer) /* not for this machine: what is known here is in the evidence */
         return explainer_finish(explainer, NULL, guard, arena, ret);
-    *ret = (Explanation){.cause = {.id = CAUSE_UNKNOWN}};
+    *ret = (Diagnosis){.cause = {.id = CAUSE_UNKNOWN}};
     return 0;
 }
 
@@ -142,7 +100,7 @@ bool text_names_pid(const Evidence *evidence, int pid)
 
 static bool text_decides(const CauseContext *context)
 {
-    return context->text.cause.id != CAUSE_UNKNOWN;
+    return context->log->cause.id != CAUSE_UNKNOWN;
 }
 
 static bool detail_is(const char *detail, const char *name)
@@ -152,30 +110,9 @@ static bool detail_is(const char *detail, const char *name)
 
 static void evidence_lines(CauseContext *context, Diagnosis *diagnosis, size_t most)
 {
-    for (size_t i = 0; i < MIN(context->text.n_matched, most); i++)
+    for (size_t i = 0; i < MIN(context->log->n_matched, most); i++)
         diagnosis_evidence(context, diagnosis,
-                           cause_printf(context, "the error output says: %s", context->text.matched[i]));
-}
-
-/* "train.py line 3, in f": the innermost frame of the thread that had the fault. */
-static const char *stack_frame(CauseContext *context, const char *stack)
-{
-    static const char header[] = "Current thread 0x0 (most recent call first):\n";
-    _cleanup_(log_reader_cleanup) LogReader *reader = log_reader_new();
-    bool marked = strstr(stack, "Current thread 0x") != NULL; /* else it is of one thread alone */
-    if (!reader || (!marked && log_reader_feed(reader, header, sizeof header - 1) < 0) ||
-        log_reader_feed(reader, stack, strlen(stack)) < 0) {
-        context->r = -ENOMEM;
-        return NULL;
-    }
-    const LogFacts *facts = log_reader_finish(reader);
-    if (!facts)
-        context->r = -ENOMEM;
-    if (!facts || !facts->fatal.file[0])
-        return NULL;
-    const Frame *frame = &facts->fatal;
-    return cause_printf(context, "%s line %u%s%s", cause_escape(context, text_of(frame->file)), frame->line,
-                        frame->function[0] ? ", in " : "", cause_escape(context, text_of(frame->function)));
+                           cause_printf(context, "the error output says: %s", context->log->matched[i]));
 }
 
 /* --- Limits --- */
@@ -241,7 +178,7 @@ static void evidence_shm(CauseContext *context, Diagnosis *diagnosis)
 
 static const char *text_who(CauseContext *context)
 {
-    return context->text.cause.pid > 0 ? cause_printf(context, "Process %d", context->text.cause.pid)
+    return context->log->cause.pid > 0 ? cause_printf(context, "Process %d", context->log->cause.pid)
                                        : "A process";
 }
 
@@ -249,8 +186,8 @@ static void judge_text_shm(CauseContext *context, Diagnosis *ret)
 {
     const Evidence *evidence = context->evidence;
     Fullness fullest = shm_fullest(evidence);
-    if (context->text.bus_guess) {
-        ret->from_text = false;
+    if (context->log->bus_guess) {
+        ret->from_log = false;
         bus_judge_blind(context, NULL, text_who(context), true, ret);
     } else if (evidence->refused > 0)
         budget_judge(context, fullest >= FULLNESS_NEARLY ? 0.8 : 0.97, ret);
@@ -342,7 +279,7 @@ static void judge_text_killed(CauseContext *context, Diagnosis *ret)
     if (detail_is(ret->detail, "sigterm") && ended_for_room(context->evidence))
         budget_judge(context, 0.95, ret);
     else if (detail_is(ret->detail, "sigkill")) {
-        ret->from_text = false;
+        ret->from_log = false;
         kill_judge(context, ret->cause.pid, NULL, text_who(context), ret);
     } else if (detail_is(ret->detail, "interrupted")) /* killed stands for SIGKILL and SIGTERM */
         diagnosis_set(ret, CAUSE_UNKNOWN, 0, ret->cause.summary);
@@ -386,7 +323,7 @@ static void judge_want(CauseContext *context, Diagnosis *ret)
 {
     const Evidence *evidence = context->evidence;
     const Ended *vanished = vanished_victim(context);
-    bool symptom = context->text.cause.confidence > 0;
+    bool symptom = context->log->cause.confidence > 0;
     bool killed = evidence->group_kills != U64_UNKNOWN && evidence->group_kills > 0;
     if (vanished) {
         ret->ended = vanished;
@@ -413,13 +350,13 @@ static void judge_want(CauseContext *context, Diagnosis *ret)
                       "/dev/shm was full, and nothing else explains the end.");
     }
     if (ret->cause.id != CAUSE_UNKNOWN)
-        ret->from_text = false;
+        ret->from_log = false;
 }
 
 static void judge_text(CauseContext *context, Diagnosis *ret)
 {
-    const Explanation *text = &context->text;
-    ret->from_text = true;
+    const Diagnosis *text = context->log;
+    ret->from_log = true;
     ret->detail = text->detail;
     ret->cause.pid = text->cause.pid;
     diagnosis_set(ret, text->cause.id, text->cause.confidence, text->cause.summary);
@@ -594,8 +531,8 @@ static bool is_request(const Evidence *evidence)
  * of it: workers are killed when a trainer or launcher tidies up. */
 static bool text_outranks(const CauseContext *context, const Diagnosis *death)
 {
-    const Cause *text = &context->text.cause;
-    if (!text_decides(context) || context->text.bus_guess)
+    const Cause *text = &context->log->cause;
+    if (!text_decides(context) || context->log->bus_guess)
         return false;
     int signo = ended_signal(death->ended);
     if (death->cause.id == CAUSE_UNKNOWN)
@@ -620,10 +557,10 @@ static void judge_death(CauseContext *context, const Ended *ended, Diagnosis *re
             text.cause.pid = ended->pid;
         }
         *ret = text;
-    } else if (ret->cause.id == CAUSE_SEGFAULT && context->text.cause.id == CAUSE_PYTHON_ERROR) {
+    } else if (ret->cause.id == CAUSE_SEGFAULT && context->log->cause.id == CAUSE_PYTHON_ERROR) {
         ret->cause.confidence = MIN(ret->cause.confidence, 0.8); /* of a crash while Python tidied up */
         evidence_lines(context, ret, 1);
-    } else if (text_names_pid(context->evidence, ended->pid) || context->text.cause.id == ret->cause.id)
+    } else if (text_names_pid(context->evidence, ended->pid) || context->log->cause.id == ret->cause.id)
         evidence_lines(context, ret, 1);
     if (ret->ended == ended && death_is_loose(context->evidence, ended)) {
         ret->cause.confidence *= 0.6;
@@ -671,8 +608,8 @@ static void judge_unknown(CauseContext *context, Diagnosis *ret)
 {
     const Evidence *evidence = context->evidence;
     const Ended *left = ended_by_exit(evidence, ret->cause.pid);
-    bool symptom = context->text.cause.confidence > 0;
-    ret->from_text = ret->from_text && !left && symptom;
+    bool symptom = context->log->cause.confidence > 0;
+    ret->from_log = ret->from_log && !left && symptom;
     if (left)
         ret->cause.summary =
             cause_printf(context, "%s exited by itself with code %d: something in it calls exit.",
@@ -726,27 +663,31 @@ static void judge(CauseContext *context, Diagnosis *ret)
 }
 
 int cause_judge(const Evidence *evidence, const Machine *machine, const GuardOffer *guard, Arena *arena,
-                Judged *ret)
+                Diagnosis *ret)
 {
     const GuardOffer no_guard = {0};
-    CauseContext context = {
-        .evidence = evidence, .machine = machine, .guard = guard ? guard : &no_guard, .arena = arena};
-    context.r = text_explain(evidence, context.guard, arena, &context.text);
+    Diagnosis log;
+    Diagnosis diagnosis = {0};
+    CauseContext context = {.evidence = evidence,
+                            .log = &log,
+                            .machine = machine,
+                            .guard = guard ? guard : &no_guard,
+                            .arena = arena};
+    context.r = text_explain(evidence, context.guard, arena, &log);
     if (context.r < 0)
         return context.r;
-    Diagnosis diagnosis = {0};
     judge(&context, &diagnosis);
-
-    Judged judged = {.cause = diagnosis.cause, .detail = diagnosis.detail};
     const Ended *ended = diagnosis.ended;
     if (ended && ended->has_fault && ended->fault.stack) {
-        judged.stack = ended->fault.stack;
-        judged.frame = stack_frame(&context, judged.stack);
+        Frame frame;
+        diagnosis.stack = ended->fault.stack;
+        if (stack_frame(text_of(diagnosis.stack), &frame))
+            diagnosis.frame = cause_frame(&context, &frame);
     }
-    diagnosis_fixes(&context, &diagnosis, &judged.fixes);
+    diagnosis_fixes(&context, &diagnosis);
     if (context.r < 0)
         return context.r;
-    *ret = judged;
+    *ret = diagnosis;
     return 0;
 }
 

@@ -28,7 +28,7 @@ static void show_proses(const Terminal *terminal, const char *const *texts, size
     }
 }
 
-void show_explanation(const Terminal *terminal, const Explanation *explanation)
+void show_explanation(const Terminal *terminal, const Diagnosis *explanation)
 {
     const Cause *cause = &explanation->cause;
     terminal_label(terminal, "cause");

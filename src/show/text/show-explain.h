@@ -6,10 +6,10 @@
 #include "json.h"
 #include "terminal.h"
 
-void show_explanation(const Terminal *terminal, const Explanation *explanation);
+void show_explanation(const Terminal *terminal, const Diagnosis *explanation);
 
 /* Schema "shmguard.explain/1". 0 or -ENOMEM. */
-int json_explanation(FILE *out, bool indented, const Explanation *explanation);
+int json_explanation(FILE *out, bool indented, const Diagnosis *explanation);
 
 const char *confidence_words(double confidence); /* "certain", "likely", "a guess" */
 

@@ -590,7 +590,7 @@ static void case_check(const CauseCase *it)
     if (it->log)
         log_load(it->log, &log);
     Evidence evidence = evidence_of(it, ended, &kill, &log);
-    Judged judged;
+    Diagnosis judged;
     const GuardOffer guard = {.ready = true};
     assert_int_equal(cause_judge(&evidence, NULL, &guard, &arena, &judged), 0);
     const Cause *cause = &judged.cause;
@@ -641,7 +641,7 @@ static void test_plain_exit(void **state)
         evidence.command = "pyth\non3";
         evidence.ended = &ended;
         evidence.n_ended = 1;
-        Judged judged;
+        Diagnosis judged;
         const GuardOffer guard = {.ready = true};
         assert_int_equal(cause_judge(&evidence, NULL, &guard, &arena, &judged), 0);
         assert_int_equal(judged.cause.id, CAUSE_UNKNOWN);
@@ -658,7 +658,7 @@ static void test_no_start(void **state)
     Evidence evidence = EVIDENCE_NONE;
     evidence.start_error = ENOENT;
     evidence.command = "py\nthon";
-    Judged judged;
+    Diagnosis judged;
     assert_int_equal(cause_judge(&evidence, NULL, NULL, &arena, &judged), 0);
     assert_int_equal(judged.cause.id, CAUSE_UNKNOWN);
     assert_int_equal(judged.cause.n_evidence, 1);
@@ -690,7 +690,7 @@ static void test_stack(void **state)
         evidence.signal = SIGSEGV;
         evidence.ended = &ended;
         evidence.n_ended = 1;
-        Judged judged;
+        Diagnosis judged;
         assert_int_equal(cause_judge(&evidence, NULL, NULL, &arena, &judged), 0);
         assert_string_equal(judged.stack, stacks[i].stack);
         if (stacks[i].frame)
@@ -726,7 +726,7 @@ static void test_fixes(void **state)
                        .sandbox = {.kind = ENVIRONMENT_DOCKER}};
     const GuardOffer ready = {.ready = true};
     const GuardOffer not_ready = {.ready = false, .why_not = "it is not there"};
-    Judged judged;
+    Diagnosis judged;
     assert_int_equal(cause_judge(&evidence, &machine, &ready, &arena, &judged), 0);
     assert_true(fixes_mention(&judged.fixes, "without --no-guard"));
     assert_true(fixes_mention(&judged.fixes, "--shm-size"));
@@ -780,7 +780,7 @@ static void test_container_log(void **state)
         evidence.group_limit_bytes = GIB;
         evidence.kills = (OomKills){.items = &kill, .n = 1};
         evidence.kills_error = 0;
-        Judged judged;
+        Diagnosis judged;
         assert_int_equal(cause_judge(&evidence, &machine, NULL, &arena, &judged), 0);
         assert_int_equal(judged.cause.id, logs[i].id);
         if (judged.cause.confidence < logs[i].least || judged.cause.confidence > logs[i].most)

@@ -31,7 +31,7 @@ static void log_load(const char *name, Buffer *ret)
 
 /* Feeds text in pieces of `step` bytes (0: all at once). */
 static void explain_text(const char *text, size_t n, size_t step, const Machine *machine, Arena *arena,
-                         Explanation *ret)
+                         Diagnosis *ret)
 {
     _cleanup_explainer_ Explainer *explainer = explainer_new();
     assert_non_null(explainer);
@@ -50,7 +50,7 @@ static void assert_list_equal(const char **a, size_t n_a, const char **b, size_t
         assert_string_equal(a[i], b[i]);
 }
 
-static void assert_same(const Explanation *a, const Explanation *b)
+static void assert_same(const Diagnosis *a, const Diagnosis *b)
 {
     assert_int_equal(a->cause.id, b->cause.id);
     assert_true(a->cause.confidence == b->cause.confidence);
@@ -254,7 +254,7 @@ static void test_logs(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(log_cases); i++) {
         const LogCase *c = &log_cases[i];
         _cleanup_arena_ Arena arena = {0};
-        Explanation got;
+        Diagnosis got;
         log_load(c->log, &text);
         explain_text(buffer_text(&text), text.size, 0, NULL, &arena, &got);
         if (got.cause.id != c->id || got.cause.confidence < c->least || got.cause.confidence > c->most ||
@@ -291,11 +291,11 @@ static void test_pieces_of_any_size(void **state)
     _cleanup_buffer_ Buffer text = {0};
     for (size_t i = 0; i < ARRAY_SIZE(log_cases); i++) {
         _cleanup_arena_ Arena arena = {0};
-        Explanation whole;
+        Diagnosis whole;
         log_load(log_cases[i].log, &text);
         explain_text(buffer_text(&text), text.size, 0, NULL, &arena, &whole);
         for (size_t k = 0; k < ARRAY_SIZE(steps); k++) {
-            Explanation pieces;
+            Diagnosis pieces;
             explain_text(buffer_text(&text), text.size, steps[k], NULL, &arena, &pieces);
             assert_same(&whole, &pieces);
         }
@@ -325,8 +325,8 @@ static void test_junk_in_front(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
         _cleanup_arena_ Arena arena = {0};
         _cleanup_explainer_ Explainer *explainer = explainer_new();
-        Explanation plain;
-        Explanation got;
+        Diagnosis plain;
+        Diagnosis got;
         log_load(names[i], &text);
         explain_text(buffer_text(&text), text.size, 0, NULL, &arena, &plain);
         assert_int_equal(explainer_feed(explainer, junk, n), 0);
@@ -347,7 +347,7 @@ static void test_one_line_of_50_mb(void **state)
     (void)state;
     _cleanup_arena_ Arena arena = {0};
     _cleanup_explainer_ Explainer *explainer = explainer_new();
-    Explanation got;
+    Diagnosis got;
     char x[65536];
     memset(x, 'x', sizeof x);
     for (size_t i = 0; i < 800; i++) {
@@ -370,7 +370,7 @@ static void test_cut_of_a_long_line(void **state)
     static char text[20000];
     for (size_t at = 8192 - 2 * sizeof bus_line; at < 8192 + 64; at++) {
         _cleanup_arena_ Arena arena = {0};
-        Explanation got;
+        Diagnosis got;
         memset(text, ' ', sizeof text);
         memcpy(text + at, bus_line, sizeof bus_line - 1);
         explain_text(text, sizeof text, 0, NULL, &arena, &got);
@@ -387,7 +387,7 @@ static void test_nothing(void **state)
     static const char *const texts[] = {"", "\n\n\n", "hello", "\x1b[", "\x1b", "\r\r"};
     for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
         _cleanup_arena_ Arena arena = {0};
-        Explanation got;
+        Diagnosis got;
         explain_text(texts[i], strlen(texts[i]), 0, NULL, &arena, &got);
         assert_int_equal(got.cause.id, CAUSE_UNKNOWN);
         assert_true(got.cause.confidence == 0);
@@ -455,13 +455,13 @@ static void test_hostile_lines(void **state)
     _cleanup_buffer_ Buffer all = {0};
     for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
         _cleanup_arena_ Arena arena = {0};
-        Explanation got;
+        Diagnosis got;
         explain_text(lines[i], strlen(lines[i]), 0, NULL, &arena, &got);
         assert_non_null(got.cause.summary);
         assert_int_equal(buffer_printf(&all, "%s\n", lines[i]), 0);
     }
     _cleanup_arena_ Arena arena = {0};
-    Explanation got;
+    Diagnosis got;
     explain_text(buffer_text(&all), all.size, 0, NULL, &arena, &got);
     assert_true(got.n_matched <= 12);
 }
@@ -481,7 +481,7 @@ static void test_truncated_logs(void **state)
                 malloc(n + 1); /* of its own size, so that the sanitizer sees a step too far */
             assert_non_null(copy);
             memcpy(copy, buffer_text(&text), n);
-            Explanation got;
+            Diagnosis got;
             explain_text(copy, n, 0, NULL, &arena, &got);
             assert_non_null(got.cause.summary);
         }
@@ -495,7 +495,7 @@ static void test_repeats_are_counted(void **state)
     for (size_t i = 0; i < 1000; i++)
         assert_int_equal(buffer_printf(&text, "OSError: [Errno 24] Too many open files\nstep %zu\n", i), 0);
     _cleanup_arena_ Arena arena = {0};
-    Explanation got;
+    Diagnosis got;
     explain_text(buffer_text(&text), text.size, 0, NULL, &arena, &got);
     assert_int_equal(got.cause.id, CAUSE_FD_EXHAUSTED);
     assert_int_equal(got.n_matched, 1);
@@ -510,7 +510,7 @@ static void test_survived_exception(void **state)
     for (size_t i = 0; i < 5000; i++)
         assert_int_equal(buffer_printf(&text, "step %zu\n", i), 0);
     _cleanup_arena_ Arena arena = {0};
-    Explanation got;
+    Diagnosis got;
     explain_text(buffer_text(&text), text.size, 0, NULL, &arena, &got);
     assert_int_equal(got.cause.id, CAUSE_PYTHON_ERROR);
     assert_true(got.cause.confidence <= 0.5);
@@ -539,7 +539,7 @@ static void test_notes_fit_the_log(void **state)
     _cleanup_buffer_ Buffer text = {0};
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         _cleanup_arena_ Arena arena = {0};
-        Explanation got;
+        Diagnosis got;
         log_load(cases[i].log, &text);
         explain_text(buffer_text(&text), text.size, 0, NULL, &arena, &got);
         if (cases[i].note)
@@ -554,7 +554,7 @@ static void test_what_is_shown_is_harmless(void **state)
     (void)state;
     static const char text[] = "ValueError: a\x1b]0;title\x07 b\xff\xe2\x80\xae c\n";
     _cleanup_arena_ Arena arena = {0};
-    Explanation got;
+    Diagnosis got;
     explain_text(text, sizeof text - 1, 0, NULL, &arena, &got);
     assert_int_equal(got.cause.id, CAUSE_PYTHON_ERROR);
     for (const char *c = got.cause.summary; *c; c++)
@@ -576,7 +576,7 @@ static void test_machine_knows_the_victim(void **state)
     };
     _cleanup_buffer_ Buffer text = {0};
     _cleanup_arena_ Arena arena = {0};
-    Explanation got;
+    Diagnosis got;
     log_load("torch-2.13-SIGKILL", &text);
     explain_text(buffer_text(&text), text.size, 0, &machine, &arena, &got);
     assert_int_equal(got.cause.id, CAUSE_CGROUP_OOM);
@@ -624,7 +624,7 @@ static void test_kernel_log_is_for_whom(void **state)
             .memory = {.total_bytes = UINT64_C(32) << 30},
         };
         _cleanup_arena_ Arena arena = {0};
-        Explanation got;
+        Diagnosis got;
         explain_text(buffer_text(&text), text.size, 0, &machine, &arena, &got);
         const Fix *last = &got.fixes.items[got.fixes.n - 1];
         assert_non_null(strstr(last->what, "I/O errors"));
@@ -647,7 +647,7 @@ static void test_speed(void **state)
             0);
     _cleanup_arena_ Arena arena = {0};
     _cleanup_explainer_ Explainer *explainer = explainer_new();
-    Explanation got;
+    Diagnosis got;
     struct timespec before;
     struct timespec after;
     clock_gettime(CLOCK_MONOTONIC, &before);

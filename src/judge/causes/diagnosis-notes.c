@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "explain-context.h"
+#include "cause-context.h"
 
 #define OF(cause)   (1U << (cause))
 #define ANY_OOM     (OF(CAUSE_CGROUP_OOM) | OF(CAUSE_SYSTEM_OOM))
@@ -60,14 +60,14 @@ static const Belief beliefs[] = {
      "/dev/shm gives the GPU nothing."},
 };
 
-void explain_notes(ExplainContext *context)
+void diagnosis_notes(CauseContext *context, Diagnosis *diagnosis)
 {
     for (size_t i = 0; i < ARRAY_SIZE(beliefs); i++) {
         const Belief *belief = &beliefs[i];
-        if ((belief->causes & OF(context->out->cause.id)) &&
-            (belief->shown_by == CLUES || explain_has(context, belief->shown_by)) &&
+        if ((belief->causes & OF(diagnosis->cause.id)) &&
+            (belief->shown_by == CLUES || clue_is_seen(context, belief->shown_by)) &&
             (belief->only_with == CLUES || belief->only_with == context->clue) &&
             (belief->not_with == CLUES || belief->not_with != context->clue))
-            explain_note(context, belief->text);
+            diagnosis_note(context, diagnosis, belief->text);
     }
 }
