@@ -27,8 +27,7 @@
 #define RUN_PROGRESS_WAITING_ONE  "%u worker waiting"
 #define RUN_PROGRESS_WAITING_MANY "%u workers waiting"
 
-/* --- While workers wait for memory that is not released --------------------------------------------------
- */
+/* --- While workers wait for memory that is not released ------------------------------------------------- */
 
 #define RUN_CRAWL_ONE    "%" PRIu64 " worker is waiting, and no memory was released for %.0f s."
 #define RUN_CRAWL_MANY   "%" PRIu64 " workers are waiting, and no memory was released for %.0f s."
@@ -46,8 +45,7 @@
 #define RUN_PROCESS_TRAINER "trainer %d"
 #define RUN_PROCESS_OTHER   "process %d (%s)"
 
-/* --- What the guard did ----------------------------------------------------------------------------------
- */
+/* --- What the guard did --------------------------------------------------------------------------------- */
 
 #define RUN_TENSORS     "%s of shared tensors kept out of /dev/shm, at most %s at a time"
 #define RUN_MEMORY_PEAK "at most %s of shared memory kept out of /dev/shm at a time"
@@ -76,8 +74,7 @@
 #define RUN_REFUSED_BUDGET  "The budget is %s."
 #define RUN_REFUSED_ENDURED "The command handled this and continued."
 
-/* --- Why the guard had nothing to do, or less than it could have -----------------------------------------
- */
+/* --- Why the guard had nothing to do, or less than it could have ---------------------------------------- */
 
 #define RUN_IDLE_UNKNOWN "the guard saw no shared tensors"
 #define RUN_IDLE_NO_TENSORS                                                                                  \
@@ -99,8 +96,7 @@
     "shmguard is not allowed to inspect %s (pid %d), which ran as user %u, so it is unknown whether the "    \
     "guard was loaded in it. Inspecting it requires CAP_SYS_PTRACE: docker run --cap-add=SYS_PTRACE"
 
-/* --- The end ---------------------------------------------------------------------------------------------
- */
+/* --- The end -------------------------------------------------------------------------------------------- */
 
 #define RUN_STRAYS_ONE  "ended %u process that the command had left running"
 #define RUN_STRAYS_MANY "ended %u processes that the command had left running"
@@ -122,8 +118,7 @@
 #define RUN_CAUSE  "cause: "
 #define RUN_REPORT "report: %s"
 
-/* --- Between attempts ------------------------------------------------------------------------------------
- */
+/* --- Between attempts ----------------------------------------------------------------------------------- */
 
 #define RUN_ATTEMPT          "attempt %u of %u in %u s: %s." /* an id of a cause */
 #define RUN_ATTEMPT_VALUES   "Changed: %s."                  /* "batch=32 -> 16, accum=1 -> 2" */
