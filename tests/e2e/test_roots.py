@@ -580,6 +580,7 @@ def test_a_captured_tree_answers_as_the_machine(small_shm, ordinary, public, use
 
 
 @needs_root
+@pytest.mark.outside  # inside, others could hold what nobody seems to hold
 def test_a_plain_users_capture_knows_what_nobody_has_open(small_shm, ordinary):
     """By a lease, as the program itself asks: pid 1 is closed to him, and may hold anything."""
     machine = ordinary(small_shm)
