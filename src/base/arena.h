@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Memory that is given back all at once. What belongs together (a survey, an explanation) takes its strings
  * and arrays from one arena, so that nothing in it has an owner of its own. Not for use from several threads.

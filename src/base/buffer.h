@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A growable run of bytes, always followed by a NUL that is not counted, so that text in it can be handed to
  * the C library. It may hold NULs of its own. Reuse one buffer for many reads: clearing keeps the memory.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Descriptors. A closed or never opened one is any negative number. */
 #pragma once
 

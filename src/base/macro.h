@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Cleanup by attribute, ownership transfer, and the few macros that every file needs. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Text as the kernel and strangers write it. A Text is a view of bytes that somebody else owns: it has no NUL
  * at its end and may hold any byte. Parsing functions are strict: they take all of what they are given or
@@ -8,6 +9,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/*
+ * What a person reads is written in catalogues, one header per domain (doctor-text.h, run-text.h): whole
+ * sentences, each one string, so that they can be read together and translated. Text is never glued from
+ * fragments. A sentence that counts something has two forms.
+ */
+#define PLURAL(n, one, many) ((n) == 1 ? (one) : (many))
 
 #include "buffer.h"
 

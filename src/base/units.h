@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sizes and durations as people write them. Printed sizes are binary and say so (64.0 MiB). */
 #pragma once
 

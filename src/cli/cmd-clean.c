@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
 #include "command.h"
@@ -136,19 +137,19 @@ static int clean_run(const Command *command, int argc, char **argv)
     int code = EX_OK;
     if (!command_parse(command, argc, argv, &options, &operands, &code))
         return code;
-    _cleanup_look_ Look look = {0};
-    code = look_take(NULL, 0, SURVEY_LEASES, &look);
+    _cleanup_opened_survey_ OpenedSurvey opened = {0};
+    code = survey_open(NULL, 0, SURVEY_LEASES, &opened);
     if (code != EX_OK)
         return code;
-    ShmState shm = look.survey.machine.shm.state;
+    ShmState shm = opened.survey.machine.shm.state;
     if (shm != SHM_OK)
         return complain(EX_UNAVAILABLE, "%s; shmguard doctor says what to do",
                         shm == SHM_NOT_TMPFS ? "/dev/shm is not a tmpfs"
                         : shm == SHM_ABSENT  ? "there is no /dev/shm"
                                              : "/dev/shm could not be read");
 
-    _cleanup_(clean_free) Clean clean = {.survey = &look.survey, .cleaning = {.dry_run = options.dry_run}};
-    int r = clean_segments(&clean, &look.root);
+    _cleanup_(clean_free) Clean clean = {.survey = &opened.survey, .cleaning = {.dry_run = options.dry_run}};
+    int r = clean_segments(&clean, &opened.root);
     /* What has been done is told even when the rest failed. */
     Terminal terminal = terminal_of(stdout, (ColorMode)options.color);
     if (options.json)

@@ -1,5 +1,6 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "command.h"
-#include "guard.h"
+#include "preload-library.h"
 #include "show-doctor.h"
 
 typedef struct DoctorOptions {
@@ -25,24 +26,24 @@ static int doctor_run(const Command *command, int argc, char **argv)
     int code = EX_OK;
     if (!command_parse(command, argc, argv, &options, &operands, &code))
         return code;
-    _cleanup_look_ Look look = {0};
-    code = look_take(options.root, options.pid, SURVEY_PSS | SURVEY_MAPS | SURVEY_LEASES, &look);
+    _cleanup_opened_survey_ OpenedSurvey opened = {0};
+    code = survey_open(options.root, options.pid, SURVEY_PSS | SURVEY_MAPS | SURVEY_LEASES, &opened);
     if (code != EX_OK)
         return code;
 
     _cleanup_arena_ Arena arena = {0};
-    Guard guard = guard_find(&look.survey.machine);
+    GuardOffer guard = guard_offer_find(&opened.survey.machine);
     Findings findings;
-    int r = checks_run(&look.survey, &guard, options.pid, &arena, &findings);
+    int r = checks_run(&opened.survey, &guard, options.pid, &arena, &findings);
     if (r < 0)
         return complain(EX_SOFTWARE, "out of memory");
     Terminal terminal = terminal_of(stdout, (ColorMode)options.color);
     if (options.json) {
-        code = json_finish(json_doctor(stdout, terminal.is_tty, &look.survey.machine, &guard, &findings));
+        code = json_finish(json_doctor(stdout, terminal.is_tty, &opened.survey.machine, &guard, &findings));
         if (code != EX_OK)
             return code;
     } else
-        show_doctor(&terminal, &look.survey.machine, &guard, &findings);
+        show_doctor(&terminal, &opened.survey.machine, &guard, &findings);
 
     switch (findings_health(&findings)) {
     case HEALTH_WARNING:

@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "command.h"
-#include "guard.h"
+#include "preload-library.h"
 #include "show-explain.h"
 
 typedef struct ExplainOptions {
@@ -85,8 +86,8 @@ static int explain_run(const Command *command, int argc, char **argv)
     Root root = ROOT_NONE;
     Machine machine;
     bool known = root_open(NULL, &root) >= 0 && machine_read(&root, 0, &arena, &machine) >= 0;
-    Guard guard = guard_find(known ? &machine : NULL);
-    Explanation explanation;
+    GuardOffer guard = guard_offer_find(known ? &machine : NULL);
+    Diagnosis explanation;
     int r = explainer_finish(explainer, known ? &machine : NULL, &guard, &arena, &explanation);
     root_close(&root);
     if (r < 0)

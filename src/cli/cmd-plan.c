@@ -1,11 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <limits.h>
 #include <string.h>
 
 #include "command.h"
-#include "guard.h"
 #include "measure.h"
 #include "need.h"
 #include "plan-parse.h"
+#include "preload-library.h"
 #include "proc-status.h"
 #include "show-plan.h"
 
@@ -462,11 +463,11 @@ static int command_measure(Planning *planning)
 }
 
 /* The processes of a job as they are; the kernel also knows the most that each has had. */
-static int processes_take(Planning *planning, const Look *look, int trainer, size_t *capacity)
+static int processes_take(Planning *planning, const OpenedSurvey *opened, int trainer, size_t *capacity)
 {
     PlanMeasured *measured = &planning->measured;
-    for (size_t i = 0; i < look->survey.n_processes; i++) {
-        const Process *process = &look->survey.processes[i];
+    for (size_t i = 0; i < opened->survey.n_processes; i++) {
+        const Process *process = &opened->survey.processes[i];
         ProcStatus status;
         if (process->job != trainer)
             continue;
@@ -484,16 +485,16 @@ static int processes_take(Planning *planning, const Look *look, int trainer, siz
                 known ? process->rss_bytes - MIN(process->rss_shmem_bytes, process->rss_bytes) : U64_UNKNOWN,
         };
         memcpy(peak->comm, process->comm, sizeof peak->comm);
-        if (proc_status_read(&look->root, process->pid, &status) >= 0)
+        if (proc_status_read(&opened->root, process->pid, &status) >= 0)
             u64_raise(&peak->rss_bytes, status.rss_peak_bytes);
     }
     return 0;
 }
 
 /* The jobs of the process, of a launcher those below it. */
-static int process_measure(Planning *planning, const Look *look)
+static int process_measure(Planning *planning, const OpenedSurvey *opened)
 {
-    const Survey *survey = &look->survey;
+    const Survey *survey = &opened->survey;
     size_t capacity = 0;
     int r = 0;
     PlanMeasured *measured = &planning->measured;
@@ -511,7 +512,7 @@ static int process_measure(Planning *planning, const Look *look)
         measured->peak_bytes = bytes_add(measured->peak_bytes, job.held_bytes);
         need = bytes_add(need, job.need_bytes);
         workers += job.workers;
-        r = processes_take(planning, look, process->pid, &capacity);
+        r = processes_take(planning, opened, process->pid, &capacity);
     }
     if (r < 0)
         return complain(EX_SOFTWARE, "out of memory");
@@ -582,7 +583,7 @@ static int plan_answer(Planning *planning, const Machine *machine)
     if (r < 0)
         return complain(EX_SOFTWARE, "out of memory");
 
-    Guard guard = guard_find(machine);
+    GuardOffer guard = guard_offer_find(machine);
     PlanView view = {question, &plan, plan.recommended_bytes > 0 ? &flags : NULL, &guard,
                      measured ? &planning->measured : NULL};
     Terminal terminal = terminal_of(stdout, (ColorMode)planning->options.color);
@@ -605,13 +606,13 @@ static int plan_run(const Command *command, int argc, char **argv)
         !count_take("from-batch", options->from_batch, PLAN_BATCH_MOST, &planning.measured.batch, &code))
         return code;
 
-    _cleanup_look_ Look look = {0};
+    _cleanup_opened_survey_ OpenedSurvey opened = {0};
     Machine machine;
     if (options->pid) {
-        code = look_take(options->root, options->pid, 0, &look);
-        machine = look.survey.machine;
+        code = survey_open(options->root, options->pid, 0, &opened);
+        machine = opened.survey.machine;
     } else
-        code = look_machine(options->root, &planning.arena, &machine);
+        code = machine_open(options->root, &planning.arena, &machine);
     if (code != EX_OK || !room_take(&planning, &machine, &planning.question, &code))
         return code;
     uint64_t batch = planning.measured.batch;
@@ -619,7 +620,7 @@ static int plan_run(const Command *command, int argc, char **argv)
         code = command_measure(&planning);
     planning.measured.batch = batch;
     if (code == EX_OK && options->pid)
-        code = process_measure(&planning, &look);
+        code = process_measure(&planning, &opened);
     else if (code == EX_OK && options->measure && measured_scale(&planning) < 0)
         code = complain(EX_USAGE, "plan: more than any machine has; look at the numbers once more");
     return code == EX_OK ? plan_answer(&planning, &machine) : code;

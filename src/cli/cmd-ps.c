@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "command.h"
 #include "show-ps.h"
 
@@ -71,14 +72,14 @@ static int ps_run(const Command *command, int argc, char **argv)
         return code;
 
     unsigned flags = SURVEY_PSS | SURVEY_LEASES | (options.all ? SURVEY_PSS_ALL : 0);
-    _cleanup_look_ Look look = {0};
-    code = look_take(options.root, options.pid, flags, &look);
+    _cleanup_opened_survey_ OpenedSurvey opened = {0};
+    code = survey_open(options.root, options.pid, flags, &opened);
     if (code != EX_OK)
         return code;
 
     _cleanup_arena_ Arena arena = {0};
     PsView view;
-    int r = ps_view_make(&look.survey, &selection, &arena, &view);
+    int r = ps_view_make(&opened.survey, &selection, &arena, &view);
     if (r < 0)
         return complain(EX_SOFTWARE, "out of memory");
     Terminal terminal = terminal_of(stdout, (ColorMode)options.color);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -5,9 +6,9 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "job.h"
 #include "progress.h"
 #include "recorder.h"
+#include "user-command.h"
 
 /* Below, the looks would take a share of the machine that the training misses; above, there is nothing to
  * see.
@@ -107,9 +108,9 @@ static void job_watch(Record *record, int signals)
 
 static int command_of(int pid, Buffer *command)
 {
-    _cleanup_look_ Look look = {0};
-    int code = look_take(NULL, pid, 0, &look);
-    const Process *process = code == EX_OK ? survey_process(&look.survey, pid) : NULL;
+    _cleanup_opened_survey_ OpenedSurvey opened = {0};
+    int code = survey_open(NULL, pid, 0, &opened);
+    const Process *process = code == EX_OK ? survey_process(&opened.survey, pid) : NULL;
     if (process)
         (void)buffer_append(command, process->command.data, process->command.size);
     return code;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -7,9 +8,8 @@
 #include "attempts.h"
 #include "checkpoint.h"
 #include "command.h"
-#include "guard.h"
-#include "job.h"
 #include "outer.h"
+#include "preload-library.h"
 #include "progress.h"
 #include "recorder.h"
 #include "report-file.h"
@@ -18,6 +18,7 @@
 #include "show-attempt.h"
 #include "show-preflight.h"
 #include "show-run.h"
+#include "user-command.h"
 
 enum { RETRY_NOT_SAID = -1, RECORD_SECONDS = 1 };
 
@@ -71,7 +72,7 @@ static const Option run_options[] = {
 };
 
 /* One `run`, from its options to its report. */
-typedef struct Job {
+typedef struct JobRun {
     RunOptions options;
     char **command;
     Knobs knobs;
@@ -87,9 +88,9 @@ typedef struct Job {
     RunReport report;
     Progress progress;
     bool typed; /* a Ctrl-C between two attempts */
-} Job;
+} JobRun;
 
-static void job_free(Job *job)
+static void job_free(JobRun *job)
 {
     progress_close(&job->progress);
     recorder_close(job->recorder, false);
@@ -97,7 +98,7 @@ static void job_free(Job *job)
     arena_free(&job->arena);
 }
 
-static bool degrade_parse(Job *job, int *ret_code)
+static bool degrade_parse(JobRun *job, int *ret_code)
 {
     _cleanup_buffer_ Buffer error = {0};
     for (size_t i = 0; i < job->options.degrade.n; i++)
@@ -108,7 +109,7 @@ static bool degrade_parse(Job *job, int *ret_code)
     return true;
 }
 
-static bool resume_take(Job *job, int *ret_code)
+static bool resume_take(JobRun *job, int *ret_code)
 {
     _cleanup_buffer_ Buffer error = {0};
     if (job->options.resume && resume_parse(job->options.resume, &job->arena, &job->resume, &error) < 0) {
@@ -139,7 +140,7 @@ static bool retry_is_said(const RunOptions *options, int *ret_code)
     return false;
 }
 
-static bool job_parse(const Command *command, int argc, char **argv, Job *job, int *ret_code)
+static bool job_parse(const Command *command, int argc, char **argv, JobRun *job, int *ret_code)
 {
     if (!command_take(command, argc, argv, &job->options, &job->command, ret_code))
         return false;
@@ -158,7 +159,7 @@ static int report_open(const char *path, ReportFile *ret)
                     "run: --report %s: %s; the command was not started", buffer_text(&safe), strerror(-r));
 }
 
-static void guard_start(Job *job, bool first)
+static void guard_start(JobRun *job, bool first)
 {
     const RunOptions *options = &job->options;
     GuardWish wish = {options->no_guard, options->budget, options->wait_seconds, options->pin == PIN_OFF,
@@ -209,7 +210,7 @@ static bool look_ahead(const RunOptions *options, PrivateShm *shm, int *ret_code
     if (shm->answer == SHM_REFUSED)
         complain(0, "the job has no /dev/shm of its own: %s", shm->why);
 
-    Guard guard = guard_find(&machine);
+    GuardOffer guard = guard_offer_find(&machine);
     PreflightPlan plan = {
         .guarded = guard.ready && !options->no_guard,
         .shm_tried = wish->kind != WISH_OFF,
@@ -228,7 +229,7 @@ static bool look_ahead(const RunOptions *options, PrivateShm *shm, int *ret_code
 }
 
 /* Says that we are within another run, whose guard serves the command. */
-static void outer_say(const Job *job)
+static void outer_say(const JobRun *job)
 {
     const RunOptions *options = &job->options;
     const struct {
@@ -258,7 +259,7 @@ static void outer_say(const Job *job)
 
 /* --- Attempts ----------------------------------------------------------------------------------------- */
 
-static int attempt_values(Job *job, unsigned level, RunAttempt *attempt)
+static int attempt_values(JobRun *job, unsigned level, RunAttempt *attempt)
 {
     size_t n = job->knobs.n;
     AttemptValue *values = arena_alloc(&job->arena, MAX(n, (size_t)1) * sizeof *values);
@@ -279,7 +280,7 @@ static void peak_raise(uint64_t *most, uint64_t value)
 }
 
 /* Shared memory is what the guard backs; without it, what lies in /dev/shm. */
-static void peaks_take(Job *job, const RunResult *result)
+static void peaks_take(JobRun *job, const RunResult *result)
 {
     Peaks peaks = run_peaks(job->run);
     Peaks *most = &job->report.peaks;
@@ -290,7 +291,7 @@ static void peaks_take(Job *job, const RunResult *result)
 }
 
 /* "2: batch=16, workers=2" */
-static void record_begin(Job *job, const RunAttempt *attempt)
+static void record_begin(JobRun *job, const RunAttempt *attempt)
 {
     _cleanup_buffer_ Buffer text = {0};
     (void)buffer_printf(&text, "%zu", job->report.n_attempts);
@@ -301,7 +302,7 @@ static void record_begin(Job *job, const RunAttempt *attempt)
         (void)recorder_begin(job->recorder, run_pid(job->run), buffer_text(&text));
 }
 
-static void record_finish(Job *job)
+static void record_finish(JobRun *job)
 {
     if (!job->recorder)
         return;
@@ -311,7 +312,7 @@ static void record_finish(Job *job)
     recorder_close(TAKE_PTR(job->recorder), nothing);
 }
 
-static int attempt_run(Job *job, char *const *settings, RunAttempt *attempt)
+static int attempt_run(JobRun *job, char *const *settings, RunAttempt *attempt)
 {
     ChildStage stage = CHILD_NONE;
     int error = -run_start(job->run, attempt->command, settings, &stage);
@@ -331,7 +332,7 @@ static int attempt_run(Job *job, char *const *settings, RunAttempt *attempt)
 }
 
 /* The job is served by this same thread: a reader of ours that has stopped, or has gone, must not stop it. */
-static void crawl_say(Job *job, const RunTick *tick)
+static void crawl_say(JobRun *job, const RunTick *tick)
 {
     struct pollfd ready = {.fd = STDERR_FILENO, .events = POLLOUT};
     if (job->options.quiet || poll(&ready, 1, 0) <= 0)
@@ -347,7 +348,7 @@ static void crawl_say(Job *job, const RunTick *tick)
 
 static void progress_tick(void *context, const RunTick *tick)
 {
-    Job *job = context;
+    JobRun *job = context;
     const GuardFigures *guard = &tick->guard;
     ProgressFigures figures = {
         .seconds = tick->seconds,
@@ -376,7 +377,7 @@ static void progress_tick(void *context, const RunTick *tick)
 }
 
 /* found: one for each {latest:GLOB}; NULL: without the arguments of --resume. */
-static int attempt_make(Job *job, unsigned level, bool resumes, const char *const *found)
+static int attempt_make(JobRun *job, unsigned level, bool resumes, const char *const *found)
 {
     RunReport *report = &job->report;
     RunAttempt *attempt =
@@ -400,7 +401,7 @@ static int attempt_make(Job *job, unsigned level, bool resumes, const char *cons
 
 /* Looks for the checkpoints of --resume. *ret_paths has one for each {latest:GLOB}, and is NULL when one has
  * none: then it goes from the beginning. */
-static int checkpoints_look(Job *job, NextAttempt *next, const char *const **ret_paths)
+static int checkpoints_look(JobRun *job, NextAttempt *next, const char *const **ret_paths)
 {
     size_t n = job->resume.n_globs;
     Checkpoints *found = arena_alloc(&job->arena, (n + 1) * sizeof *found);
@@ -425,7 +426,7 @@ static int checkpoints_look(Job *job, NextAttempt *next, const char *const **ret
 
 /* Whoever read our messages may have gone, and the next attempt must come all the same. The command starts
  * with the disposition that we were started with. */
-static void say(const Job *job, const NextAttempt *next, const char *why_not)
+static void say(const JobRun *job, const NextAttempt *next, const char *why_not)
 {
     if (job->options.quiet)
         return;
@@ -440,7 +441,7 @@ static void say(const Job *job, const NextAttempt *next, const char *why_not)
 
 /* Whether there is another attempt after the last one. When the user had asked for some, it is said why not.
  */
-static bool attempt_follows(const Job *job, Retry *ret)
+static bool attempt_follows(const JobRun *job, Retry *ret)
 {
     const RunAttempt *last = report_last(&job->report);
     Retry retry = retry_judge(&(RetryCase){
@@ -464,7 +465,7 @@ static bool attempt_follows(const Job *job, Retry *ret)
     return !why_not;
 }
 
-static int attempts_make(Job *job)
+static int attempts_make(JobRun *job)
 {
     unsigned level = 0;
     bool resumes = false;
@@ -498,7 +499,7 @@ static int attempts_make(Job *job)
 
 static int run_run(const Command *command, int argc, char **argv)
 {
-    _cleanup_(job_free) Job job = {
+    _cleanup_(job_free) JobRun job = {
         .options = {.retry = RETRY_NOT_SAID, .shm.kind = WISH_OFF, .wait_seconds = -1},
         .report = {.peaks = PEAKS_UNKNOWN},
         .progress = PROGRESS_NONE,

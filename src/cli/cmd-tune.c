@@ -1,14 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "command.h"
-#include "job.h"
 #include "plan-parse.h"
 #include "report-file.h"
 #include "tune-grid.h"
 #include "tune-trial.h"
+#include "user-command.h"
 
 /* FAILURES_MOST: after so many at the beginning, and nothing measured, more of them tell nothing.
  * STATE_MOST_BYTES: more is no state. */

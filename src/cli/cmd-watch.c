@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
@@ -9,8 +10,8 @@
 #include "clock.h"
 #include "command.h"
 #include "epochs.h"
-#include "lookout.h"
 #include "recording.h"
+#include "sampler-thread.h"
 #include "watch-screen.h"
 
 typedef struct WatchOptions {
@@ -52,7 +53,7 @@ enum {
 typedef struct Watch {
     WatchOptions options;
     Terminal terminal;
-    Lookout *lookout; /* NULL: a recording */
+    SamplerThread *thread; /* NULL: a recording */
     History history;
     Survey survey; /* the newest */
     WatchScene scene;
@@ -65,7 +66,7 @@ typedef struct Watch {
 
 static void watch_free(Watch *watch)
 {
-    lookout_close(watch->lookout);
+    sampler_thread_close(watch->thread);
     survey_free(&watch->survey);
     history_free(&watch->history);
     picture_free(&watch->picture);
@@ -90,21 +91,21 @@ static void own_cost(Watch *watch, double now)
     watch->looked = now;
 }
 
-static void sight_keep(Watch *watch, const Sight *sight)
+static void result_keep(Watch *watch, const SampleResult *result)
 {
-    if (!sight->surveyed)
+    if (!result->surveyed)
         return;
     survey_free(&watch->survey);
-    watch->survey = sight->survey;
+    watch->survey = result->survey;
     watch->scene.survey = &watch->survey;
-    watch->scene.survey_seconds = sight->survey_seconds;
+    watch->scene.survey_seconds = result->survey_seconds;
 }
 
 /* What the look has seen that was asked for. -ENOMEM, or what the sampler has. */
 static int watch_take(Watch *watch)
 {
-    Sight sight;
-    int r = lookout_take(watch->lookout, &sight);
+    SampleResult result;
+    int r = sampler_thread_take(watch->thread, &result);
     own_cost(watch, now_seconds());
     watch->scene.late_seconds = 0;
     if (r == -ESRCH) {
@@ -114,17 +115,17 @@ static int watch_take(Watch *watch)
     }
     if (r < 0)
         return r;
-    sight_keep(watch, &sight);
-    watch->scene.guards = sight.guards;
-    watch->scene.guard_pid = sight.guard_pid;
-    watch->scene.own_bytes = sight.own_bytes;
-    r = history_add(&watch->history, &sight.moment);
+    result_keep(watch, &result);
+    watch->scene.guards = result.guards;
+    watch->scene.guard_pid = result.guard_pid;
+    watch->scene.own_bytes = result.own_bytes;
+    r = history_add(&watch->history, &result.moment);
     if (r < 0)
         return r;
     double keep = MAX((double)KEEP_SECONDS, KEEP_LOOKS * watch->history.interval);
-    history_forget(&watch->history, sight.moment.seconds - keep);
+    history_forget(&watch->history, result.moment.seconds - keep);
     if (!watch->view.paused)
-        watch->view.at = sight.moment.seconds;
+        watch->view.at = result.moment.seconds;
     return 0;
 }
 
@@ -137,7 +138,7 @@ static int look_complain(int r)
 static int live_open(Watch *watch)
 {
     const WatchOptions *options = &watch->options;
-    int r = lookout_open(options->pid, options->interval, &watch->lookout);
+    int r = sampler_thread_open(options->pid, options->interval, &watch->thread);
     if (r == -ENOENT)
         return complain(EX_UNAVAILABLE, "there is no /proc to read; mount one: mount -t proc proc /proc");
     if (r == -ESRCH)
@@ -148,7 +149,7 @@ static int live_open(Watch *watch)
     if (r < 0)
         return look_complain(r);
     watch->scene.job = options->pid > 0;
-    lookout_ask(watch->lookout);
+    sampler_thread_ask(watch->thread);
     return EX_OK;
 }
 
@@ -226,15 +227,15 @@ static size_t count_known(const History *history)
  */
 static int once_print(Watch *watch)
 {
-    int r = watch->lookout ? watch_take(watch) : 0;
+    int r = watch->thread ? watch_take(watch) : 0;
     if (r < 0)
         return look_complain(r);
     unsigned in_vain = 0;
     size_t known = count_known(&watch->history);
-    for (unsigned i = 0; watch->lookout && i < ONCE_LOOKS && r >= 0 && in_vain < ONCE_VAIN &&
+    for (unsigned i = 0; watch->thread && i < ONCE_LOOKS && r >= 0 && in_vain < ONCE_VAIN &&
                          known < watch->history.n_tracks && !watch->scene.over;
          i++) {
-        lookout_ask(watch->lookout);
+        sampler_thread_ask(watch->thread);
         r = watch_take(watch);
         size_t now = count_known(&watch->history);
         in_vain = now > known ? 0 : in_vain + 1;
@@ -350,7 +351,7 @@ static int watch_patience(const Watch *watch, double now, double next)
 {
     if (watch->scene.replay)
         return watch->view.playing ? FRAME_MSEC : -1;
-    if (lookout_asked(watch->lookout) >= 0)
+    if (sampler_thread_asked(watch->thread) >= 0)
         return LATE_MSEC;
     if (watch->view.paused)
         return -1;
@@ -361,9 +362,9 @@ static int watch_patience(const Watch *watch, double now, double next)
 static int live_step(Watch *watch, bool answered, double now, double *next)
 {
     int r = answered ? watch_take(watch) : 0;
-    double asked = lookout_asked(watch->lookout);
+    double asked = sampler_thread_asked(watch->thread);
     if (r >= 0 && asked < 0 && !watch->view.paused && now >= *next) {
-        lookout_ask(watch->lookout);
+        sampler_thread_ask(watch->thread);
         *next = MAX(*next + watch->options.interval, now);
     }
     watch->scene.late_seconds = asked >= 0 ? now - asked : 0;
@@ -377,7 +378,7 @@ static int watch_loop(Watch *watch, int signals, int *ret_signal)
     for (;;) {
         struct pollfd fds[] = {{STDIN_FILENO, POLLIN, 0},
                                {signals, POLLIN, 0},
-                               {watch->lookout ? lookout_fd(watch->lookout) : -1, POLLIN, 0}};
+                               {watch->thread ? sampler_thread_fd(watch->thread) : -1, POLLIN, 0}};
         double now = now_seconds();
         if (poll(fds, ARRAY_SIZE(fds), watch_patience(watch, now, next)) < 0 && errno != EINTR)
             return -errno;
@@ -406,8 +407,8 @@ static int watch_loop(Watch *watch, int signals, int *ret_signal)
 /* A picture without figures is drawn only when these take long. */
 static int first_wait(Watch *watch)
 {
-    struct pollfd fd = {watch->lookout ? lookout_fd(watch->lookout) : -1, POLLIN, 0};
-    if (!watch->lookout || poll(&fd, 1, FIRST_MSEC) <= 0)
+    struct pollfd fd = {watch->thread ? sampler_thread_fd(watch->thread) : -1, POLLIN, 0};
+    if (!watch->thread || poll(&fd, 1, FIRST_MSEC) <= 0)
         return EX_OK;
     int r = watch_take(watch);
     return r < 0 ? look_complain(r) : EX_OK;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a command is to main.c, and what all commands share. A command returns its exit code (sysexits.h). */
 #pragma once
 
@@ -60,23 +61,23 @@ bool command_parse(const Command *command, int argc, char **argv, void *values, 
 int json_finish(int r);
 
 /* A root and what was found in it. {0} is an empty one. */
-typedef struct Look {
+typedef struct OpenedSurvey {
     Root root;
     Survey survey;
     bool taken;
-} Look;
+} OpenedSurvey;
 
-#define _cleanup_look_ _cleanup_(look_free)
-void look_free(Look *look);
+#define _cleanup_opened_survey_ _cleanup_(survey_close)
+void survey_close(OpenedSurvey *opened);
 
 /*
  * Opens the root (NULL: this machine) and surveys it. 0, or the exit code for what went wrong, said. pid 0:
  * none in particular; a pid must be there and readable.
  */
-int look_take(const char *root_path, int pid, unsigned flags, Look *ret);
+int survey_open(const char *root_path, int pid, unsigned flags, OpenedSurvey *ret);
 
 /* The machine alone, without its processes. Likewise. */
-int look_machine(const char *root_path, Arena *arena, Machine *ret);
+int machine_open(const char *root_path, Arena *arena, Machine *ret);
 
 /* "--" that stands before a command, or the end of argv; argv[0] is the command's name. */
 int command_place(int argc, char **argv);

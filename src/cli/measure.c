@@ -1,12 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "clock.h"
 #include "command.h"
-#include "job.h"
 #include "measure.h"
 #include "progress.h"
+#include "user-command.h"
 
 /* Times as long as a look took there is none: hundreds of processes are looked at less often, with 5% of a
  * core at most. */
@@ -148,7 +149,7 @@ static int measuring_run(Measuring *measuring, Arena *arena, PlanMeasured *ret, 
     char library[PATH_MAX];
     GuardWish guard = {.budget.kind = WISH_OFF, .wait_seconds = -1};
     RunWatch watch = {1000 / PEEKS_A_SECOND, measuring_pulse, NULL, measuring};
-    int code = look_machine(NULL, arena, &before);
+    int code = machine_open(NULL, arena, &before);
     if (code != EX_OK)
         return code;
     int r = run_watch(measuring->run, &watch);

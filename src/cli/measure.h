@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs a training for a while to see how much shared memory it takes, and what each of its processes takes.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One array of options a command: it yields the parsing, the text of --help, and whatever else lists options.
  * Values are written into the command's own struct, at the offset that the option names.

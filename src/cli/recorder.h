@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Looks at a job and records what it sees, in a thread of its own: a disk that is slow, full or gone, and a
  * process that hangs in the kernel, keep nobody waiting but the recording.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* From --vary and the places in the command to the grid that `tune` searches. */
 #pragma once
 

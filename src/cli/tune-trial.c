@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -5,9 +6,9 @@
 #include "attempts.h"
 #include "clock.h"
 #include "command.h"
-#include "job.h"
 #include "retry.h"
 #include "tune-trial.h"
+#include "user-command.h"
 
 /*
  * PULSE_MSEC: how exactly the time of a batch is known. CHECK_SECONDS: between two looks whether a trial is
@@ -160,7 +161,7 @@ static const char *silence_words(const Trials *trials, const RunResult *result, 
 
 static int trial_judge(Trials *trials, const RunResult *result, const char *command, TuneTrial *trial)
 {
-    Judged judged = {0};
+    Diagnosis judged = {0};
     Evidence evidence;
     int r = end_judge(trials->run, result, command, 0, trials->arena, &evidence, &judged);
     if (r < 0)

@@ -1,18 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One trial of `tune` after the other: runs the command with a setting, and says how that went. */
 #pragma once
 
 #include <limits.h>
 
 #include "progress.h"
-#include "rate.h"
 #include "run.h"
 #include "show-tune.h"
+#include "tune-rate.h"
 
 /* The trial that runs. */
 typedef struct Running {
     size_t setting;
     bool first_look; /* of this setting: it may be given up early */
-    Meter meter;
+    RateMeter meter;
     double checked;
     bool stopped;
 } Running;

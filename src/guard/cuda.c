@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
@@ -24,17 +25,8 @@ __asm__(".symver dlclose, dlclose@GLIBC_2.17");
 __asm__(".symver dlerror, dlerror@GLIBC_2.17");
 #endif
 
-static const char *const call_names[CUDA_CALLS] = {
-    [CUDA_ATTRIBUTES] = "cudaPointerGetAttributes",
-    [CUDA_COPY] = "cudaMemcpyAsync",
-    [CUDA_COPY_PTSZ] = "cudaMemcpyAsync_ptsz",
-    [CUDA_COPY_2D] = "cudaMemcpy2DAsync",
-    [CUDA_COPY_2D_PTSZ] = "cudaMemcpy2DAsync_ptsz",
-    [CUDA_COPY_3D] = "cudaMemcpy3DAsync",
-    [CUDA_COPY_3D_PTSZ] = "cudaMemcpy3DAsync_ptsz",
-    [CUDA_COPY_BATCH] = "cudaMemcpyBatchAsync",
-    [CUDA_COPY_BATCH_PTSZ] = "cudaMemcpyBatchAsync_ptsz",
-};
+#define CALL_NAME(type, name, parameters, call) [call] = #name,
+static const char *const call_names[CUDA_CALLS] = {INTERPOSED_CUDA(CALL_NAME)};
 
 /* A loaded object, as dl_iterate_phdr shows it. */
 typedef struct Object {
@@ -166,16 +158,16 @@ typedef struct Caller {
 static Caller callers[CALLERS_MAX];
 static atomic_uint n_callers;
 
-typedef struct Search {
+typedef struct ObjectSearch {
     uintptr_t address;
     Object found;
     bool is_found;
-} Search;
+} ObjectSearch;
 
 static int find_object(struct dl_phdr_info *info, size_t size, void *context)
 {
     (void)size;
-    Search *search = context;
+    ObjectSearch *search = context;
     Object object = object_of(info);
     if (!object_holds(&object, search->address))
         return 0;
@@ -185,7 +177,7 @@ static int find_object(struct dl_phdr_info *info, size_t size, void *context)
 
 static bool object_find(const void *address, Object *ret)
 {
-    Search search = {.address = (uintptr_t)address};
+    ObjectSearch search = {.address = (uintptr_t)address};
     dl_iterate_phdr(find_object, &search);
     *ret = search.found;
     return search.is_found;
@@ -429,8 +421,8 @@ static bool driver_find(void)
     return true;
 }
 
-typedef enum Verdict { VERDICT_NONE, VERDICT_COMES, VERDICT_YES, VERDICT_NO } Verdict;
-static _Atomic Verdict verdict;
+typedef enum RuntimeProof { PROOF_NONE, PROOF_COMES, PROOF_YES, PROOF_NO } RuntimeProof;
+static _Atomic RuntimeProof proven;
 
 static bool prove(const void *caller)
 {
@@ -446,16 +438,16 @@ static bool prove(const void *caller)
 
 bool cuda_is_ours(const void *caller)
 {
-    Verdict known = VERDICT_NONE;
-    if (atomic_compare_exchange_strong_explicit(&verdict, &known, VERDICT_COMES, memory_order_acquire,
+    RuntimeProof known = PROOF_NONE;
+    if (atomic_compare_exchange_strong_explicit(&proven, &known, PROOF_COMES, memory_order_acquire,
                                                 memory_order_acquire)) {
-        known = prove(caller) ? VERDICT_YES : VERDICT_NO;
-        atomic_store_explicit(&verdict, known, memory_order_release);
+        known = prove(caller) ? PROOF_YES : PROOF_NO;
+        atomic_store_explicit(&proven, known, memory_order_release);
     }
-    return known == VERDICT_YES; /* not yet, while another thread proves it */
+    return known == PROOF_YES; /* not yet, while another thread proves it */
 }
 
 const Cuda *cuda_driver(void)
 {
-    return atomic_load_explicit(&verdict, memory_order_acquire) == VERDICT_YES ? &driver : NULL;
+    return atomic_load_explicit(&proven, memory_order_acquire) == PROOF_YES ? &driver : NULL;
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The preload library: it backs PyTorch's shared tensors with recycled memfds. It lives in strangers'
  * processes: it may decline, and then the plain libc call is made; it may never be wrong.
@@ -47,7 +48,7 @@
  *
  * Tables are fixed in size and in .bss: a process that shares nothing never touches their pages. One mutex
  * guards them; `inside` lets a signal handler that interrupts its owner pass by. fork takes the mutex
- * (life.c). A question to the supervisor waits for as long as that lives, stopped or not (broker.c).
+ * (lock.c). A question to the supervisor waits for as long as that lives, stopped or not (broker-client.c).
  */
 #pragma once
 
@@ -63,6 +64,7 @@
 #include <sys/types.h>
 #include <sys/wait.h>
 
+#include "interposed.h"
 #include "protocol.h"
 
 /* Below this the page faults cost less than the bookkeeping would: a memfd of its own, not recycled. */
@@ -73,42 +75,14 @@ enum { KEEP_MSEC = 2000 };
 
 /* --- real.c: the next definition of each symbol, or the system call when there is none yet --- */
 
-int real_shm_open(const char *name, int flags, mode_t mode);
-int real_shm_unlink(const char *name);
-int real_ftruncate(int fd, off_t size);
-int real_posix_fallocate(int fd, off_t offset, off_t size);
-void *real_mmap(void *address, size_t size, int protection, int flags, int fd, off_t offset);
-int real_munmap(void *address, size_t size);
-void *real_mremap(void *address, size_t size, size_t new_size, int flags, void *place);
-int real_mprotect(void *address, size_t size, int protection);
-int real_pkey_mprotect(void *address, size_t size, int protection, int key);
-int real_madvise(void *address, size_t size, int advice);
-int real_close(int fd);
-int real_fcntl(int fd, int command, void *argument);
-int real_fstat(int fd, struct stat *ret);
-int real___fxstat(int version, int fd, struct stat *ret);
-int real_statx(int fd, const char *path, int flags, unsigned mask, struct statx *ret);
-int real_poll(struct pollfd *files, nfds_t n, int msec);
-ssize_t real_write(int fd, const void *data, size_t size);
-int real_fputs(const char *text, FILE *stream);
-int real_sigaction(int signo, const struct sigaction *action, struct sigaction *ret_old);
-sighandler_t real_signal(int signo, sighandler_t handler);
-pid_t real_waitpid(pid_t pid, int *status, int options);
-pid_t real_wait4(pid_t pid, int *status, int options, struct rusage *usage);
-int real_waitid(idtype_t type, id_t id, siginfo_t *info, int options);
-_Noreturn void real__exit(int code);
-int real_execve(const char *path, char *const *argv, char *const *environment);
-int real_execvpe(const char *file, char *const *argv, char *const *environment);
-int real_fexecve(int fd, char *const *argv, char *const *environment);
-int real_execveat(int fd, const char *path, char *const *argv, char *const *environment, int flags);
-int real_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
-                     const posix_spawnattr_t *attributes, char *const *argv, char *const *environment);
-int real_posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
-                      const posix_spawnattr_t *attributes, char *const *argv, char *const *environment);
-int real_system(const char *command);
-FILE *real_popen(const char *command, const char *mode);
+#define REAL(type, name, parameters)                           type real_##name parameters;
+#define REAL_VARIADIC(type, name, parameters, real_parameters) REAL(type, name, real_parameters)
+INTERPOSED_NEXT(REAL)
+INTERPOSED_VARIADIC(REAL_VARIADIC)
+#undef REAL
+#undef REAL_VARIADIC
 
-/* --- life.c: on or off, the lock, fork --- */
+/* --- lock.c: on or off, the lock, fork --- */
 
 /* Takes the lock. False, and the plain way: in set-user-ID programs, in a process that is not the one the
  * tables speak of, and when this thread is inside already. */
@@ -117,6 +91,8 @@ bool guard_is_switched_off(void); /* this process was started with SHMGUARD=off 
 bool guard_is_inside(void);       /* this thread is inside: a signal handler asks */
 void guard_leave(bool failed);    /* errno is put back unless the call failed */
 uint64_t now_msec(void);
+
+/* --- file.c: files, descriptions and the locks on them --- */
 
 typedef struct FileId {
     uint64_t device;
@@ -217,7 +193,7 @@ void view_forget_inherited(void); /* in a forked child */
 void view_lose(const void *address, size_t size);
 
 /* Lock-free: false when no view lies in this range. */
-bool view_near(const void *address, size_t size);
+bool view_overlaps(const void *address, size_t size);
 
 /* Lock-free: the program changes the mapping itself, by mprotect or madvise. munmap would end that, and the
  * next tensor must not inherit it: the views in this range are unmapped when they are released. */
@@ -274,7 +250,7 @@ void pins_copy_begin(PinsCopy *copy, const void *target, size_t target_bytes, co
 bool pins_copy_is_captured(const PinsCopy *copy, void *stream); /* into a graph, or that cannot be told */
 void pins_copy_end(PinsCopy *copy, void *stream, PinsEnd end);
 
-/* --- broker.c: the connection to the supervisor --- */
+/* --- broker-client.c: the connection to the supervisor --- */
 
 bool broker_tell(MessageType type, const char *name, int fd); /* false: there is no supervisor */
 
@@ -333,13 +309,13 @@ void python_write_stack(int fd);
 void *python_let_run(void); /* lets other threads of Python run until python_go_on */
 void python_go_on(void *thread);
 
-/* --- room.c: whether there is memory for a segment; without the lock --- */
+/* --- budget-client.c: whether there is memory for a segment; without the lock --- */
 
 /* Waits until `bytes` of the handed-out segment behind fd may be touched; another may be in its place then.
  * -ENOSPC: never. */
-int room_ask(int *fd, uint64_t bytes);
-bool room_is_wanted(void); /* somebody in the job waits; lock-free */
-void room_released(void);  /* something was let go: says so when somebody waits. With the lock */
+int budget_request(int *fd, uint64_t bytes);
+bool budget_is_wanted(void);    /* somebody in the job waits; lock-free */
+void budget_tell_release(void); /* something was let go: says so when somebody waits. With the lock */
 
 /* --- witness.c: how this process ends, for the supervisor; signal handlers may call all of it --- */
 
@@ -351,32 +327,34 @@ void witness_hear(const char *text, size_t n); /* written to standard error */
 void witness_child(pid_t pid, int status);     /* that this process has waited for */
 void witness_leave(int code);                  /* before _exit */
 
-/* --- line.c: the supervisor's line of progress on the job's terminal; signal handlers may call it --- */
+/* --- progress-line.c: the supervisor's line of progress on the job's terminal; signal handlers may call it
+ * --- */
 
-void line_make_way(int fd);                         /* before something is written to fd */
-void line_note(int fd, const char *text, size_t n); /* what was written */
+void progress_line_make_way(int fd);                         /* before something is written to fd */
+void progress_line_note(int fd, const char *text, size_t n); /* what was written */
 
-/* --- names.c: between shm_open and the moment that tells which way a segment is shared --- */
+/* --- tensors.c: the life of a tensor between shm_open and the moment that tells which way a segment is
+ * shared --- */
 
 bool pending_any(void); /* lock-free */
 void pending_clear(void);
 
-int names_open(const char *name, int flags, mode_t mode); /* shm_open; with the lock */
-int names_unlink(const char *name);
+int tensor_open(const char *name, int flags, mode_t mode); /* shm_open; with the lock */
+int tensor_unlink(const char *name);
 
 /* ftruncate, in two steps: the first finds a segment, the second puts it in the place of fd. Between them
  * room may have to be asked for, without the lock. */
-typedef enum NamesResize {
+typedef enum TensorResize {
     RESIZE_DONE,
     RESIZE_PLAIN, /* the real ftruncate */
     RESIZE_TAKE,
     RESIZE_ASK, /* for room, and then take it */
-} NamesResize;
-NamesResize names_resize(int fd, off_t size, int *ret_segment);
-int names_take(int fd, int segment, off_t size); /* takes the segment */
+} TensorResize;
+TensorResize tensor_resize(int fd, off_t size, int *ret_segment);
+int tensor_take(int fd, int segment, off_t size); /* takes the segment */
 
 /* posix_fallocate. True: the pages are there; false: have the real one make them, without the lock, for that
  * takes as long as it takes. */
-bool names_allocate(int fd, off_t offset, off_t size);
-void *names_map(int fd, size_t size); /* MAP_FAILED: the plain way */
-void names_close(int fd);             /* before the descriptor is closed */
+bool tensor_allocate(int fd, off_t offset, off_t size);
+void *tensor_map(int fd, size_t size); /* MAP_FAILED: the plain way */
+void tensor_close(int fd);             /* before the descriptor is closed */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -373,7 +374,7 @@ static void grant(Pin *pin, size_t used)
 static bool too_much_waits(void)
 {
     unsigned n = atomic_load_explicit(&n_waiting, memory_order_relaxed);
-    return n >= WAITING_MAX || (n > 0 && room_is_wanted());
+    return n >= WAITING_MAX || (n > 0 && budget_is_wanted());
 }
 
 static Answer answer_now(const void *address, bool pinned, bool loader, bool ours, Pin **ret)
@@ -453,7 +454,7 @@ int pins_attributes(void *ret, const void *address, const void *caller)
     if (!real)
         return CUDA_RUNTIME_MISSING;
     int r = real(ret, address); /* it may also give the thread its context */
-    bool near = view_near(address, 1);
+    bool near = view_overlaps(address, 1);
     bool leaving = atomic_load_explicit(&n_leaving, memory_order_relaxed) > 0;
     if (r != CUDA_SUCCESS || !(near || leaving) || !may_be_here())
         return r;
@@ -706,7 +707,7 @@ static void questions_apply(const Question *questions, size_t n)
         released = true;
     }
     if (released)
-        room_released();
+        budget_tell_release();
 }
 
 /* Known by its question and not by its name: threads that CUDA starts may inherit that, and are not to come

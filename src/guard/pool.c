@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -23,7 +24,7 @@ enum { POOL_MAX = 256, PROBES_MAX = 8 };
 /* A tensor that lives this long is no batch on its way: when the pool is half full, its place is given up. */
 enum { LONG_MSEC = 10000 };
 
-typedef struct Segment {
+typedef struct PoolSegment {
     int fd; /* of the pool's own description; 0: the entry is not in use */
     uint64_t device;
     uint64_t inode;
@@ -32,9 +33,9 @@ typedef struct Segment {
     uint64_t last_use; /* msec: issued, or seen in use */
     uint64_t turn;     /* rises with every issue: the smallest was issued longest ago */
     uint64_t issue;    /* how often it was issued before this time */
-} Segment;
+} PoolSegment;
 
-static Segment segments[POOL_MAX];
+static PoolSegment segments[POOL_MAX];
 static size_t n_segments; /* entries are [0, n): removing one moves the last into its place */
 static uint64_t turns;
 
@@ -50,23 +51,23 @@ static uint64_t segment_size(uint64_t size)
     return __builtin_add_overflow(size, step - 1, &rounded) ? 0 : rounded / step * step;
 }
 
-static bool still_ours(const Segment *segment)
+static bool still_ours(const PoolSegment *segment)
 {
     FileId id;
     return file_id(segment->fd, &id) == 0 && id.inode == segment->inode && id.device == segment->device &&
            id.size == segment->size;
 }
 
-static void drop(Segment *segment)
+static void drop(PoolSegment *segment)
 {
     if (still_ours(segment))
         real_close(segment->fd);
     *segment = segments[--n_segments];
-    segments[n_segments] = (Segment){0};
+    segments[n_segments] = (PoolSegment){0};
 }
 
 /* The supervisor may have the same description still, unread in its socket: the word is taken back, too. */
-static void forget(Segment *segment)
+static void forget(PoolSegment *segment)
 {
     if (still_ours(segment))
         lock_give_up(segment->fd, LOCK_TOLD);
@@ -144,7 +145,7 @@ void pool_disown(uint64_t device, uint64_t inode)
 }
 
 /* Whether nobody has the handed-out description: the question of the invariant, answered by the kernel. */
-static bool is_free(const Segment *segment)
+static bool is_free(const PoolSegment *segment)
 {
     return !is_locked(segment->fd, LOCK_USED, true);
 }
@@ -187,7 +188,7 @@ static void pool_sweep(uint64_t now)
 {
     bool crowded = n_segments >= pool_limit() / 2;
     for (size_t i = 0; i < n_segments;) {
-        Segment *segment = &segments[i];
+        PoolSegment *segment = &segments[i];
         bool ours = still_ours(segment);
         if (ours && !is_free(segment))
             segment->last_use = now; /* its time begins when it comes back */
@@ -219,7 +220,7 @@ static int issue_new(uint64_t size, uint64_t now)
         real_close(own);
         return fd;
     }
-    segments[n_segments++] = (Segment){
+    segments[n_segments++] = (PoolSegment){
         .fd = fd_move_up(own),
         .device = id.device,
         .inode = id.inode,
@@ -232,9 +233,9 @@ static int issue_new(uint64_t size, uint64_t now)
 }
 
 /* Of this size, the one issued longest ago: batches come back in the order in which they went. */
-static Segment *next_in_turn(uint64_t size)
+static PoolSegment *next_in_turn(uint64_t size)
 {
-    Segment *found = NULL;
+    PoolSegment *found = NULL;
     for (size_t i = 0; i < n_segments; i++)
         if (segments[i].size == size && (!found || segments[i].turn < found->turn))
             found = &segments[i];
@@ -245,7 +246,7 @@ static int issue_again(uint64_t size, uint64_t now, bool only_pinned)
 {
     uint64_t first = turns;
     for (int probe = 0; probe < PROBES_MAX; probe++) {
-        Segment *segment = next_in_turn(size);
+        PoolSegment *segment = next_in_turn(size);
         if (!segment || segment->turn > first) /* all were asked */
             break;
         if (!still_ours(segment) || !identity_fits(segment->inode, segment->issue + 1)) {

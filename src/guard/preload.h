@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * LD_PRELOAD, as the dynamic linker reads it: names that colons and blanks part. For the guard, which passes
  * it on, and for the supervisor, which sets it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the guard says to the supervisor: packets over a SOCK_SEQPACKET socket of the abstract name in
  * SHMGUARD_SOCKET, one connection a process, only between processes of the job, or of one user (SO_PEERCRED).

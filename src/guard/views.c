@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -74,7 +75,7 @@ static View *next_near(size_t *from, const void *address, size_t size)
     return NULL;
 }
 
-bool view_near(const void *address, size_t size)
+bool view_overlaps(const void *address, size_t size)
 {
     size_t from = 0;
     return next_near(&from, address, size) != NULL;
@@ -170,7 +171,7 @@ void view_sweep(uint64_t now)
 {
     static uint64_t swept;
     /* The supervisor cannot give back what is registered: when somebody waits for room it goes sooner. */
-    uint64_t keep = room_is_wanted() && pins_wanted() ? KEEP_MSEC / 8 : KEEP_MSEC;
+    uint64_t keep = budget_is_wanted() && pins_wanted() ? KEEP_MSEC / 8 : KEEP_MSEC;
     if (now - swept < keep / 4)
         return;
     swept = now;

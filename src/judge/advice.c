@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <string.h>
 
@@ -155,7 +156,7 @@ static const char *sudo_of(const Machine *machine, FixNeeds needs)
     return needs == NEEDS_ROOT ? sudo_prefix(machine) : "sudo ";
 }
 
-int advise_guard(const Guard *guard, Arena *arena, Fixes *fixes)
+int advise_guard(const GuardOffer *guard, Arena *arena, Fixes *fixes)
 {
     if (!guard->ready)
         return 0;
@@ -379,7 +380,8 @@ int advise_shm_mount(const Machine *machine, uint64_t bytes, Arena *arena, Fixes
     return offers.error;
 }
 
-int advise_shm_size(const Machine *machine, const Guard *guard, uint64_t bytes, Arena *arena, Fixes *fixes)
+int advise_shm_size(const Machine *machine, const GuardOffer *guard, uint64_t bytes, Arena *arena,
+                    Fixes *fixes)
 {
     int r = advise_guard(guard, arena, fixes);
     if (r < 0)

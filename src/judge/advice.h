@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What to do, for this user, here. A fix is ranked by what it needs: what the user can do alone and now comes
  * first. Pure: everything comes from the Machine.
@@ -28,10 +29,10 @@ typedef struct Fixes {
 const char *fix_needs_name(FixNeeds needs);
 
 /* Whether `shmguard run` can be offered: the preload library is there and the machine lets it work. */
-typedef struct Guard {
+typedef struct GuardOffer {
     bool ready;
     const char *why_not; /* one clause, when not ready */
-} Guard;
+} GuardOffer;
 
 /* Copies both texts; command may be NULL. -ENOMEM, with fixes as far as they came; the other functions
  * likewise. */
@@ -43,8 +44,9 @@ void fixes_rank(Fixes *fixes);
 
 /* The ways to a /dev/shm of at least `bytes` in this environment, smaller parameters and `shmguard run`
  * included: the three that follow, together. */
-int advise_shm_size(const Machine *machine, const Guard *guard, uint64_t bytes, Arena *arena, Fixes *fixes);
-int advise_guard(const Guard *guard, Arena *arena, Fixes *fixes); /* nothing when it is not ready */
+int advise_shm_size(const Machine *machine, const GuardOffer *guard, uint64_t bytes, Arena *arena,
+                    Fixes *fixes);
+int advise_guard(const GuardOffer *guard, Arena *arena, Fixes *fixes); /* nothing when it is not ready */
 int advise_smaller_batches(Arena *arena, Fixes *fixes);
 /* Never more than half of the memory that is granted, and nothing at all when the mount is that large
  * already.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -75,14 +76,14 @@ typedef struct Place {
 } Place;
 
 /* One group on the way from the process's own up to the mount. */
-typedef struct Group {
+typedef struct GroupLevel {
     const Root *root;
     const Place *place;
     size_t below; /* how much of place->below leads to it */
     Buffer *text; /* scratch */
-} Group;
+} GroupLevel;
 
-static Text group_read(const Group *group, const char *file)
+static Text group_read(const GroupLevel *group, const char *file)
 {
     char path[2 * GROUP_PATH_MAX];
     int n = snprintf(path, sizeof path, "%s%.*s/%s", group->place->mount_point, (int)group->below,
@@ -93,13 +94,13 @@ static Text group_read(const Group *group, const char *file)
 }
 
 /* A missing file is as good as no limit: version 2's topmost group has no limit files. */
-static uint64_t group_limit(const Group *group, const char *file)
+static uint64_t group_limit(const GroupLevel *group, const char *file)
 {
     uint64_t bytes = U64_UNKNOWN;
     return cgroup_limit_parse(group_read(group, file), &bytes) < 0 ? U64_UNKNOWN : bytes;
 }
 
-static uint64_t group_number(const Group *group, const char *file)
+static uint64_t group_number(const GroupLevel *group, const char *file)
 {
     uint64_t number = 0;
     return text_u64(text_trim(group_read(group, file)), 10, &number) < 0 ? U64_UNKNOWN : number;
@@ -115,7 +116,7 @@ static uint64_t stat_key(Text text, const char *total_key, const char *key)
 }
 
 /* One step up. False at the mount. */
-static bool group_up(Group *group)
+static bool group_up(GroupLevel *group)
 {
     if (group->below == 0)
         return false;
@@ -125,7 +126,7 @@ static bool group_up(Group *group)
     return true;
 }
 
-static void group_name(const Group *group, char *out, size_t size)
+static void group_name(const GroupLevel *group, char *out, size_t size)
 {
     snprintf(out, size, "%s%.*s", group->place->mount_root, (int)group->below, group->place->below);
     if (out[0] == '\0')
@@ -220,7 +221,7 @@ static bool controller_find(Text lines, const Mounts *mounts, const char *contro
            (path_find(lines, NULL, path, sizeof path) && place_find(mounts, NULL, path, ret));
 }
 
-static void memory_use_read(const Group *group, Cgroup *ret)
+static void memory_use_read(const GroupLevel *group, Cgroup *ret)
 {
     bool old = group->place->version == 1;
     ret->memory_used_bytes = group_number(group, old ? "memory.usage_in_bytes" : "memory.current");
@@ -233,7 +234,7 @@ static void memory_use_read(const Group *group, Cgroup *ret)
 /* What may still be used in a group with a limit. Before the kernel kills, it drops every page of a file:
  * those that were read more than once as well, and a data set that is read in each epoch fills all of the
  * group with them. */
-static uint64_t group_room(const Group *group, uint64_t limit_bytes)
+static uint64_t group_room(const GroupLevel *group, uint64_t limit_bytes)
 {
     Cgroup use;
     memory_use_read(group, &use);
@@ -244,7 +245,7 @@ static uint64_t group_room(const Group *group, uint64_t limit_bytes)
     return limit_bytes - MIN(limit_bytes, use.memory_used_bytes - MIN(use.memory_used_bytes, files));
 }
 
-static uint64_t group_oom_kills(const Group *group)
+static uint64_t group_oom_kills(const GroupLevel *group)
 {
     uint64_t kills = U64_UNKNOWN;
     const char *file = group->place->version == 1 ? "memory.oom_control" : "memory.events";
@@ -252,7 +253,7 @@ static uint64_t group_oom_kills(const Group *group)
     return kills;
 }
 
-static uint64_t group_swap_limit(const Group *group, uint64_t memory_limit_bytes)
+static uint64_t group_swap_limit(const GroupLevel *group, uint64_t memory_limit_bytes)
 {
     if (group->place->version == 2)
         return group_limit(group, "memory.swap.max");
@@ -263,7 +264,7 @@ static uint64_t group_swap_limit(const Group *group, uint64_t memory_limit_bytes
 }
 
 /* Below a group that does not use the hierarchy, what is above does not count. Always 1 since Linux 5.11. */
-static bool group_up_counted(Group *group)
+static bool group_up_counted(GroupLevel *group)
 {
     return group_up(group) &&
            (group->place->version == 2 || group_number(group, "memory.use_hierarchy") != 0);
@@ -271,7 +272,7 @@ static bool group_up_counted(Group *group)
 
 static void memory_read(const Root *root, const Place *place, Buffer *scratch, Cgroup *ret)
 {
-    Group group = {root, place, strlen(place->below), scratch};
+    GroupLevel group = {root, place, strlen(place->below), scratch};
     bool old = place->version == 1;
     uint64_t kills_so_far = 0;
     uint64_t all = U64_UNKNOWN;
@@ -313,7 +314,7 @@ static void memory_read(const Root *root, const Place *place, Buffer *scratch, C
 /* In a hybrid setup version 2 is mounted without the controllers that version 1 has. */
 static bool place_has_memory(const Root *root, const Place *place, Buffer *scratch)
 {
-    Group group = {root, place, 0, scratch};
+    GroupLevel group = {root, place, 0, scratch};
     Text rest = group_read(&group, "cgroup.controllers");
     Text word;
     while (text_word(&rest, &word))
@@ -322,7 +323,7 @@ static bool place_has_memory(const Root *root, const Place *place, Buffer *scrat
     return place->version == 1;
 }
 
-static double group_quota(const Group *group)
+static double group_quota(const GroupLevel *group)
 {
     double cpus = 0;
     if (group->place->version == 2) {
@@ -336,7 +337,7 @@ static double group_quota(const Group *group)
 
 static double cpu_quota_read(const Root *root, const Place *place, Buffer *scratch)
 {
-    Group group = {root, place, strlen(place->below), scratch};
+    GroupLevel group = {root, place, strlen(place->below), scratch};
     double smallest = 0;
     do {
         double cpus = group_quota(&group);
@@ -351,7 +352,7 @@ static uint32_t cpuset_read(const Root *root, const Place *place, Buffer *scratc
 {
     static const char *const names[2][2] = {{"cpuset.effective_cpus", "cpuset.cpus"},
                                             {"cpuset.cpus.effective", "cpuset.cpus"}};
-    Group group = {root, place, strlen(place->below), scratch};
+    GroupLevel group = {root, place, strlen(place->below), scratch};
     do
         for (size_t i = 0; i < 2; i++) {
             uint32_t cpus = cpu_list_count(group_read(&group, names[place->version - 1][i]));

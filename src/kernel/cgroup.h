@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The memory and CPU that the control group grants, version 1 or 2, seen along the whole path: the tightest
  * ancestor decides, and a container often shows only its own part of the path.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* /proc/PID/fd and fdinfo: what a process has open. */
 #pragma once
 

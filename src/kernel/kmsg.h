@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The kernel's log: whom did the OOM killer kill, and for want of what? */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Is a file of /dev/shm open anywhere? The kernel grants a write lease only when the asker's is the only open
  * description of the inode: no other descriptor, mapping or descriptor in flight, in any process of any

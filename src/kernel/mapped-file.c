@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/openat2.h>
@@ -67,17 +68,17 @@ static int path_stat(const Root *root, int pid, const MapEntry *entry, FileStat 
     return 0;
 }
 
-typedef struct Search {
+typedef struct DescriptorSearch {
     const Root *root;
     int pid;
     const MapEntry *entry;
     unsigned left; /* a process may have a million descriptors, and somebody waits for us */
     FileStat *found;
-} Search;
+} DescriptorSearch;
 
 static int visit_descriptor(const FdEntry *fd, void *context)
 {
-    Search *search = context;
+    DescriptorSearch *search = context;
     if (search->left-- == 0)
         return -ENODATA;
     if (!text_starts(fd->target, "/")) /* a pipe, a socket */
@@ -98,6 +99,6 @@ int mapped_file_stat(const Root *root, int pid, const MapEntry *entry, FileStat 
              (unsigned long long)entry->end);
     if (link_stat(root, PROC_PATH(pid, name), ret) == 0 || path_stat(root, pid, entry, ret) == 0)
         return 0;
-    Search search = {.root = root, .pid = pid, .entry = entry, .left = 4096, .found = ret};
+    DescriptorSearch search = {.root = root, .pid = pid, .entry = entry, .left = 4096, .found = ret};
     return fds_visit(root, pid, visit_descriptor, &search, NULL) > 0 ? 0 : -ENODATA;
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The file behind a mapping of another process, whose name may be gone or mean another file by now. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * /proc/PID/maps: what is mapped where. On Linux 6.11 and later the PROCMAP_QUERY ioctl finds the few shared
  * or executable mappings among a thousand without printing them all; elsewhere, and in captured trees, the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "meminfo.h"
 
 int meminfo_parse(Text text, MemInfo *ret)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* /proc/meminfo: the machine's memory. */
 #pragma once
 

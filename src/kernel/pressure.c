@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "pressure.h"
 
 /* "avg10=1.50": the next word of *rest. */

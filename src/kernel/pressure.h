@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* /proc/pressure/memory (PSI): the share of time that tasks waited for memory. */
 #pragma once
 

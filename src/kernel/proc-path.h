@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The files of one process. Pid 0 is the reading process itself: proc/self, in a captured tree a link too. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* /proc/PID/stat: ancestry, state and counters. The name in it may hold blanks, newlines and parentheses. */
 #pragma once
 

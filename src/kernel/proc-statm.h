@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* /proc/PID/statm: the cheapest sizes there are. In pages there, in bytes here. */
 #pragma once
 

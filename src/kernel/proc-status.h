@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* /proc/PID/status: owner, resident memory by kind, signals caught, rights. Nearly free to read (no
  * page-table walk). */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Limits: of a process (/proc/PID/limits) and of the machine (sysctls). */
 #pragma once
 

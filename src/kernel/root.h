@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where the readers read: the running machine ("/"), or a tree that scripts/capture-root took from one.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
@@ -33,7 +34,7 @@ static bool link_is(const Root *root, const char *path, const char *target)
 }
 
 /* What each runtime leaves behind, and where. */
-typedef struct Evidence {
+typedef struct RuntimeTraces {
     bool kubernetes;
     bool podman;
     bool docker;
@@ -42,7 +43,7 @@ typedef struct Evidence {
     bool lxc;
     bool storage; /* the place where Podman and CRI-O both keep their layers */
     bool other;   /* some container, but which? */
-} Evidence;
+} RuntimeTraces;
 
 /*
  * /proc/PID/cgroup of ourselves and of pid 1. Runtimes name groups after themselves: "/docker/ID",
@@ -50,21 +51,21 @@ typedef struct Evidence {
  * "/machine.slice/libpod-ID.scope",
  * "/lxc/NAME", "/lxc.payload.NAME". The daemons themselves ("docker.service") run outside of any container.
  */
-static void evidence_cgroup(const Root *root, const char *path, Buffer *scratch, Evidence *evidence)
+static void evidence_cgroup(const Root *root, const char *path, Buffer *scratch, RuntimeTraces *traces)
 {
     if (root_read(root, path, SMALL_FILE_MAX, scratch) < 0)
         return;
     Text text = {buffer_text(scratch), scratch->size};
-    evidence->kubernetes |= text_contains(text, "/kubepods");
-    evidence->docker |= text_contains(text, "/docker/") || text_contains(text, "/docker-");
-    evidence->podman |= text_contains(text, "/libpod");
-    evidence->crio |= text_contains(text, "/crio-");
-    evidence->containerd |= text_contains(text, "/cri-containerd") || text_contains(text, "/nerdctl-");
-    evidence->lxc |= text_contains(text, "/lxc/") || text_contains(text, "/lxc.payload");
+    traces->kubernetes |= text_contains(text, "/kubepods");
+    traces->docker |= text_contains(text, "/docker/") || text_contains(text, "/docker-");
+    traces->podman |= text_contains(text, "/libpod");
+    traces->crio |= text_contains(text, "/crio-");
+    traces->containerd |= text_contains(text, "/cri-containerd") || text_contains(text, "/nerdctl-");
+    traces->lxc |= text_contains(text, "/lxc/") || text_contains(text, "/lxc.payload");
 }
 
 /* The layers of the root file system, and the files that runtimes mount over the image's own. */
-static void evidence_mounts(const Mounts *mounts, Evidence *evidence)
+static void evidence_mounts(const Mounts *mounts, RuntimeTraces *traces)
 {
     static const char *const places[] = {"/", "/etc/hosts", "/etc/hostname", "/etc/resolv.conf"};
     for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
@@ -74,37 +75,37 @@ static void evidence_mounts(const Mounts *mounts, Evidence *evidence)
         Text text = text_of(i == 0 ? mount->super_options : mount->root);
         if (i == 0 && strcmp(mount->type, "overlay") != 0)
             continue;
-        evidence->kubernetes |= text_contains(text, "/kubelet/pods/");
-        evidence->docker |= text_contains(text, "/docker/");
-        evidence->containerd |= text_contains(text, "/containerd/") || text_contains(text, "io.containerd");
-        evidence->storage |= text_contains(text, "/containers/storage/");
+        traces->kubernetes |= text_contains(text, "/kubelet/pods/");
+        traces->docker |= text_contains(text, "/docker/");
+        traces->containerd |= text_contains(text, "/containerd/") || text_contains(text, "io.containerd");
+        traces->storage |= text_contains(text, "/containers/storage/");
     }
     const Mount *meminfo = mounts_at(mounts, "/proc/meminfo");
-    evidence->lxc |= meminfo && strcmp(meminfo->type, "fuse.lxcfs") == 0;
+    traces->lxc |= meminfo && strcmp(meminfo->type, "fuse.lxcfs") == 0;
 }
 
-static void evidence_named(Text name, Evidence *evidence)
+static void evidence_named(Text name, RuntimeTraces *traces)
 {
     name = text_trim(name);
-    evidence->podman |= text_equal(name, "podman");
-    evidence->docker |= text_equal(name, "docker");
-    evidence->lxc |= text_equal(name, "lxc") || text_equal(name, "lxc-libvirt");
-    evidence->other |= name.size > 0;
+    traces->podman |= text_equal(name, "podman");
+    traces->docker |= text_equal(name, "docker");
+    traces->lxc |= text_equal(name, "lxc") || text_equal(name, "lxc-libvirt");
+    traces->other |= name.size > 0;
 }
 
-static void evidence_files(const Root *root, Buffer *scratch, Evidence *evidence)
+static void evidence_files(const Root *root, Buffer *scratch, RuntimeTraces *traces)
 {
     Text value;
-    evidence->docker |= root_exists(root, ".dockerenv");
-    evidence->podman |= root_exists(root, "run/.containerenv");
-    evidence->kubernetes |= root_exists(root, "var/run/secrets/kubernetes.io") ||
-                            root_exists(root, "run/secrets/kubernetes.io") ||
-                            root_environment(root, "KUBERNETES_SERVICE_HOST", &value);
-    evidence->lxc |= root_exists(root, "dev/lxd") || root_exists(root, "dev/lxc");
+    traces->docker |= root_exists(root, ".dockerenv");
+    traces->podman |= root_exists(root, "run/.containerenv");
+    traces->kubernetes |= root_exists(root, "var/run/secrets/kubernetes.io") ||
+                          root_exists(root, "run/secrets/kubernetes.io") ||
+                          root_environment(root, "KUBERNETES_SERVICE_HOST", &value);
+    traces->lxc |= root_exists(root, "dev/lxd") || root_exists(root, "dev/lxc");
     if (root_environment(root, "container", &value))
-        evidence_named(value, evidence); /* images set "oci" too, whatever runs them */
+        evidence_named(value, traces); /* images set "oci" too, whatever runs them */
     if (root_read(root, "run/systemd/container", SMALL_FILE_MAX, scratch) >= 0)
-        evidence_named((Text){buffer_text(scratch), scratch->size}, evidence);
+        evidence_named((Text){buffer_text(scratch), scratch->size}, traces);
 }
 
 /*
@@ -112,7 +113,7 @@ static void evidence_files(const Root *root, Buffer *scratch, Evidence *evidence
  * runtime has put us in a group or mounted its layers. Docker's empty /.dockerenv is no proof of the
  * contrary: it stays in an image that was unpacked to boot a virtual machine from.
  */
-static bool is_machine(const Root *root, const Sandbox *sandbox, const Evidence *running)
+static bool is_machine(const Root *root, const Sandbox *sandbox, const RuntimeTraces *running)
 {
     return sandbox->initial_pidns && link_is(root, "proc/self/ns/cgroup", CGROUPNS_INITIAL) &&
            !running->kubernetes && !running->docker && !running->podman && !running->crio &&
@@ -120,21 +121,21 @@ static bool is_machine(const Root *root, const Sandbox *sandbox, const Evidence 
 }
 
 /* Kubernetes runs on the others; a container in an LXC guest may see the guest's traces too. */
-static EnvironmentKind evidence_kind(const Evidence *evidence, bool initial_pidns)
+static EnvironmentKind evidence_kind(const RuntimeTraces *traces, bool initial_pidns)
 {
-    if (evidence->kubernetes)
+    if (traces->kubernetes)
         return ENVIRONMENT_KUBERNETES;
-    if (evidence->podman || evidence->storage)
+    if (traces->podman || traces->storage)
         return ENVIRONMENT_PODMAN;
-    if (evidence->docker)
+    if (traces->docker)
         return ENVIRONMENT_DOCKER;
-    if (evidence->lxc)
+    if (traces->lxc)
         return ENVIRONMENT_LXC;
-    bool container = evidence->containerd || evidence->crio || evidence->other || !initial_pidns;
+    bool container = traces->containerd || traces->crio || traces->other || !initial_pidns;
     return container ? ENVIRONMENT_UNKNOWN : ENVIRONMENT_BARE;
 }
 
-static const char *evidence_runtime(const Evidence *evidence, EnvironmentKind kind)
+static const char *evidence_runtime(const RuntimeTraces *traces, EnvironmentKind kind)
 {
     switch (kind) {
     case ENVIRONMENT_DOCKER:
@@ -143,10 +144,10 @@ static const char *evidence_runtime(const Evidence *evidence, EnvironmentKind ki
         return environment_name(kind);
     case ENVIRONMENT_KUBERNETES:
     case ENVIRONMENT_UNKNOWN: /* CRI-O leaves a /run/.containerenv as well */
-        return evidence->crio || evidence->storage || evidence->podman ? "cri-o"
-               : evidence->docker                                      ? "docker"
-               : evidence->containerd                                  ? "containerd"
-                                                                       : "";
+        return traces->crio || traces->storage || traces->podman ? "cri-o"
+               : traces->docker                                  ? "docker"
+               : traces->containerd                              ? "containerd"
+                                                                 : "";
     case ENVIRONMENT_BARE:
         break;
     }
@@ -155,19 +156,19 @@ static const char *evidence_runtime(const Evidence *evidence, EnvironmentKind ki
 
 static void kind_find(const Root *root, const Mounts *mounts, Buffer *scratch, Sandbox *sandbox)
 {
-    Evidence evidence = {0};
-    evidence_cgroup(root, "proc/self/cgroup", scratch, &evidence);
-    evidence_mounts(mounts, &evidence);
-    if (is_machine(root, sandbox, &evidence)) {
+    RuntimeTraces traces = {0};
+    evidence_cgroup(root, "proc/self/cgroup", scratch, &traces);
+    evidence_mounts(mounts, &traces);
+    if (is_machine(root, sandbox, &traces)) {
         sandbox->kind = ENVIRONMENT_BARE;
         return;
     }
     if (!sandbox->initial_pidns) /* else pid 1 is the machine's, not a container's */
-        evidence_cgroup(root, "proc/1/cgroup", scratch, &evidence);
-    evidence_files(root, scratch, &evidence);
+        evidence_cgroup(root, "proc/1/cgroup", scratch, &traces);
+    evidence_files(root, scratch, &traces);
 
-    sandbox->kind = evidence_kind(&evidence, sandbox->initial_pidns);
-    snprintf(sandbox->runtime, sizeof sandbox->runtime, "%s", evidence_runtime(&evidence, sandbox->kind));
+    sandbox->kind = evidence_kind(&traces, sandbox->initial_pidns);
+    snprintf(sandbox->runtime, sizeof sandbox->runtime, "%s", evidence_runtime(&traces, sandbox->kind));
 }
 
 /* "/slurm/uid_1000/job_7/step_0", "/system.slice/slurmstepd.scope/job_7/…". slurmd.service itself is no job.

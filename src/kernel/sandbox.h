@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where we are: which container, which scheduler, which rights. Detection is by evidence, and says "unknown"
  * without. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Removing a file of /dev/shm that belongs to nobody, and only then. Between the look that found it unheld
  * and the unlink somebody may open it: the kernel is asked once more, by a lease that is held over the

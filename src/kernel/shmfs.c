@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/magic.h>
@@ -87,17 +88,17 @@ void shmfs_read(const Root *root, const Mounts *mounts, ShmMount *ret)
                 (text_equal(value, "always") || text_equal(value, "force"));
 }
 
-typedef struct Walk {
+typedef struct ShmWalk {
     const Root *root;
     ShmVisit visit;
     void *context;
     Device device;
     char path[PATH_MAX]; /* of the file at hand, below the root */
     size_t prefix;       /* bytes of it that lead to the mount, the slash included */
-} Walk;
+} ShmWalk;
 
 /* fd is the directory that walk->path names, which is `length` bytes long; it is closed in any case. */
-static int walk_directory(Walk *walk, int fd, size_t length, unsigned depth)
+static int walk_directory(ShmWalk *walk, int fd, size_t length, unsigned depth)
 {
     DIR *dir = fdopendir(fd);
     if (!dir) {
@@ -128,7 +129,7 @@ static int walk_directory(Walk *walk, int fd, size_t length, unsigned depth)
 
 int shmfs_visit(const Root *root, ShmVisit visit, void *context)
 {
-    Walk walk = {.root = root, .visit = visit, .context = context};
+    ShmWalk walk = {.root = root, .visit = visit, .context = context};
     size_t length = strlen(shm_path(root, walk.path));
     walk.prefix = length + 1;
     FileStat stat;

@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "smaps.h"
 #include "proc-path.h"
 
-typedef struct Figures {
+typedef struct SmapsSums {
     uint64_t rss;
     uint64_t pss;
     uint64_t pss_shmem;
@@ -9,24 +10,24 @@ typedef struct Figures {
     uint64_t private_dirty;
     uint64_t private_hugetlb;
     uint64_t swap;
-} Figures;
+} SmapsSums;
 
-#define FIGURES_NONE                                                                                         \
-    ((Figures){U64_UNKNOWN, U64_UNKNOWN, U64_UNKNOWN, U64_UNKNOWN, U64_UNKNOWN, U64_UNKNOWN, U64_UNKNOWN})
+#define SMAPS_SUMS_UNKNOWN                                                                                   \
+    ((SmapsSums){U64_UNKNOWN, U64_UNKNOWN, U64_UNKNOWN, U64_UNKNOWN, U64_UNKNOWN, U64_UNKNOWN, U64_UNKNOWN})
 
-static void figures_take(Text line, Figures *figures)
+static void sums_take(Text line, SmapsSums *sums)
 {
     const struct {
         const char *key;
         uint64_t *bytes;
     } fields[] = {
-        {"Rss", &figures->rss},
-        {"Pss", &figures->pss},
-        {"Pss_Shmem", &figures->pss_shmem},
-        {"Private_Clean", &figures->private_clean},
-        {"Private_Dirty", &figures->private_dirty},
-        {"Private_Hugetlb", &figures->private_hugetlb},
-        {"Swap", &figures->swap},
+        {"Rss", &sums->rss},
+        {"Pss", &sums->pss},
+        {"Pss_Shmem", &sums->pss_shmem},
+        {"Private_Clean", &sums->private_clean},
+        {"Private_Dirty", &sums->private_dirty},
+        {"Private_Hugetlb", &sums->private_hugetlb},
+        {"Swap", &sums->swap},
     };
     for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
         Text value;
@@ -44,38 +45,38 @@ static uint64_t sum(uint64_t a, uint64_t b)
     return a == U64_UNKNOWN || b == U64_UNKNOWN || __builtin_add_overflow(a, b, &total) ? U64_UNKNOWN : total;
 }
 
-static Smaps figures_smaps(const Figures *figures)
+static Smaps figures_smaps(const SmapsSums *sums)
 {
-    uint64_t hugetlb = figures->private_hugetlb == U64_UNKNOWN ? 0 : figures->private_hugetlb; /* since 4.4 */
+    uint64_t hugetlb = sums->private_hugetlb == U64_UNKNOWN ? 0 : sums->private_hugetlb; /* since 4.4 */
     return (Smaps){
-        .rss_bytes = figures->rss,
-        .pss_bytes = figures->pss,
-        .pss_shmem_bytes = figures->pss_shmem,
-        .private_bytes = sum(sum(figures->private_clean, figures->private_dirty), hugetlb),
-        .swap_bytes = figures->swap,
+        .rss_bytes = sums->rss,
+        .pss_bytes = sums->pss,
+        .pss_shmem_bytes = sums->pss_shmem,
+        .private_bytes = sum(sum(sums->private_clean, sums->private_dirty), hugetlb),
+        .swap_bytes = sums->swap,
     };
 }
 
 int smaps_rollup_parse(Text text, Smaps *ret)
 {
-    Figures figures = FIGURES_NONE;
+    SmapsSums sums = SMAPS_SUMS_UNKNOWN;
     TEXT_FOR_EACH_LINE (line, text)
-        figures_take(line, &figures);
-    if (figures.rss == U64_UNKNOWN || figures.pss == U64_UNKNOWN)
+        sums_take(line, &sums);
+    if (sums.rss == U64_UNKNOWN || sums.pss == U64_UNKNOWN)
         return -EBADMSG;
-    *ret = figures_smaps(&figures);
+    *ret = figures_smaps(&sums);
     return 0;
 }
 
 /* Takes the lines up to the next mapping's first. */
-static Figures figures_parse(Text *rest)
+static SmapsSums figures_parse(Text *rest)
 {
-    Figures figures = FIGURES_NONE;
+    SmapsSums sums = SMAPS_SUMS_UNKNOWN;
     Text line;
     MapEntry next;
     for (Text ahead = *rest; text_line(&ahead, &line) && maps_parse_line(line, &next) < 0; *rest = ahead)
-        figures_take(line, &figures);
-    return figures;
+        sums_take(line, &sums);
+    return sums;
 }
 
 bool smaps_next(Text *rest, MapEntry *ret_entry, Smaps *ret_sizes)
@@ -85,8 +86,8 @@ bool smaps_next(Text *rest, MapEntry *ret_entry, Smaps *ret_sizes)
         MapEntry entry;
         if (maps_parse_line(line, &entry) < 0)
             continue;
-        Figures figures = figures_parse(rest);
-        Smaps sizes = figures_smaps(&figures);
+        SmapsSums sums = figures_parse(rest);
+        Smaps sizes = figures_smaps(&sums);
         /* Swap comes last of them: without it the file was cut here. */
         if (sizes.rss_bytes == U64_UNKNOWN || sizes.pss_bytes == U64_UNKNOWN ||
             sizes.private_bytes == U64_UNKNOWN || sizes.swap_bytes == U64_UNKNOWN)

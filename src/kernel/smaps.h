@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * /proc/PID/smaps_rollup and /proc/PID/smaps: memory shared out among its users. Costly: the kernel walks the
  * page tables (about 1 ms for a PyTorch process), so take it rarely.

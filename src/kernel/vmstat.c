@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "vmstat.h"
 
 int vmstat_parse_oom_kills(Text text, uint64_t *ret)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* /proc/vmstat: how often the kernel has killed for memory since boot. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What one attempt at a command changes against the one before: smaller parameters (--degrade) and arguments
  * that continue from a checkpoint (--resume). Pure: text in, text out.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -10,14 +11,14 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "admission.h"
 #include "broker.h"
 #include "clock.h"
 #include "janitor.h"
 #include "macro.h"
 #include "names.h"
 #include "protocol.h"
-#include "published.h"
-#include "rooms.h"
+#include "shared-stats.h"
 #include "source.h"
 
 #ifndef MFD_NOEXEC_SEAL
@@ -56,7 +57,7 @@ struct Broker {
     char socket[64];
     Counters *counters;
     int counters_fd;
-    int published; /* negative: nobody is told */
+    int shared_stats; /* negative: nobody is told */
     Connection *connections;
     size_t n_connections; /* that are open */
     size_t n_waiting;
@@ -66,7 +67,7 @@ struct Broker {
     Names names;
     Janitor janitor;
     BrokerOwner owner;
-    Rooms rooms;
+    Admission admission;
     uint64_t named_bytes; /* when last counted */
     double count_next;
     uint64_t names_made;
@@ -151,8 +152,8 @@ static void connection_drop(Connection *connection)
     connection->waiting = false;
     broker->n_connections--;
     janitor_abandon(&broker->janitor, connection->serial);
-    budget_withdraw(&broker->rooms.budget, connection->serial);
-    broker->rooms.look = true; /* what it held may be free */
+    budget_withdraw(&broker->admission.budget, connection->serial);
+    broker->admission.look = true; /* what it held may be free */
     crowd_look(broker);
 }
 
@@ -263,7 +264,8 @@ static bool handle_ask(Connection *connection, const Message *message)
 static bool handle_room(Connection *connection, const Message *message, int fd)
 {
     Broker *broker = connection->broker;
-    int r = rooms_ask(&broker->rooms, &broker->janitor, connection->serial, connection->pid, fd, message);
+    int r =
+        admission_ask(&broker->admission, &broker->janitor, connection->serial, connection->pid, fd, message);
     return r == 0 || connection_answer(connection, 0, -1);
 }
 
@@ -287,7 +289,7 @@ static bool handle(Connection *connection, const Message *message, int *fd)
     case MESSAGE_ROOM:
         return *fd >= 0 && handle_room(connection, message, *fd);
     case MESSAGE_RELEASED:
-        broker->rooms.look = true;
+        broker->admission.look = true;
         return true;
     case MESSAGE_FAULT:
     case MESSAGE_STACK:
@@ -519,8 +521,9 @@ void broker_settle(Broker *broker)
             connection_read(connection);
         answer_waiting(broker);
     }
-    rooms_settle(&broker->rooms, &broker->janitor, broker->named_bytes, answer_room, broker);
-    atomic_store_explicit(&broker->counters->waiting, rooms_waiting(&broker->rooms), memory_order_relaxed);
+    admission_settle(&broker->admission, &broker->janitor, broker->named_bytes, answer_room, broker);
+    atomic_store_explicit(&broker->counters->waiting, admission_waiting(&broker->admission),
+                          memory_order_relaxed);
     forget_gone(broker);
     if (broker->janitor.busy)
         janitor_work(&broker->janitor);
@@ -528,7 +531,7 @@ void broker_settle(Broker *broker)
 
 int broker_timeout(const Broker *broker)
 {
-    return broker->janitor.busy || broker->n_waiting > 0 ? 0 : rooms_timeout(&broker->rooms);
+    return broker->janitor.busy || broker->n_waiting > 0 ? 0 : admission_timeout(&broker->admission);
 }
 
 /* As last counted. */
@@ -549,28 +552,28 @@ static GuardFigures figures_now(const Broker *broker)
         .turned_away = broker->turned_away,
         .bytes_now = broker->janitor.bytes + broker->named_bytes,
         .bytes_peak = broker->janitor.bytes_peak,
-        .budget_bytes = broker->rooms.budget.limit_bytes,
-        .waiting = broker->rooms.budget.n,
-        .waits = broker->rooms.budget.waits,
-        .waited_seconds = broker->rooms.budget.waited_seconds,
-        .queued_seconds = rooms_queued(&broker->rooms),
-        .rescues = broker->rooms.budget.rescues_all,
-        .wanted_bytes = broker->rooms.budget.wanted_bytes,
-        .wanted_exists = broker->rooms.budget.wanted_exists,
-        .refused = broker->rooms.budget.refused,
-        .refused_bytes = broker->rooms.budget.refused_last.bytes,
-        .refused_pid = broker->rooms.budget.refused_last.pid,
-        .refused_for_want = broker->rooms.budget.refused_for_want,
-        .refused_seconds = broker->rooms.budget.refused_when,
+        .budget_bytes = broker->admission.budget.limit_bytes,
+        .waiting = broker->admission.budget.n,
+        .waits = broker->admission.budget.waits,
+        .waited_seconds = broker->admission.budget.waited_seconds,
+        .queued_seconds = admission_queued(&broker->admission),
+        .rescues = broker->admission.budget.rescues_all,
+        .wanted_bytes = broker->admission.budget.wanted_bytes,
+        .wanted_exists = broker->admission.budget.wanted_exists,
+        .refused = broker->admission.budget.refused,
+        .refused_bytes = broker->admission.budget.refused_last.bytes,
+        .refused_pid = broker->admission.budget.refused_last.pid,
+        .refused_for_want = broker->admission.budget.refused_for_want,
+        .refused_seconds = broker->admission.budget.refused_when,
         .served_after = broker_bytes_served(broker) > broker->served_at_refusal,
-        .n_refusals = broker->rooms.n_refusals,
+        .n_refusals = broker->admission.n_refusals,
         .wrote_msec = READ(wrote_msec),
         .unfinished = READ(unfinished) != 0,
         .adrift = READ(adrift) != 0,
         .line = READ(line) != 0,
     };
 #undef READ
-    memcpy(figures.refusals, broker->rooms.refusals, sizeof figures.refusals);
+    memcpy(figures.refusals, broker->admission.refusals, sizeof figures.refusals);
     return figures;
 }
 
@@ -580,10 +583,10 @@ void broker_tick(Broker *broker, bool short_of_memory)
         listener_pause(broker, false);
     count(broker);
     janitor_look(&broker->janitor, short_of_memory);
-    rooms_tick(&broker->rooms);
+    admission_tick(&broker->admission);
     crowd_look(broker);
     GuardFigures figures = figures_now(broker);
-    published_write(broker->published, &figures);
+    shared_stats_write(broker->shared_stats, &figures);
 }
 
 bool broker_holds_memory(const Broker *broker)
@@ -653,16 +656,16 @@ int broker_open(int epoll, const char *names_path, const BrokerOwner *owner, Bro
         .shm = open(names_path, O_PATH | O_DIRECTORY | O_CLOEXEC),
         .spare = open("/dev/null", O_RDONLY | O_CLOEXEC),
         .counters_fd = -EBADF,
-        .published = published_make(),
+        .shared_stats = shared_stats_make(),
         .files_most = files_most(),
         .owner = *owner,
-        .rooms = {.budget = {.limit_bytes = owner->budget_bytes,
-                             .wished = owner->budget_is_wished,
-                             .wait_seconds = owner->wait_seconds},
-                  .root = owner->root,
-                  .spare_now = owner->spare_now,
-                  .ending = owner->ending,
-                  .context = owner->context},
+        .admission = {.budget = {.limit_bytes = owner->budget_bytes,
+                                 .wished = owner->budget_is_wished,
+                                 .wait_seconds = owner->wait_seconds},
+                      .root = owner->root,
+                      .spare_now = owner->spare_now,
+                      .ending = owner->ending,
+                      .context = owner->context},
         .janitor = {.most = files_most() / 4}, /* names need descriptors more than watching does */
     };
     int r = counters_make(broker);
@@ -693,12 +696,12 @@ void broker_free(Broker *broker)
         free(connection);
     }
     names_free(&broker->names);
-    rooms_free(&broker->rooms);
+    admission_free(&broker->admission);
     janitor_free(&broker->janitor);
     if (broker->counters)
         munmap(broker->counters, sizeof(Counters));
     fd_close(broker->counters_fd);
-    fd_close(broker->published);
+    fd_close(broker->shared_stats);
     source_close(&broker->listener, broker->epoll);
     fd_close(broker->spare);
     fd_close(broker->shm);
@@ -718,12 +721,12 @@ void broker_line(Broker *broker, uint64_t terminal, bool drawn)
 
 double broker_crawled(const Broker *broker)
 {
-    return budget_crawled(&broker->rooms.budget, now_seconds());
+    return budget_crawled(&broker->admission.budget, now_seconds());
 }
 
 bool broker_crawl_is_due(Broker *broker)
 {
-    return budget_crawl_is_due(&broker->rooms.budget, now_seconds());
+    return budget_crawl_is_due(&broker->admission.budget, now_seconds());
 }
 
 uint64_t broker_kept_by(const Broker *broker, int pid)

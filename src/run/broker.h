@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The supervisor's side of protocol.h: it accepts the job's processes, keeps what names mean, and watches
  * their segments. It never waits for anybody: a client that does not read its answers, says what makes no
@@ -8,9 +9,9 @@
 #include <stdbool.h>
 
 #include "figures.h"
+#include "free-memory.h"
 #include "protocol.h"
 #include "root.h"
-#include "shortage.h"
 
 typedef struct Broker Broker;
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How much memory the job's tensors may take, and who gets the next piece of it. Pure: it is told what is
  * used, what the machine still has and what time it is.

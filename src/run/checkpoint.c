@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <dirent.h>
 #include <fcntl.h>
 #include <glob.h>
@@ -210,7 +211,7 @@ static CheckpointState file_check(int directory, const char *path, const char *n
 enum { DEPTH_MAX = 8, FILES_MAX = 100000 };
 
 /* A look at a file, or at all that is in a directory; with `check`, whether it is whole. */
-typedef struct Walk {
+typedef struct CheckpointWalk {
     bool check;
     size_t n_files;
     uint64_t bytes;
@@ -219,14 +220,15 @@ typedef struct Walk {
     bool untold;           /* whether somebody writes to it cannot be asked */
     bool any_shard;        /* of torch.distributed.checkpoint */
     bool any_metadata;     /* likewise */
-} Walk;
+} CheckpointWalk;
 
 static bool is_later(const struct timespec *a, const struct timespec *b)
 {
     return a->tv_sec != b->tv_sec ? a->tv_sec > b->tv_sec : a->tv_nsec > b->tv_nsec;
 }
 
-static void walk_file(Walk *walk, int directory, const char *path, const char *name, const struct stat *stat)
+static void walk_file(CheckpointWalk *walk, int directory, const char *path, const char *name,
+                      const struct stat *stat)
 {
     walk->bytes += (uint64_t)stat->st_size;
     walk->any_shard |= text_ends(text_of(name), ".distcp");
@@ -243,7 +245,7 @@ static void walk_file(Walk *walk, int directory, const char *path, const char *n
 }
 
 /* NOLINTNEXTLINE(misc-no-recursion): DEPTH_MAX deep */
-static void walk_directory(Walk *walk, int parent, const char *path, unsigned depth)
+static void walk_directory(CheckpointWalk *walk, int parent, const char *path, unsigned depth)
 {
     int fd = openat(parent, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (depth > 0 ? O_NOFOLLOW : 0));
     DIR *list = fd < 0 ? NULL : fdopendir(fd);
@@ -279,7 +281,7 @@ static Text path_name(const char *path)
 }
 
 /* False: not a checkpoint at all. */
-static bool walk_path(const char *path, bool check, Walk *ret)
+static bool walk_path(const char *path, bool check, CheckpointWalk *ret)
 {
     struct stat stat;
     if (fstatat(AT_FDCWD, path, &stat, 0) < 0 || !(S_ISREG(stat.st_mode) || S_ISDIR(stat.st_mode)))
@@ -287,7 +289,7 @@ static bool walk_path(const char *path, bool check, Walk *ret)
     char name[NAME_MAX + 1] = "";
     Text last = path_name(path);
     memcpy(name, last.data, MIN(last.size, sizeof name - 1));
-    *ret = (Walk){.check = check};
+    *ret = (CheckpointWalk){.check = check};
     if (S_ISREG(stat.st_mode))
         walk_file(ret, AT_FDCWD, path, name, &stat);
     else if (check && name_is_temporary(name))
@@ -303,7 +305,7 @@ static bool walk_path(const char *path, bool check, Walk *ret)
  * last change, and for a moment at least. A clock that is not ours may have set that time: no longer than two
  * seconds.
  */
-static bool stays_the_same(const char *path, const Walk *before)
+static bool stays_the_same(const char *path, const CheckpointWalk *before)
 {
     enum { QUIET_MSEC = 2000, MOMENT_MSEC = 100 };
     struct timespec now;
@@ -314,7 +316,7 @@ static bool stays_the_same(const char *path, const Walk *before)
     struct timespec wait = {wait_msec / 1000, wait_msec % 1000 * 1000000};
     while (nanosleep(&wait, &wait) < 0 && errno == EINTR)
         ;
-    Walk after;
+    CheckpointWalk after;
     return walk_path(path, false, &after) && after.n_files == before->n_files &&
            after.bytes == before->bytes && !is_later(&after.newest, &before->newest) &&
            !is_later(&before->newest, &after.newest);
@@ -322,7 +324,7 @@ static bool stays_the_same(const char *path, const Walk *before)
 
 static CheckpointState checkpoint_check(const char *path)
 {
-    Walk walk;
+    CheckpointWalk walk;
     if (!walk_path(path, true, &walk))
         return CHECKPOINT_UNREADABLE;
     if (walk.state != CHECKPOINT_WHOLE)
@@ -350,7 +352,7 @@ static int newest_first(const void *left, const void *right)
 static int matches_look(const glob_t *matches, Arena *arena, Checkpoints *found)
 {
     for (size_t i = 0; i < matches->gl_pathc; i++) {
-        Walk walk;
+        CheckpointWalk walk;
         const char *path = matches->gl_pathv[i];
         if (!walk_path(path, false, &walk))
             continue;
@@ -389,17 +391,4 @@ const Checkpoint *checkpoints_whole(const Checkpoints *checkpoints)
 {
     const Checkpoint *last = checkpoints->n > 0 ? &checkpoints->items[checkpoints->n - 1] : NULL;
     return last && last->state == CHECKPOINT_WHOLE ? last : NULL;
-}
-
-const char *checkpoint_state_words(CheckpointState state)
-{
-    static const char *const words[] = {
-        [CHECKPOINT_WHOLE] = "is complete",
-        [CHECKPOINT_EMPTY] = "is empty",
-        [CHECKPOINT_TEMPORARY] = "has the name of a temporary file",
-        [CHECKPOINT_WRITTEN] = "is being written",
-        [CHECKPOINT_CUT] = "is truncated",
-        [CHECKPOINT_UNREADABLE] = "cannot be read",
-    };
-    return words[state];
 }

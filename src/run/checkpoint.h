@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The newest checkpoint that can be continued from. After a crash the newest file is often the one that was
  * being written: it is cut short, and a training that loads it dies again, or worse, does not. So what cannot
@@ -50,9 +51,6 @@ int checkpoints_find(const char *glob, Arena *arena, Checkpoints *ret);
 
 /* The one to take, or NULL. */
 const Checkpoint *checkpoints_whole(const Checkpoints *checkpoints);
-
-/* "is cut short", for a sentence about a checkpoint. */
-const char *checkpoint_state_words(CheckpointState state);
 
 /* --- The formats, as far as they tell of a missing end. Pure. --- */
 

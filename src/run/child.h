@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The command: in a process group of its own. It starts with the signal mask and the dispositions that we
  * were started with.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A crash of the supervisor must not be the training's: for SIGSEGV, SIGBUS, SIGABRT, SIGFPE and SIGILL a
  * handler says so, sends the sentinel home and becomes another program by exec: `shmguard --after-crash PID`.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The environment of the command: the preload library and the way to the supervisor, and else what ours is.
  */
 #pragma once

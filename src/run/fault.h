@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What can be seen of a fault from outside, while the process that had it waits. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the guard did for a job, and what the job took: for people and for scripts. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -40,14 +41,14 @@ static int lock_bytes(int fd, int command, off_t n, short *type)
     return 0;
 }
 
-static bool is_free(const Watched *watched)
+static bool is_free(const WatchedSegment *watched)
 {
     short type = F_WRLCK;
     return lock_bytes(watched->fd, F_OFD_GETLK, 1, &type) == 0 && type == F_UNLCK;
 }
 
 /* Nor does a GPU know its pages. */
-static bool is_loose(const Watched *watched)
+static bool is_loose(const WatchedSegment *watched)
 {
     short type = F_WRLCK;
     return lock_bytes(watched->fd, F_OFD_GETLK, LOCK_PINNED + 1, &type) == 0 && type == F_UNLCK;
@@ -68,7 +69,7 @@ static int watched_room(Janitor *janitor)
     if (janitor->n < janitor->capacity)
         return 0;
     size_t capacity = MAX(janitor->capacity * 2, (size_t)64);
-    Watched *items = reallocarray(janitor->items, capacity, sizeof *items);
+    WatchedSegment *items = reallocarray(janitor->items, capacity, sizeof *items);
     if (!items)
         return -ENOMEM;
     janitor->items = items;
@@ -107,7 +108,7 @@ ssize_t janitor_add(Janitor *janitor, int fd, uint64_t producer, int pid)
     int own = reopen(fd);
     if (own < 0)
         return own;
-    janitor->items[janitor->n++] = (Watched){
+    janitor->items[janitor->n++] = (WatchedSegment){
         .fd = own,
         .device = st.st_dev,
         .inode = st.st_ino,
@@ -123,7 +124,7 @@ bool janitor_knows(const Janitor *janitor, int fd)
     return fstat(fd, &st) == 0 && watched_find(janitor, st.st_dev, st.st_ino) >= 0;
 }
 
-static void make_due(Janitor *janitor, Watched *watched)
+static void make_due(Janitor *janitor, WatchedSegment *watched)
 {
     watched->due = true;
     janitor->busy = true;
@@ -155,7 +156,7 @@ void janitor_count(Janitor *janitor, uint64_t more)
 }
 
 /* True: there is nothing to watch any more. */
-static bool look_at(Janitor *janitor, Watched *watched, bool short_of_memory)
+static bool look_at(Janitor *janitor, WatchedSegment *watched, bool short_of_memory)
 {
     if (!is_loose(watched)) {
         watched->free_looks = watched->empty_looks = 0;
@@ -181,7 +182,7 @@ void janitor_look(Janitor *janitor, bool short_of_memory)
             i++;
 }
 
-static void give_back(const Watched *watched)
+static void give_back(const WatchedSegment *watched)
 {
     struct stat st;
     short type = F_WRLCK;
@@ -196,7 +197,7 @@ static void give_back(const Watched *watched)
 void janitor_work(Janitor *janitor)
 {
     for (size_t i = 0; i < janitor->n; i++) {
-        Watched *watched = &janitor->items[i];
+        WatchedSegment *watched = &janitor->items[i];
         if (!watched->due)
             continue;
         watched->due = false;
@@ -214,7 +215,7 @@ uint64_t janitor_used(Janitor *janitor)
 {
     uint64_t bytes = 0;
     for (size_t i = 0; i < janitor->n; i++) {
-        Watched *watched = &janitor->items[i];
+        WatchedSegment *watched = &janitor->items[i];
         watched->in_use = !is_free(watched);
         watched->held_bytes = fd_held_bytes(watched->fd);
         if (!watched->in_use)
@@ -253,7 +254,7 @@ bool janitor_reclaim(Janitor *janitor, uint64_t bytes)
 {
     uint64_t given = 0;
     for (size_t i = 0; i < janitor->n && given < bytes; i++) {
-        Watched *watched = &janitor->items[i];
+        WatchedSegment *watched = &janitor->items[i];
         if (watched->held_bytes == 0 || !is_loose(watched))
             continue;
         give_back(watched);

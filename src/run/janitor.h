@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Gives memory back. The job's pools keep segments for the next batch; nobody in the job has a thread that
  * would notice that there is no next batch, so the supervisor looks once a second.
@@ -29,7 +30,7 @@
 #include "budget.h"
 #include "root.h"
 
-typedef struct Watched {
+typedef struct WatchedSegment {
     int fd; /* our own description of the segment */
     uint64_t device;
     uint64_t inode;
@@ -41,11 +42,11 @@ typedef struct Watched {
     unsigned empty_looks;    /* in a row, free and without pages */
     bool due;                /* its pages are to be given back */
     bool in_use;             /* of the last janitor_used */
-} Watched;
+} WatchedSegment;
 
 /* {.most = N} is an empty one. */
 typedef struct Janitor {
-    Watched *items;
+    WatchedSegment *items;
     size_t n;
     size_t capacity;
     size_t most;    /* segments to watch: each costs a descriptor */

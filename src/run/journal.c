@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -9,10 +10,10 @@
 #include "job-processes.h"
 #include "journal.h"
 #include "maps.h"
+#include "memory-context.h"
 #include "proc-status.h"
+#include "process-log.h"
 #include "roles.h"
-#include "seen.h"
-#include "surroundings.h"
 #include "testimony.h"
 
 enum {
@@ -29,8 +30,8 @@ static const double FATAL_SECONDS = 5;
 struct Journal {
     const Root *root;
     JobProcesses job;
-    Surroundings surroundings;
-    SeenTable seen;
+    MemoryContext memory;
+    ProcessLog logged;
     int command;
     double began;
     Peaks peaks;
@@ -55,157 +56,158 @@ static double seconds_so_far(const Journal *journal)
 /* --- Roles -------------------------------------------------------------------------------------------- */
 
 /* One question, for one that was forked. */
-static void torch_inherit(Journal *journal, Seen *seen)
+static void torch_inherit(Journal *journal, LoggedProcess *logged)
 {
-    const Seen *parent = seen_live(&journal->seen, seen->actor.ppid);
+    const LoggedProcess *parent = process_log_live(&journal->logged, logged->actor.ppid);
     journal->roles_stale |=
-        actor_inherit_torch(&seen->actor, parent ? &parent->actor : NULL, journal->root, &journal->scratch);
+        actor_inherit_torch(&logged->actor, parent ? &parent->actor : NULL, journal->root, &journal->scratch);
 }
 
 /* Another command is another program, which may have lost our library. */
-static void command_learn(Journal *journal, Seen *seen)
+static void command_learn(Journal *journal, LoggedProcess *logged)
 {
-    if (!actor_learn(&seen->actor, journal->root, &journal->scratch))
+    if (!actor_learn(&logged->actor, journal->root, &journal->scratch))
         return;
     journal->roles_stale = true;
-    seen->presence = (Presence){0};
+    logged->presence = (Presence){0};
 }
 
-static void torch_search(Journal *journal, Seen *seen)
+static void torch_search(Journal *journal, LoggedProcess *logged)
 {
-    journal->roles_stale |= actor_search_torch(&seen->actor, journal->root, &journal->scratch);
+    journal->roles_stale |= actor_search_torch(&logged->actor, journal->root, &journal->scratch);
 }
 
 static void roles_assign(Journal *journal)
 {
-    const SeenTable *seen = &journal->seen;
-    if (actors_assign(seen->live, seen->n_live, sizeof *seen->live, &journal->stage) >= 0)
+    const ProcessLog *logged = &journal->logged;
+    if (actors_assign(logged->live, logged->n_live, sizeof *logged->live, &journal->stage) >= 0)
         journal->roles_stale = false;
 }
 
 /* --- Samples ------------------------------------------------------------------------------------------ */
 
-static void fds_note(Journal *journal, Seen *seen, uint64_t fds)
+static void fds_note(Journal *journal, LoggedProcess *logged, uint64_t fds)
 {
-    seen->last.fds = fds;
+    logged->last.fds = fds;
     u64_raise(&journal->fds_most, fds);
 }
 
-static void maps_look(Journal *journal, Seen *seen)
+static void maps_look(Journal *journal, LoggedProcess *logged)
 {
     uint64_t maps = 0;
-    if (maps_count(journal->root, seen->actor.pid, &maps) < 0)
+    if (maps_count(journal->root, logged->actor.pid, &maps) < 0)
         return;
-    seen->last.maps = maps;
+    logged->last.maps = maps;
     u64_raise(&journal->maps_most, maps);
 }
 
-static Seen *process_end(Journal *journal, Seen *seen)
+static LoggedProcess *process_end(Journal *journal, LoggedProcess *logged)
 {
-    return seen_end(&journal->seen, seen, seconds_so_far(journal));
+    return process_log_end(&journal->logged, logged, seconds_so_far(journal));
 }
 
-static void peaks_note(Seen *seen, const ProcStatus *status)
+static void peaks_note(LoggedProcess *logged, const ProcStatus *status)
 {
-    u64_raise(&seen->rss_peak_bytes, status->rss_peak_bytes);
-    u64_raise(&seen->shm_peak_bytes, status->rss_shmem_bytes);
+    u64_raise(&logged->rss_peak_bytes, status->rss_peak_bytes);
+    u64_raise(&logged->shm_peak_bytes, status->rss_shmem_bytes);
     if (status->rss_shmem_bytes != U64_UNKNOWN && status->rss_bytes != U64_UNKNOWN)
-        u64_raise(&seen->own_peak_bytes, status->rss_bytes - MIN(status->rss_shmem_bytes, status->rss_bytes));
+        u64_raise(&logged->own_peak_bytes,
+                  status->rss_bytes - MIN(status->rss_shmem_bytes, status->rss_bytes));
 }
 
 /* False: there is nothing to take a sample of any more. */
-static bool sample_take(Journal *journal, Seen *seen)
+static bool sample_take(Journal *journal, LoggedProcess *logged)
 {
     ProcStatus status;
-    int r = proc_status_read(journal->root, seen->actor.pid, &status);
+    int r = proc_status_read(journal->root, logged->actor.pid, &status);
     /* On its way out it has no memory any more, some time before it is over: the last sample is the one
      * before. */
     if (r < 0 || status.rss_bytes == 0)
         return false;
-    journal->roles_stale |= actor_note_name(&seen->actor, status.comm, status.ppid);
-    if (!seen->has_sample)
-        seen->last = (Sample){.fds = U64_UNKNOWN, .maps = U64_UNKNOWN};
-    seen->has_sample = true;
-    seen->last.seconds = seconds_so_far(journal);
-    seen->last.rss_bytes = status.rss_bytes;
-    seen->last.rss_shmem_bytes = status.rss_shmem_bytes;
-    seen->last.threads = status.threads;
-    seen->uid = status.euid;
-    peaks_note(seen, &status);
-    journal->roles_stale |= actor_note_signals(&seen->actor, status.signals_caught);
+    journal->roles_stale |= actor_note_name(&logged->actor, status.comm, status.ppid);
+    if (!logged->has_sample)
+        logged->last = (Sample){.fds = U64_UNKNOWN, .maps = U64_UNKNOWN};
+    logged->has_sample = true;
+    logged->last.seconds = seconds_so_far(journal);
+    logged->last.rss_bytes = status.rss_bytes;
+    logged->last.rss_shmem_bytes = status.rss_shmem_bytes;
+    logged->last.threads = status.threads;
+    logged->uid = status.euid;
+    peaks_note(logged, &status);
+    journal->roles_stale |= actor_note_signals(&logged->actor, status.signals_caught);
     uint64_t fds = 0;
-    r = fds_count_quick(journal->root, seen->actor.pid, &fds);
-    seen->fds_to_count = r == -EOPNOTSUPP;
+    r = fds_count_quick(journal->root, logged->actor.pid, &fds);
+    logged->fds_to_count = r == -EOPNOTSUPP;
     if (r == 0)
-        fds_note(journal, seen, fds);
+        fds_note(journal, logged, fds);
     return true;
 }
 
 /* NULL for one that is no more: it is among the ended then, when it was ever seen. */
-static Seen *process_meet(Journal *journal, int pid)
+static LoggedProcess *process_meet(Journal *journal, int pid)
 {
     ProcStat stat;
-    Seen *seen = seen_live(&journal->seen, pid);
+    LoggedProcess *logged = process_log_live(&journal->logged, pid);
     int r = proc_stat_read(journal->root, pid, &stat);
     bool gone = r == -ENOENT || r == -ESRCH;
     if (r < 0 && !gone)
-        return seen;
-    if (seen && (gone || stat.start_ticks != seen->actor.start_ticks)) {
-        (void)process_end(journal, seen);
-        seen = NULL;
+        return logged;
+    if (logged && (gone || stat.start_ticks != logged->actor.start_ticks)) {
+        (void)process_end(journal, logged);
+        logged = NULL;
     }
     if (gone)
         return NULL;
     if (proc_stat_is_over(&stat)) {
-        if (!seen)
+        if (!logged)
             return NULL; /* whoever waits for it tells of it */
-        seen->has_status = stat.ended != 0;
-        seen->status = stat.ended;
-        (void)process_end(journal, seen);
+        logged->has_status = stat.ended != 0;
+        logged->status = stat.ended;
+        (void)process_end(journal, logged);
         return NULL;
     }
-    if (!seen)
-        seen = seen_add(&journal->seen, pid, stat.start_ticks);
-    if (!seen)
+    if (!logged)
+        logged = process_log_add(&journal->logged, pid, stat.start_ticks);
+    if (!logged)
         return NULL;
-    seen->is_command = pid == journal->command;
-    journal->roles_stale |= actor_note_name(&seen->actor, stat.comm, stat.ppid);
-    return seen;
+    logged->is_command = pid == journal->command;
+    journal->roles_stale |= actor_note_name(&logged->actor, stat.comm, stat.ppid);
+    return logged;
 }
 
 static void processes_look(Journal *journal)
 {
     /* One that the list lacks may have been handed to another parent just then. */
-    for (size_t i = journal->seen.n_live; i-- > 0;) {
-        int pid = journal->seen.live[i].actor.pid;
+    for (size_t i = journal->logged.n_live; i-- > 0;) {
+        int pid = journal->logged.live[i].actor.pid;
         if (!job_processes_lists(&journal->job, pid))
             (void)process_meet(journal, pid);
     }
     for (size_t i = 0; i < journal->job.n; i++) {
         const JobProcess *process = &journal->job.items[i];
-        Seen *seen = seen_live(&journal->seen, process->pid);
-        if (seen && seen->inode == process->inode && sample_take(journal, seen))
+        LoggedProcess *logged = process_log_live(&journal->logged, process->pid);
+        if (logged && logged->inode == process->inode && sample_take(journal, logged))
             continue;
-        seen = process_meet(journal, process->pid);
-        if (!seen)
+        logged = process_meet(journal, process->pid);
+        if (!logged)
             continue;
-        seen->inode = process->inode;
-        (void)sample_take(journal, seen);
+        logged->inode = process->inode;
+        (void)sample_take(journal, logged);
     }
 }
 
 /* --- What is looked at in turns ----------------------------------------------------------------------- */
 
 /* The next pid after *turn, from the first on again. NULL when nobody lives. */
-static Seen *turn_next(const Journal *journal, int *turn)
+static LoggedProcess *turn_next(const Journal *journal, int *turn)
 {
-    const SeenTable *seen = &journal->seen;
-    if (seen->n_live == 0)
+    const ProcessLog *logged = &journal->logged;
+    if (logged->n_live == 0)
         return NULL;
-    Seen *next = &seen->live[0];
-    for (size_t i = 0; i < seen->n_live; i++)
-        if (seen->live[i].actor.pid > *turn) {
-            next = &seen->live[i];
+    LoggedProcess *next = &logged->live[0];
+    for (size_t i = 0; i < logged->n_live; i++)
+        if (logged->live[i].actor.pid > *turn) {
+            next = &logged->live[i];
             break;
         }
     *turn = next->actor.pid;
@@ -214,81 +216,82 @@ static Seen *turn_next(const Journal *journal, int *turn)
 
 static void young_look(Journal *journal)
 {
-    for (size_t i = 0; i < journal->seen.n_live; i++) {
-        Seen *seen = &journal->seen.live[i];
-        if (seen->actor.looks >= YOUNG_LOOKS)
+    for (size_t i = 0; i < journal->logged.n_live; i++) {
+        LoggedProcess *logged = &journal->logged.live[i];
+        if (logged->actor.looks >= YOUNG_LOOKS)
             continue;
-        command_learn(journal, seen);
-        torch_inherit(journal, seen);
+        command_learn(journal, logged);
+        torch_inherit(journal, logged);
     }
 }
 
 static void turns_look(Journal *journal)
 {
-    size_t n = journal->seen.n_live;
-    Seen *seen = journal->ticks++ % MAPS_EVERY == 0 ? turn_next(journal, &journal->maps_turn) : NULL;
-    if (seen)
-        maps_look(journal, seen);
+    size_t n = journal->logged.n_live;
+    LoggedProcess *logged =
+        journal->ticks++ % MAPS_EVERY == 0 ? turn_next(journal, &journal->maps_turn) : NULL;
+    if (logged)
+        maps_look(journal, logged);
 
     unsigned searches = TORCH_PER_TICK;
     for (size_t i = 0; i < n && searches > 0; i++) {
-        seen = turn_next(journal, &journal->torch_turn);
-        if (seen->actor.torch || seen->actor.role == ROLE_MANAGER)
+        logged = turn_next(journal, &journal->torch_turn);
+        if (logged->actor.torch || logged->actor.role == ROLE_MANAGER)
             continue;
         searches--;
-        torch_search(journal, seen);
+        torch_search(journal, logged);
     }
 
     unsigned counts = COUNTS_PER_TICK;
     for (size_t i = 0; i < n && counts > 0; i++) {
         uint64_t fds = 0;
-        seen = turn_next(journal, &journal->count_turn);
-        if (!seen->fds_to_count)
+        logged = turn_next(journal, &journal->count_turn);
+        if (!logged->fds_to_count)
             continue;
         counts--;
-        if (fds_count(journal->root, seen->actor.pid, &fds) == 0)
-            fds_note(journal, seen, fds);
+        if (fds_count(journal->root, logged->actor.pid, &fds) == 0)
+            fds_note(journal, logged, fds);
     }
 }
 
 /* --- Our library -------------------------------------------------------------------------------------- */
 
-static bool is_expected(const Seen *seen)
+static bool is_expected(const LoggedProcess *logged)
 {
-    const Actor *actor = &seen->actor;
-    return seen->has_sample && !seen->presence.known &&
+    const Actor *actor = &logged->actor;
+    return logged->has_sample && !logged->presence.known &&
            (actor->torch || actor->role == ROLE_TRAINER || actor->role == ROLE_WORKER ||
             text_starts(text_of(actor->comm), "python"));
 }
 
 /* Only root's supervisor is believed by processes of other users, and root believes nobody else's. */
-static bool is_served(const Seen *seen)
+static bool is_served(const LoggedProcess *logged)
 {
-    return geteuid() == 0 || seen->uid == geteuid();
+    return geteuid() == 0 || logged->uid == geteuid();
 }
 
-static bool presence_take(Journal *journal, Seen *seen)
+static bool presence_take(Journal *journal, LoggedProcess *logged)
 {
-    const Seen *parent = seen_live(&journal->seen, seen->actor.ppid);
+    const LoggedProcess *parent = process_log_live(&journal->logged, logged->actor.ppid);
     return parent && parent->presence.known &&
-           presence_inherit(journal->root, seen->actor.pid, &parent->presence, &journal->wish,
-                            &journal->scratch, &seen->presence);
+           presence_inherit(journal->root, logged->actor.pid, &parent->presence, &journal->wish,
+                            &journal->scratch, &logged->presence);
 }
 
 static void presences_look(Journal *journal)
 {
     unsigned searches = journal->wish.library ? OURS_PER_TICK : 0;
-    for (size_t i = 0; i < journal->seen.n_live && searches > 0; i++) {
-        Seen *seen = &journal->seen.live[i];
-        if (!is_expected(seen) || presence_take(journal, seen))
+    for (size_t i = 0; i < journal->logged.n_live && searches > 0; i++) {
+        LoggedProcess *logged = &journal->logged.live[i];
+        if (!is_expected(logged) || presence_take(journal, logged))
             continue;
         searches--;
-        presence_search(journal->root, seen->actor.pid, seen->uid, seconds_so_far(journal), &journal->wish,
-                        &journal->scratch, &seen->presence);
-        Absence why = seen->presence.why;
-        if (seen->presence.known && !is_served(seen) &&
+        presence_search(journal->root, logged->actor.pid, logged->uid, seconds_so_far(journal),
+                        &journal->wish, &journal->scratch, &logged->presence);
+        Absence why = logged->presence.why;
+        if (logged->presence.known && !is_served(logged) &&
             (why == ABSENCE_NONE || why == ABSENCE_UNREADABLE_PROCESS))
-            seen->presence.why = ABSENCE_USER;
+            logged->presence.why = ABSENCE_USER;
     }
 }
 
@@ -305,23 +308,23 @@ static void peaks_raise(Journal *journal)
     uint64_t shared = 0;
     uint64_t fds = 0;
     bool has_fds = false;
-    for (size_t i = 0; i < journal->seen.n_live; i++) {
-        const Seen *seen = &journal->seen.live[i];
-        if (!seen->has_sample)
+    for (size_t i = 0; i < journal->logged.n_live; i++) {
+        const LoggedProcess *logged = &journal->logged.live[i];
+        if (!logged->has_sample)
             continue;
-        rss += seen->last.rss_bytes == U64_UNKNOWN ? 0 : seen->last.rss_bytes;
-        shared += seen->last.rss_shmem_bytes == U64_UNKNOWN ? 0 : seen->last.rss_shmem_bytes;
-        has_fds |= seen->last.fds != U64_UNKNOWN;
-        fds += seen->last.fds == U64_UNKNOWN ? 0 : seen->last.fds;
+        rss += logged->last.rss_bytes == U64_UNKNOWN ? 0 : logged->last.rss_bytes;
+        shared += logged->last.rss_shmem_bytes == U64_UNKNOWN ? 0 : logged->last.rss_shmem_bytes;
+        has_fds |= logged->last.fds != U64_UNKNOWN;
+        fds += logged->last.fds == U64_UNKNOWN ? 0 : logged->last.fds;
     }
     size_t missed = journal->job.all - journal->job.n;
-    if (journal->seen.n_live > 0) {
+    if (journal->logged.n_live > 0) {
         u64_raise(&journal->peaks.rss_bytes, rss);
         u64_raise(&journal->peaks.own_bytes, rss - MIN(rss, shared));
     }
     if (has_fds)
         u64_raise(&journal->peaks.fds, fds);
-    u64_raise(&journal->peaks.processes, journal->seen.n_live + missed);
+    u64_raise(&journal->peaks.processes, journal->logged.n_live + missed);
 }
 
 void journal_tick(Journal *journal)
@@ -329,8 +332,8 @@ void journal_tick(Journal *journal)
     journal->faults_left = FAULTS_PER_TICK;
     if (journal->command == 0)
         return;
-    surroundings_look(&journal->surroundings,
-                      seen_live(&journal->seen, journal->command) ? journal->command : 0);
+    memory_context_look(&journal->memory,
+                        process_log_live(&journal->logged, journal->command) ? journal->command : 0);
     if (job_processes_look(&journal->job) < 0)
         return;
     processes_look(journal);
@@ -347,15 +350,15 @@ void journal_peek(Journal *journal)
     ProcStatus status;
     if (journal->command == 0)
         return;
-    for (size_t i = 0; i < journal->seen.n_live; i++) {
-        Seen *seen = &journal->seen.live[i];
+    for (size_t i = 0; i < journal->logged.n_live; i++) {
+        LoggedProcess *logged = &journal->logged.live[i];
         /* Whether it is the same process still is seen at the next tick: numbers do not come round again
          * within a second. */
-        if (proc_status_read(journal->root, seen->actor.pid, &status) >= 0 && status.rss_bytes > 0)
-            peaks_note(seen, &status);
+        if (proc_status_read(journal->root, logged->actor.pid, &status) >= 0 && status.rss_bytes > 0)
+            peaks_note(logged, &status);
     }
-    if (seen_live(&journal->seen, journal->command))
-        surroundings_look_shm(&journal->surroundings, journal->command);
+    if (process_log_live(&journal->logged, journal->command))
+        memory_context_look_shm(&journal->memory, journal->command);
 }
 
 void journal_begin(Journal *journal, int pid)
@@ -369,93 +372,93 @@ void journal_begin(Journal *journal, int pid)
 /* --- What is told ------------------------------------------------------------------------------------- */
 
 /* One that has gone before it was seen. NULL: not kept. */
-static Seen *unseen_end(Journal *journal, int pid, int ppid)
+static LoggedProcess *unseen_end(Journal *journal, int pid, int ppid)
 {
-    Seen *seen = seen_add(&journal->seen, pid, 0);
-    if (!seen)
+    LoggedProcess *logged = process_log_add(&journal->logged, pid, 0);
+    if (!logged)
         return NULL;
-    seen->actor.ppid = ppid;
-    seen->is_command = pid == journal->command;
-    return process_end(journal, seen);
+    logged->actor.ppid = ppid;
+    logged->is_command = pid == journal->command;
+    return process_end(journal, logged);
 }
 
 /* The process that speaks. Of its last words it may be dead by the time that they are heard. */
-static Seen *speaker_find(Journal *journal, int pid)
+static LoggedProcess *speaker_find(Journal *journal, int pid)
 {
-    bool was_known = seen_live(&journal->seen, pid);
-    Seen *seen = NULL;
+    bool was_known = process_log_live(&journal->logged, pid);
+    LoggedProcess *logged = NULL;
     if (was_known || job_processes_has(&journal->job, pid))
-        seen = process_meet(journal, pid);
-    if (seen)
-        return seen;
+        logged = process_meet(journal, pid);
+    if (logged)
+        return logged;
     ProcStat stat;
     bool exists = proc_stat_read(journal->root, pid, &stat) == 0 && !proc_stat_is_over(&stat);
     if (exists) /* none of the job's */
         return NULL;
-    seen = seen_ended(&journal->seen, pid);
-    return seen ? seen : unseen_end(journal, pid, 0);
+    logged = process_log_ended(&journal->logged, pid);
+    return logged ? logged : unseen_end(journal, pid, 0);
 }
 
-static void fault_testify(Journal *journal, Seen *seen, const Testimony *testimony, int maps)
+static void fault_testify(Journal *journal, LoggedProcess *logged, const Testimony *testimony, int maps)
 {
     bool look = journal->faults_left > 0;
     journal->faults_left -= look;
-    fault_read(journal->root, seen->actor.pid, testimony, look, maps, &journal->scratch, &seen->fault);
-    seen->has_fault = true;
-    surroundings_note_shm(&journal->surroundings, seen->fault.shm_size_bytes, seen->fault.shm_free_bytes);
-    seen->faulted = seconds_so_far(journal);
-    free(TAKE_PTR(seen->path));
-    free(TAKE_PTR(seen->stack)); /* was an earlier fault's */
-    const char *path = TAKE_PTR(seen->fault.path);
+    fault_read(journal->root, logged->actor.pid, testimony, look, maps, &journal->scratch, &logged->fault);
+    logged->has_fault = true;
+    memory_context_note_shm(&journal->memory, logged->fault.shm_size_bytes, logged->fault.shm_free_bytes);
+    logged->faulted = seconds_so_far(journal);
+    free(TAKE_PTR(logged->path));
+    free(TAKE_PTR(logged->stack)); /* was an earlier fault's */
+    const char *path = TAKE_PTR(logged->fault.path);
     if (path)
-        (void)seen_quote(&journal->seen, seen, &seen->path, path, strlen(path));
-    if (!look || seen != seen_live(&journal->seen, seen->actor.pid))
+        (void)process_log_quote(&journal->logged, logged, &logged->path, path, strlen(path));
+    if (!look || logged != process_log_live(&journal->logged, logged->actor.pid))
         return;
 
-    (void)sample_take(journal, seen);
-    maps_look(journal, seen);
+    (void)sample_take(journal, logged);
+    maps_look(journal, logged);
     uint64_t fds = 0;
-    if (seen->fds_to_count && fds_count(journal->root, seen->actor.pid, &fds) == 0)
-        fds_note(journal, seen, fds);
-    seen->actor.looks = 0; /* whatever it is now */
-    command_learn(journal, seen);
-    torch_inherit(journal, seen);
-    torch_search(journal, seen);
+    if (logged->fds_to_count && fds_count(journal->root, logged->actor.pid, &fds) == 0)
+        fds_note(journal, logged, fds);
+    logged->actor.looks = 0; /* whatever it is now */
+    command_learn(journal, logged);
+    torch_inherit(journal, logged);
+    torch_search(journal, logged);
     roles_assign(journal);
 }
 
 /* Its handlers say so, perhaps before we had a look at it; only the command itself is nobody's worker. */
-static void worker_note(const Journal *journal, Seen *seen)
+static void worker_note(const Journal *journal, LoggedProcess *logged)
 {
-    if (seen->actor.pid == journal->command || seen->actor.role == ROLE_WORKER ||
-        seen->actor.role == ROLE_MANAGER)
+    if (logged->actor.pid == journal->command || logged->actor.role == ROLE_WORKER ||
+        logged->actor.role == ROLE_MANAGER)
         return;
-    seen->actor.role = ROLE_WORKER;
+    logged->actor.role = ROLE_WORKER;
 }
 
-static void status_note(Seen *seen, int status, bool by_us)
+static void status_note(LoggedProcess *logged, int status, bool by_us)
 {
-    seen->has_status = true;
-    seen->status = status;
-    seen->by_us |= by_us;
+    logged->has_status = true;
+    logged->status = status;
+    logged->by_us |= by_us;
 }
 
 /* The end of a process may be told by its parent, by us who waited for it, and by the zombie that it was. */
 static void end_note(Journal *journal, int pid, int ppid, int status, bool by_us)
 {
-    Seen *seen = seen_live(&journal->seen, pid);
-    if (seen) {
-        status_note(seen, status, by_us);
-        (void)process_end(journal, seen);
+    LoggedProcess *logged = process_log_live(&journal->logged, pid);
+    if (logged) {
+        status_note(logged, status, by_us);
+        (void)process_end(journal, logged);
         return;
     }
-    seen = seen_ended(&journal->seen, pid);
+    logged = process_log_ended(&journal->logged, pid);
     /* A number is used again only after all others were: an end like the last one is the same. */
-    bool again = seen && seen->has_status && seen->status != status;
-    if (!seen || again)
-        seen = unseen_end(journal, pid, ppid);
-    if (seen)
-        status_note(seen, status, by_us);
+    bool again = logged && logged->has_status && logged->status != status;
+    if (!logged || again)
+        logged = unseen_end(journal, pid, ppid);
+    if (logged)
+        status_note(logged, status, by_us);
 }
 
 /* Numbers from a namespace below ours would be others' here. */
@@ -471,9 +474,9 @@ static bool child_testify(Journal *journal, int parent, const Testimony *testimo
     int pid = testimony->pid;
     if (pid == parent || pid == journal->job.self || !is_in_our_namespace(journal, parent))
         return false;
-    Seen *seen = seen_live(&journal->seen, pid);
+    LoggedProcess *logged = process_log_live(&journal->logged, pid);
     bool exists = proc_stat_read(journal->root, pid, &stat) == 0 && !proc_stat_is_over(&stat);
-    if (exists && (!seen || stat.start_ticks == seen->actor.start_ticks))
+    if (exists && (!logged || stat.start_ticks == logged->actor.start_ticks))
         return false; /* it lives */
     end_note(journal, pid, parent, testimony->status, false);
     return true;
@@ -483,25 +486,25 @@ bool journal_testify(Journal *journal, int pid, const Testimony *testimony, size
 {
     if (pid <= 0 || journal->command == 0 || !testimony_is_sane(testimony, size))
         return false;
-    Seen *seen = speaker_find(journal, pid);
-    if (!seen)
+    LoggedProcess *logged = speaker_find(journal, pid);
+    if (!logged)
         return false;
     switch (testimony->type) {
     case MESSAGE_FAULT:
-        fault_testify(journal, seen, testimony, maps);
+        fault_testify(journal, logged, testimony, maps);
         if (testimony->worker == 1)
-            worker_note(journal, seen);
+            worker_note(journal, logged);
         return true;
     case MESSAGE_STACK:
-        return seen->has_fault &&
-               seen_quote(&journal->seen, seen, &seen->stack, testimony->text, testimony->n);
+        return logged->has_fault &&
+               process_log_quote(&journal->logged, logged, &logged->stack, testimony->text, testimony->n);
     case MESSAGE_SAID:
         if (testimony->worker == 1)
-            worker_note(journal, seen);
+            worker_note(journal, logged);
         if (testimony->n == 0 ||
-            !seen_quote(&journal->seen, seen, &seen->said, testimony->text, testimony->n))
+            !process_log_quote(&journal->logged, logged, &logged->said, testimony->text, testimony->n))
             return testimony->n == 0;
-        seen->said_size = testimony->n;
+        logged->said_size = testimony->n;
         return true;
     default:
         return child_testify(journal, pid, testimony);
@@ -521,9 +524,9 @@ static bool is_below_us(const Journal *journal, int pid)
 /* Our library connects, and nobody else does. */
 static void presence_note(Journal *journal, int pid)
 {
-    Seen *seen = process_meet(journal, pid);
-    if (seen && (!seen->presence.known || seen->presence.why == ABSENCE_UNREADABLE_PROCESS))
-        seen->presence = (Presence){.known = true, .loaded = true};
+    LoggedProcess *logged = process_meet(journal, pid);
+    if (logged && (!logged->presence.known || logged->presence.why == ABSENCE_UNREADABLE_PROCESS))
+        logged->presence = (Presence){.known = true, .loaded = true};
 }
 
 Peer journal_peer(Journal *journal, int pid, uint32_t uid)
@@ -531,7 +534,9 @@ Peer journal_peer(Journal *journal, int pid, uint32_t uid)
     ProcStatus status;
     int r = proc_status_read(journal->root, pid, &status);
     if (r == -ENOENT || r == -ESRCH)
-        return seen_live(&journal->seen, pid) || seen_ended(&journal->seen, pid) ? PEER_GONE : PEER_STRANGER;
+        return process_log_live(&journal->logged, pid) || process_log_ended(&journal->logged, pid)
+                   ? PEER_GONE
+                   : PEER_STRANGER;
     if (r < 0 || status.euid != uid || !is_below_us(journal, pid))
         return PEER_STRANGER;
     presence_note(journal, pid);
@@ -540,9 +545,9 @@ Peer journal_peer(Journal *journal, int pid, uint32_t uid)
 
 void journal_ending(Journal *journal, int pid)
 {
-    Seen *seen = speaker_find(journal, pid);
-    if (seen)
-        seen->by_us = true;
+    LoggedProcess *logged = speaker_find(journal, pid);
+    if (logged)
+        logged->by_us = true;
 }
 
 void journal_reaped(Journal *journal, int pid, int status, bool by_us)
@@ -556,25 +561,26 @@ void journal_reaped(Journal *journal, int pid, int status, bool by_us)
 Peaks journal_peaks(const Journal *journal)
 {
     Peaks peaks = journal->peaks;
-    peaks.shm_bytes = journal->surroundings.shm_used_most_bytes;
+    peaks.shm_bytes = journal->memory.shm_used_most_bytes;
     return peaks;
 }
 
-static bool peak_write(const Seen *seen, Arena *arena, ProcessPeak **list, size_t *n, size_t *capacity)
+static bool peak_write(const LoggedProcess *logged, Arena *arena, ProcessPeak **list, size_t *n,
+                       size_t *capacity)
 {
-    if (seen->rss_peak_bytes == U64_UNKNOWN && seen->own_peak_bytes == U64_UNKNOWN)
+    if (logged->rss_peak_bytes == U64_UNKNOWN && logged->own_peak_bytes == U64_UNKNOWN)
         return true; /* it had gone before anybody looked */
     ProcessPeak *peak = ARENA_PUSH(arena, *list, *n, *capacity);
     if (!peak)
         return false;
     *peak = (ProcessPeak){
-        .pid = seen->actor.pid,
-        .role = seen->actor.role,
-        .rss_bytes = seen->rss_peak_bytes,
-        .shm_bytes = seen->shm_peak_bytes,
-        .own_bytes = seen->own_peak_bytes,
+        .pid = logged->actor.pid,
+        .role = logged->actor.role,
+        .rss_bytes = logged->rss_peak_bytes,
+        .shm_bytes = logged->shm_peak_bytes,
+        .own_bytes = logged->own_peak_bytes,
     };
-    memcpy(peak->comm, seen->actor.comm, sizeof peak->comm);
+    memcpy(peak->comm, logged->actor.comm, sizeof peak->comm);
     return true;
 }
 
@@ -584,10 +590,10 @@ int journal_processes(const Journal *journal, Arena *arena, ProcessPeak **ret, s
     size_t n = 0;
     size_t capacity = 0;
     bool whole = true;
-    for (size_t i = 0; whole && i < journal->seen.n_ended; i++)
-        whole = peak_write(&journal->seen.ended[i], arena, &list, &n, &capacity);
-    for (size_t i = 0; whole && i < journal->seen.n_live; i++)
-        whole = peak_write(&journal->seen.live[i], arena, &list, &n, &capacity);
+    for (size_t i = 0; whole && i < journal->logged.n_ended; i++)
+        whole = peak_write(&journal->logged.ended[i], arena, &list, &n, &capacity);
+    for (size_t i = 0; whole && i < journal->logged.n_live; i++)
+        whole = peak_write(&journal->logged.live[i], arena, &list, &n, &capacity);
     if (!whole)
         return -ENOMEM;
     *ret = list;
@@ -597,15 +603,15 @@ int journal_processes(const Journal *journal, Arena *arena, ProcessPeak **ret, s
 
 Role journal_role(const Journal *journal, int pid)
 {
-    const Seen *seen = seen_live(&journal->seen, pid);
-    return seen ? seen->actor.role : ROLE_OTHER;
+    const LoggedProcess *logged = process_log_live(&journal->logged, pid);
+    return logged ? logged->actor.role : ROLE_OTHER;
 }
 
 Keeper journal_keeper(const Journal *journal, uint64_t (*bytes)(void *context, int pid), void *context)
 {
     Keeper most = {0};
-    for (size_t i = 0; i < journal->seen.n_live; i++) {
-        const Actor *actor = &journal->seen.live[i].actor;
+    for (size_t i = 0; i < journal->logged.n_live; i++) {
+        const Actor *actor = &journal->logged.live[i].actor;
         uint64_t kept = bytes(context, actor->pid);
         if (kept <= most.bytes)
             continue;
@@ -618,9 +624,9 @@ Keeper journal_keeper(const Journal *journal, uint64_t (*bytes)(void *context, i
 void journal_roles(const Journal *journal, uint64_t *ret_trainers, uint64_t *ret_workers)
 {
     *ret_trainers = *ret_workers = 0;
-    for (size_t i = 0; i < journal->seen.n_live; i++) {
-        *ret_trainers += journal->seen.live[i].actor.role == ROLE_TRAINER;
-        *ret_workers += journal->seen.live[i].actor.role == ROLE_WORKER;
+    for (size_t i = 0; i < journal->logged.n_live; i++) {
+        *ret_trainers += journal->logged.live[i].actor.role == ROLE_TRAINER;
+        *ret_workers += journal->logged.live[i].actor.role == ROLE_WORKER;
     }
 }
 
@@ -630,33 +636,33 @@ static bool text_keep(Arena *arena, const char *text, const char **ret)
     return !text || *ret;
 }
 
-static bool ended_write(const Seen *seen, Arena *arena, Evidence *evidence)
+static bool ended_write(const LoggedProcess *logged, Arena *arena, Evidence *evidence)
 {
     Ended *ended = ARENA_PUSH(arena, evidence->ended, evidence->n_ended, evidence->ended_capacity);
     if (!ended)
         return false;
-    bool by_signal = seen->has_status && WIFSIGNALED(seen->status);
-    bool fatal = seen->has_fault && seen->ended - seen->faulted < FATAL_SECONDS;
+    bool by_signal = logged->has_status && WIFSIGNALED(logged->status);
+    bool fatal = logged->has_fault && logged->ended - logged->faulted < FATAL_SECONDS;
     *ended = (Ended){
-        .pid = seen->actor.pid,
-        .ppid = seen->actor.ppid,
-        .role = seen->actor.role,
-        .seconds = fatal ? seen->faulted : seen->ended,
-        .has_status = seen->has_status,
-        .signal = by_signal ? WTERMSIG(seen->status) : 0,
-        .code = seen->has_status && !by_signal ? WEXITSTATUS(seen->status) : 0,
-        .by_us = seen->by_us,
-        .has_fault = seen->has_fault,
-        .fault = seen->fault,
-        .said.size = seen->said_size,
-        .has_sample = seen->has_sample,
-        .last = seen->last,
+        .pid = logged->actor.pid,
+        .ppid = logged->actor.ppid,
+        .role = logged->actor.role,
+        .seconds = fatal ? logged->faulted : logged->ended,
+        .has_status = logged->has_status,
+        .signal = by_signal ? WTERMSIG(logged->status) : 0,
+        .code = logged->has_status && !by_signal ? WEXITSTATUS(logged->status) : 0,
+        .by_us = logged->by_us,
+        .has_fault = logged->has_fault,
+        .fault = logged->fault,
+        .said.size = logged->said_size,
+        .has_sample = logged->has_sample,
+        .last = logged->last,
     };
-    memcpy(ended->comm, seen->actor.comm, sizeof ended->comm);
-    if (seen->said && !(ended->said.data = arena_copy(arena, seen->said, seen->said_size)))
+    memcpy(ended->comm, logged->actor.comm, sizeof ended->comm);
+    if (logged->said && !(ended->said.data = arena_copy(arena, logged->said, logged->said_size)))
         return false;
-    return text_keep(arena, seen->path, &ended->fault.path) &&
-           text_keep(arena, seen->stack, &ended->fault.stack);
+    return text_keep(arena, logged->path, &ended->fault.path) &&
+           text_keep(arena, logged->stack, &ended->fault.stack);
 }
 
 static bool is_training(Role role)
@@ -672,11 +678,11 @@ static int unguarded_order(const void *a, const void *b)
     return roles != 0 ? roles : (left->pid > right->pid) - (left->pid < right->pid);
 }
 
-static bool presence_write(const Seen *seen, Arena *arena, Coverage *coverage)
+static bool presence_write(const LoggedProcess *logged, Arena *arena, Coverage *coverage)
 {
-    if (!seen->presence.known)
+    if (!logged->presence.known)
         return true;
-    if (seen->presence.why == ABSENCE_NONE) {
+    if (logged->presence.why == ABSENCE_NONE) {
         coverage->guarded++;
         return true;
     }
@@ -684,19 +690,21 @@ static bool presence_write(const Seen *seen, Arena *arena, Coverage *coverage)
         ARENA_PUSH(arena, coverage->unguarded, coverage->n_unguarded, coverage->unguarded_capacity);
     if (!unguarded)
         return false;
-    *unguarded = (Unguarded){
-        .pid = seen->actor.pid, .uid = seen->uid, .role = seen->actor.role, .why = seen->presence.why};
-    memcpy(unguarded->comm, seen->actor.comm, sizeof unguarded->comm);
+    *unguarded = (Unguarded){.pid = logged->actor.pid,
+                             .uid = logged->uid,
+                             .role = logged->actor.role,
+                             .why = logged->presence.why};
+    memcpy(unguarded->comm, logged->actor.comm, sizeof unguarded->comm);
     return true;
 }
 
-static bool coverage_write(const SeenTable *seen, Arena *arena, Coverage *coverage)
+static bool coverage_write(const ProcessLog *logged, Arena *arena, Coverage *coverage)
 {
     bool whole = true;
-    for (size_t i = 0; whole && i < seen->n_ended; i++)
-        whole = presence_write(&seen->ended[i], arena, coverage);
-    for (size_t i = 0; whole && i < seen->n_live; i++)
-        whole = presence_write(&seen->live[i], arena, coverage);
+    for (size_t i = 0; whole && i < logged->n_ended; i++)
+        whole = presence_write(&logged->ended[i], arena, coverage);
+    for (size_t i = 0; whole && i < logged->n_live; i++)
+        whole = presence_write(&logged->live[i], arena, coverage);
     if (coverage->n_unguarded > 0)
         qsort(coverage->unguarded, coverage->n_unguarded, sizeof *coverage->unguarded, unguarded_order);
     coverage->n_unguarded = MIN(coverage->n_unguarded, (size_t)UNGUARDED_MAX);
@@ -714,22 +722,22 @@ int journal_finish(Journal *journal, Arena *arena, Evidence *ret)
 {
     Evidence evidence = EVIDENCE_NONE;
     evidence.pid = journal->command;
-    int r = surroundings_finish(&journal->surroundings, arena, &evidence);
+    int r = memory_context_finish(&journal->memory, arena, &evidence);
     if (r < 0)
         return r;
     evidence.fds_most = journal->fds_most;
     evidence.maps_most = journal->maps_most;
 
-    for (size_t i = journal->seen.n_live; i-- > 0;) /* who has gone meanwhile, and nobody told */
-        (void)process_meet(journal, journal->seen.live[i].actor.pid);
-    bool whole = coverage_write(&journal->seen, arena, &evidence.coverage);
-    for (size_t i = 0; whole && i < journal->seen.n_ended; i++)
-        whole = ended_write(&journal->seen.ended[i], arena, &evidence);
-    for (size_t i = 0; whole && i < journal->seen.n_live; i++) {
-        Seen *seen = &journal->seen.live[i];
-        seen->ended = seen->faulted;
-        if (seen->has_fault)
-            whole = ended_write(seen, arena, &evidence);
+    for (size_t i = journal->logged.n_live; i-- > 0;) /* who has gone meanwhile, and nobody told */
+        (void)process_meet(journal, journal->logged.live[i].actor.pid);
+    bool whole = coverage_write(&journal->logged, arena, &evidence.coverage);
+    for (size_t i = 0; whole && i < journal->logged.n_ended; i++)
+        whole = ended_write(&journal->logged.ended[i], arena, &evidence);
+    for (size_t i = 0; whole && i < journal->logged.n_live; i++) {
+        LoggedProcess *logged = &journal->logged.live[i];
+        logged->ended = logged->faulted;
+        if (logged->has_fault)
+            whole = ended_write(logged, arena, &evidence);
     }
     if (!whole)
         return -ENOMEM;
@@ -759,7 +767,7 @@ int journal_open(const Root *root, Journal **ret)
         free(journal);
         return r;
     }
-    surroundings_open(root, &journal->surroundings);
+    memory_context_open(root, &journal->memory);
     *ret = journal;
     return 0;
 }
@@ -769,8 +777,8 @@ void journal_free(Journal *journal)
     if (!journal)
         return;
     job_processes_close(&journal->job);
-    surroundings_close(&journal->surroundings);
-    seen_free(&journal->seen);
+    memory_context_close(&journal->memory);
+    process_log_free(&journal->logged);
     buffer_free(&journal->scratch);
     free(journal->stage.processes);
     free(journal);

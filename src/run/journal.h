@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the supervisor saw of a job: its processes once a second, what they testify (protocol.h), how they
  * ended, and what the kernel counted meanwhile. At the end it is the Evidence that a cause is judged by.
@@ -7,7 +8,7 @@
  * by which roles are known.
  *
  * It does not grow with time: of each process there is the last sample, of the whole job the peaks, and of
- * the ended and of what they said no more than seen.h keeps.
+ * the ended and of what they said no more than process-log.h keeps.
  */
 #pragma once
 
@@ -57,8 +58,8 @@ void journal_reaped(Journal *journal, int pid, int status, bool by_us);
 
 Peaks journal_peaks(const Journal *journal);
 
-/* Of the processes that were seen, those that have ended as far as seen.h keeps them. ret lives in arena.
- * -ENOMEM. */
+/* Of the processes that were seen, those that have ended as far as process-log.h keeps them. ret lives in
+ * arena. -ENOMEM. */
 int journal_processes(const Journal *journal, Arena *arena, ProcessPeak **ret, size_t *ret_n);
 
 /* Of a process that lives; ROLE_OTHER: none is known. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What names of shared memory mean: "/torch_…" and "/psm_…" to the descriptor that whoever asks for the name
  * is given. Made for tens of thousands of names that come and go with every batch.

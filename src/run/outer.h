@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The run that this process itself is a part of: `shmguard run` within `shmguard run`. One guard serves them
  * both, the outer one's; two would not know of each other's budget, and neither could add up.

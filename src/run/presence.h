@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whether the preload library is in a process of the job, and why not. A process is asked once, and again
  * when it has become another program.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A /dev/shm of the job's own: a tmpfs in a mount namespace that ends with the last process of the job.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
 #include <math.h>
 #include <poll.h>
@@ -16,12 +17,12 @@
 #include "clock.h"
 #include "crash.h"
 #include "environment.h"
+#include "free-memory.h"
 #include "journal.h"
 #include "macro.h"
 #include "protocol.h"
 #include "run.h"
 #include "sentinel.h"
-#include "shortage.h"
 #include "signals.h"
 #include "source.h"
 #include "stray-work.h"
@@ -46,7 +47,7 @@ struct Run {
     const RunWatch *watch; /* NULL: nobody looks closely */
     Inherited inherited;
     Sentinel sentinel; /* of the command that runs */
-    Shortage shortage;
+    FreeMemory free_memory;
     const char *library;
     const char *outer; /* NULL: this run has joined none */
     Broker *broker;    /* NULL: without the guard */
@@ -88,9 +89,9 @@ static void status_changed(Run *run, int status)
     /* Who told the command to end told the job: what is left of it is told, too, now that no trainer needs it
      * any more. A command that has returned 0 may have ignored the signal, as under nohup. */
     int signo = run->cut > 0 ? SIGTERM : status != 0 ? run->passed_on : 0;
-    strays_begin(&run->strays, &run->shortage.root, signo, run->typed, run->ended);
+    strays_begin(&run->strays, &run->free_memory.root, signo, run->typed, run->ended);
     if (status == 0 && signo == 0)
-        (void)stray_times_read(&run->shortage.root, run->ended, &run->awaited);
+        (void)stray_times_read(&run->free_memory.root, run->ended, &run->awaited);
 }
 
 static void tick_tell(Run *run, const Crawl *crawl, bool over)
@@ -152,8 +153,8 @@ static void reap(Run *run)
             status_changed(run, status);
     }
     if (ended)
-        strays_reaped(&run->strays, &run->shortage.root, now_seconds());
-    run->alone = run->child.status_is && (pid < 0 || !strays_any(&run->strays, &run->shortage.root));
+        strays_reaped(&run->strays, &run->free_memory.root, now_seconds());
+    run->alone = run->child.status_is && (pid < 0 || !strays_any(&run->strays, &run->free_memory.root));
 }
 
 static void pass_on(Run *run, const struct signalfd_siginfo *signal)
@@ -164,7 +165,7 @@ static void pass_on(Run *run, const struct signalfd_siginfo *signal)
         run->told_to_end = signo;
     if (run->strays.stage != STRAYS_NONE) {
         if (ends)
-            strays_hurry(&run->strays, &run->shortage.root, now_seconds());
+            strays_hurry(&run->strays, &run->free_memory.root, now_seconds());
         return;
     }
     bool typed = signal->ssi_code == SI_KERNEL;
@@ -198,7 +199,7 @@ static void timer_ready(Source *source)
     if (read(source->fd, &expired, sizeof expired) != sizeof expired)
         return;
     if (run->broker)
-        broker_tick(run->broker, broker_holds_memory(run->broker) && shortage_now(&run->shortage));
+        broker_tick(run->broker, broker_holds_memory(run->broker) && free_memory_is_short(&run->free_memory));
     if (!run->unwatched)
         journal_tick(run->journal);
     if (run->cut > 0 && now_seconds() - run->cut > END_SECONDS)
@@ -256,11 +257,11 @@ static void strays_step(Run *run)
 {
     double now = now_seconds();
     if (run->awaited.n > 0 && strays_are_due(&run->strays, now)) {
-        (void)stray_work_read(&run->strays, &run->shortage.root, &run->awaited, now, is_orphaned_worker, run,
-                              &run->work);
+        (void)stray_work_read(&run->strays, &run->free_memory.root, &run->awaited, now, is_orphaned_worker,
+                              run, &run->work);
         stray_times_free(&run->awaited);
     }
-    strays_advance(&run->strays, &run->shortage.root, now);
+    strays_advance(&run->strays, &run->free_memory.root, now);
 }
 
 static int timeout_msec(const Run *run)
@@ -381,7 +382,7 @@ static int run_set_up(Run *run)
     run->epoll = epoll_create1(EPOLL_CLOEXEC);
     if (run->epoll < 0)
         return -errno;
-    int r = shortage_open(NULL, &run->shortage);
+    int r = free_memory_open(NULL, &run->free_memory);
     if (r >= 0)
         r = signals_open(run);
     if (r >= 0)
@@ -406,7 +407,7 @@ int run_open(Run **ret)
         .inherited.output = -EBADF,
         .inherited.sentinel = -EBADF,
         .sentinel = SENTINEL_NONE,
-        .shortage.root = ROOT_NONE,
+        .free_memory.root = ROOT_NONE,
     };
     int r = run_set_up(run);
     if (r < 0) {
@@ -431,7 +432,7 @@ void run_free(Run *run)
     fd_close(run->output.fd);
     fd_close(run->inherited.output);
     fd_close(run->epoll);
-    shortage_close(&run->shortage);
+    free_memory_close(&run->free_memory);
     stray_times_free(&run->awaited);
     arena_free(&run->arena);
     free(run);
@@ -452,7 +453,7 @@ void run_die(void)
 static Spare spare_now(const void *context)
 {
     const Run *run = context;
-    return shortage_spare(&run->shortage);
+    return free_memory_spare(&run->free_memory);
 }
 
 static bool testify(void *context, int pid, const Testimony *testimony, size_t size, int maps)
@@ -478,7 +479,7 @@ static uint64_t budget_bytes(const Run *run, const SizeWish *wish)
 {
     if (wish->kind == WISH_SIZE)
         return wish->bytes;
-    uint64_t spare = wish->kind == WISH_OFF ? U64_UNKNOWN : shortage_spare(&run->shortage).bytes;
+    uint64_t spare = wish->kind == WISH_OFF ? U64_UNKNOWN : free_memory_spare(&run->free_memory).bytes;
     return spare == U64_UNKNOWN ? U64_UNKNOWN : MAX(spare / 4 * 3, BUDGET_LEAST_BYTES);
 }
 
@@ -491,7 +492,7 @@ int run_guard(Run *run, const char *library, const GuardWish *wish)
     run->only_witness = wish->outer ? getenv(PROTOCOL_ONLY_WITNESS) != NULL : wish->only_witness;
     run->no_pin = !wish->outer && wish->no_pin;
     BrokerOwner owner = {
-        .root = &run->shortage.root,
+        .root = &run->free_memory.root,
         .budget_bytes = budget_bytes(run, &wish->budget),
         .budget_is_wished = wish->budget.kind == WISH_SIZE,
         .wait_seconds = wish->wait_seconds < 0 ? WAIT_SECONDS : wish->wait_seconds,
@@ -543,7 +544,7 @@ int run_start(Run *run, char *const *command, char *const *settings, ChildStage 
     run->inherited.sentinel = run->sentinel.fd;
     run->inherited.mark = run->broker ? broker_socket(run->broker) : NULL;
     journal_free(TAKE_PTR(run->journal));
-    r = journal_open(&run->shortage.root, &run->journal);
+    r = journal_open(&run->free_memory.root, &run->journal);
     if (r < 0) {
         sentinel_end(&run->sentinel);
         return r;
@@ -558,7 +559,7 @@ int run_start(Run *run, char *const *command, char *const *settings, ChildStage 
     run->cut = 0;
     run->keeper = (Keeper){0};
     run->keeper_next = 0;
-    strays_open(&run->shortage.root, &run->strays);
+    strays_open(&run->free_memory.root, &run->strays);
     stray_times_free(&run->awaited);
     run->work = (StrayWork){0};
     run->began = now_seconds();

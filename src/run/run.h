@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The supervisor: one loop that runs a command, serves the guard in its processes, passes signals on, and
  * leaves nothing behind. The order is run_open, then for each attempt run_guard or not, run_start, run_finish

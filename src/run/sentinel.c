@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <dirent.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -23,10 +24,10 @@
  * kernel. */
 enum { MARK_MAX = 128, ROUNDS_MAX = 300, ROUND_MSEC = 10 };
 
-typedef struct Watched {
+typedef struct WatchedJob {
     pid_t command;
     char mark[MARK_MAX];
-} Watched;
+} WatchedJob;
 
 /* --- The sentinel itself ------------------------------------------------------------------------------ */
 
@@ -98,7 +99,7 @@ static bool file_contains(const Root *root, int pid, const char *name, const cha
            memmem(scratch->data, scratch->size, needle, strlen(needle));
 }
 
-static bool is_of_job(const Root *root, const Watched *watched, const ProcStat *stat, Buffer *scratch)
+static bool is_of_job(const Root *root, const WatchedJob *watched, const ProcStat *stat, Buffer *scratch)
 {
     return (watched->command > 0 && stat->pgrp == watched->command) ||
            (watched->mark[0] != '\0' && file_contains(root, stat->pid, "environ", watched->mark, scratch));
@@ -117,7 +118,7 @@ static bool is_cleaner(const Root *root, const ProcStat *stat, Buffer *scratch)
 }
 
 /* Kills all but the cleaners, parents mostly before their children. How many there were. */
-static unsigned job_kill(const Root *root, const Watched *watched)
+static unsigned job_kill(const Root *root, const WatchedJob *watched)
 {
     _cleanup_buffer_ Buffer scratch = {0};
     unsigned n = 0;
@@ -140,7 +141,7 @@ static unsigned job_kill(const Root *root, const Watched *watched)
     return n;
 }
 
-static void job_end(const Watched *watched)
+static void job_end(const WatchedJob *watched)
 {
     Root root;
     struct timespec pause = {.tv_nsec = ROUND_MSEC * 1000000};
@@ -159,7 +160,7 @@ static void job_end(const Watched *watched)
 _Noreturn static void sentinel_main(int fd, pid_t supervisor)
 {
     sigset_t all;
-    Watched watched = {0};
+    WatchedJob watched = {0};
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);
     (void)setsid();
@@ -198,7 +199,7 @@ int sentinel_start(Sentinel *ret)
 
 void sentinel_watch(int fd, pid_t command, const char *mark)
 {
-    Watched watched = {.command = command};
+    WatchedJob watched = {.command = command};
     if (fd < 0)
         return;
     if (mark)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The sentinel: a small process beside the supervisor that ends the job when the supervisor was killed by
  * SIGKILL (kill -9, timeout -s KILL, the OOM killer), as python would have ended if it had been started

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which signals a supervisor takes in: it passes them on to the command, or acts on them. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the supervisor's one loop waits for: a descriptor, and what to do when it can be read. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whether strays were at work when their time was up: a script that starts its training in the background and
  * returns has lost the training, and must hear of it; a service that only waits for the next call has lost

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Processes that outlive the command. As the job's subreaper we become the parent of each whose own parent
  * has gone, so all of them are, sooner or later, our children, and their numbers stay theirs until we have

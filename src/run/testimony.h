@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a process of the job may say about its end (protocol.h). It comes from strangers: any bytes. */
 #pragma once
 

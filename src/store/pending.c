@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
 #include "pending.h"
@@ -44,7 +45,7 @@ static Moment *moment_copy(const Moment *moment, const Moment *before, size_t *r
 }
 
 /* The newest always stays. */
-static void pending_halve(Pending *pending)
+static void pending_halve(PendingMoments *pending)
 {
     size_t kept = 0;
     pending->bytes = 0;
@@ -68,7 +69,7 @@ static void pending_halve(Pending *pending)
     pending->n = kept;
 }
 
-static int pending_reserve(Pending *pending)
+static int pending_reserve(PendingMoments *pending)
 {
     if (pending->n < pending->capacity)
         return 0;
@@ -84,7 +85,7 @@ static int pending_reserve(Pending *pending)
     return 0;
 }
 
-void pending_add(Pending *pending, const Moment *moment)
+void pending_moments_add(PendingMoments *pending, const Moment *moment)
 {
     size_t size = 0;
     int r = pending_reserve(pending);
@@ -100,7 +101,7 @@ void pending_add(Pending *pending, const Moment *moment)
         pending_halve(pending);
 }
 
-void pending_clear(Pending *pending)
+void pending_moments_clear(PendingMoments *pending)
 {
     for (size_t i = 0; i < pending->n; i++)
         free(pending->items[i]);
@@ -108,10 +109,10 @@ void pending_clear(Pending *pending)
     pending->bytes = 0;
 }
 
-void pending_free(Pending *pending)
+void pending_moments_free(PendingMoments *pending)
 {
-    pending_clear(pending);
+    pending_moments_clear(pending);
     free(pending->items);
     free(pending->sizes);
-    *pending = (Pending){0};
+    *pending = (PendingMoments){0};
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Moments that wait for a file that somebody else writes into: copies, in order of time. They take no more
  * than a few MiB: when there are too many, every second one goes, as old ones do in the file, and what
@@ -7,19 +8,19 @@
 
 #include "history.h"
 
-typedef struct Pending {
+typedef struct PendingMoments {
     Moment **items; /* each with all that it points to in one block */
     size_t *sizes;
     size_t n;
     size_t capacity;
     size_t bytes;
     uint64_t lost; /* moments that went */
-} Pending;
+} PendingMoments;
 
-void pending_free(Pending *pending);
+void pending_moments_free(PendingMoments *pending);
 
 /* Without memory it is lost. */
-void pending_add(Pending *pending, const Moment *moment);
+void pending_moments_add(PendingMoments *pending, const Moment *moment);
 
 /* All of them have been written. */
-void pending_clear(Pending *pending);
+void pending_moments_clear(PendingMoments *pending);

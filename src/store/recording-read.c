@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
@@ -22,22 +23,22 @@ enum { PROCESSES_MOST = 1 << 20, MARKS_MOST = 1 << 17 }; /* rows */
 /* 30,000 years: whoever reckons with times need not think of overflow. */
 #define SECONDS_MOST 1e12
 
-typedef struct Row {
+typedef struct ProcessRow {
     sqlite3_int64 id;
     ProcessMoment process; /* its command lives in the reader's arena */
     double first;
-    double ended;     /* INFINITY: it was there at the end */
-    struct Row *same; /* the first row of the same process */
-    double seconds;   /* of the last moment that it was in; -INFINITY: none */
-} Row;
+    double ended;            /* INFINITY: it was there at the end */
+    struct ProcessRow *same; /* the first row of the same process */
+    double seconds;          /* of the last moment that it was in; -INFINITY: none */
+} ProcessRow;
 
 typedef struct Reader {
     sqlite3 *db;
     Arena arena;
-    Row *rows; /* in rising order of id */
+    ProcessRow *rows; /* in rising order of id */
     size_t n_rows;
     size_t rows_capacity;
-    Row **by_pid;             /* in rising order of pid, start and id */
+    ProcessRow **by_pid;      /* in rising order of pid, start and id */
     ProcessMoment *processes; /* of one moment */
     size_t processes_capacity;
     sqlite3_stmt *moments;
@@ -224,7 +225,7 @@ static int meta_read(Reader *reader)
 
 static int row_read(Reader *reader, sqlite3_stmt *statement)
 {
-    Row row = {.ended = INFINITY, .seconds = -INFINITY};
+    ProcessRow row = {.ended = INFINITY, .seconds = -INFINITY};
     ProcessMoment *process = &row.process;
     unsigned role = 0;
     unsigned start = 0;
@@ -244,7 +245,7 @@ static int row_read(Reader *reader, sqlite3_stmt *statement)
     process->start = start;
     snprintf(process->comm, sizeof process->comm, "%s", comm);
     process->command = arena_copy(&reader->arena, command, strlen(command));
-    Row *slot = ARENA_PUSH(&reader->arena, reader->rows, reader->n_rows, reader->rows_capacity);
+    ProcessRow *slot = ARENA_PUSH(&reader->arena, reader->rows, reader->n_rows, reader->rows_capacity);
     if (!process->command || !slot)
         return -ENOMEM;
     *slot = row;
@@ -253,8 +254,8 @@ static int row_read(Reader *reader, sqlite3_stmt *statement)
 
 static int by_pid_order(const void *a, const void *b)
 {
-    const Row *left = *(Row *const *)a;
-    const Row *right = *(Row *const *)b;
+    const ProcessRow *left = *(ProcessRow *const *)a;
+    const ProcessRow *right = *(ProcessRow *const *)b;
     if (left->process.pid != right->process.pid)
         return left->process.pid < right->process.pid ? -1 : 1;
     if (left->process.start_ticks != right->process.start_ticks)
@@ -262,7 +263,7 @@ static int by_pid_order(const void *a, const void *b)
     return (left->id > right->id) - (left->id < right->id);
 }
 
-static bool is_same(const Row *a, const Row *b)
+static bool is_same(const ProcessRow *a, const ProcessRow *b)
 {
     return a->process.pid == b->process.pid && a->process.start_ticks == b->process.start_ticks;
 }
@@ -270,15 +271,15 @@ static bool is_same(const Row *a, const Row *b)
 /* A process that a look had missed has several rows: what they say of its end is the last one's. */
 static int rows_sort(Reader *reader)
 {
-    reader->by_pid = calloc(MAX(reader->n_rows, (size_t)1), sizeof(Row *));
+    reader->by_pid = calloc(MAX(reader->n_rows, (size_t)1), sizeof(ProcessRow *));
     if (!reader->by_pid)
         return -ENOMEM;
     for (size_t i = 0; i < reader->n_rows; i++)
         reader->by_pid[i] = &reader->rows[i];
-    qsort(reader->by_pid, reader->n_rows, sizeof(Row *), by_pid_order);
+    qsort(reader->by_pid, reader->n_rows, sizeof(ProcessRow *), by_pid_order);
     for (size_t i = 0; i < reader->n_rows; i++) {
-        Row *row = reader->by_pid[i];
-        Row *before = i > 0 && is_same(reader->by_pid[i - 1], row) ? reader->by_pid[i - 1] : NULL;
+        ProcessRow *row = reader->by_pid[i];
+        ProcessRow *before = i > 0 && is_same(reader->by_pid[i - 1], row) ? reader->by_pid[i - 1] : NULL;
         row->same = before ? before->same : row;
         row->same->ended = row->ended;
     }
@@ -304,7 +305,7 @@ static int processes_read(Reader *reader)
     return r < 0 ? r : rows_sort(reader);
 }
 
-static Row *row_find(const Reader *reader, sqlite3_int64 id)
+static ProcessRow *row_find(const Reader *reader, sqlite3_int64 id)
 {
     size_t low = LOWER_BOUND(i, reader->n_rows, reader->rows[i].id < id);
     return low < reader->n_rows && reader->rows[low].id == id ? &reader->rows[low] : NULL;
@@ -312,7 +313,7 @@ static Row *row_find(const Reader *reader, sqlite3_int64 id)
 
 static int sample_read(Reader *reader, Moment *moment)
 {
-    Row *row = row_find(reader, sqlite3_column_int64(reader->samples, 1));
+    ProcessRow *row = row_find(reader, sqlite3_column_int64(reader->samples, 1));
     if (!row || row->same->seconds >= moment->seconds)
         return -EBADMSG;
     row->same->seconds = moment->seconds;
@@ -442,7 +443,7 @@ static int mark_order(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* Row by row: one that is too long for us is left out, and no more than that. */
+/* ProcessRow by row: one that is too long for us is left out, and no more than that. */
 static int marks_read(Reader *reader, Marks *ret)
 {
     sqlite3_int64 there = 0;
@@ -524,10 +525,10 @@ static void tracks_finish(Reader *reader)
 {
     for (size_t i = 0; i < reader->history.n_tracks; i++) {
         ProcessTrack *track = &reader->history.tracks[i];
-        Row key = {.process = track->last, .id = INT64_MIN};
-        const Row *wanted = &key;
+        ProcessRow key = {.process = track->last, .id = INT64_MIN};
+        const ProcessRow *wanted = &key;
         size_t low = LOWER_BOUND(k, reader->n_rows, by_pid_order(&reader->by_pid[k], &wanted) < 0);
-        const Row *row = reader->by_pid[low]; /* the first of them: all tracks come from rows */
+        const ProcessRow *row = reader->by_pid[low]; /* the first of them: all tracks come from rows */
         track->first_seconds = row->first;
         track->ended_seconds = row->ended;
     }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,12 +21,12 @@ enum { EVENTS_MAX = 20000 };
 enum { BUSY_MSEC = 100, BUSY_LAST_MSEC = 3000 };
 
 /* A process whose row is there. */
-typedef struct Row {
+typedef struct WrittenProcess {
     ProcessMoment last; /* its command is not kept, only what it hashes to */
     uint64_t command_hash;
     sqlite3_int64 id;
     bool there; /* in this moment */
-} Row;
+} WrittenProcess;
 
 struct Recording {
     sqlite3 *db;
@@ -38,12 +39,12 @@ struct Recording {
     sqlite3_int64 events_kept; /* those up to here have been thinned */
     bool replaces;             /* one that is FILE.old now */
     int failed;                /* what stopped it; 0 */
-    Row *rows;                 /* of those that live, in rising order of pid */
+    WrittenProcess *rows;      /* of those that live, in rising order of pid */
     size_t n_rows;
     size_t rows_capacity;
     int pid;
     bool pid_due; /* it is not in the file yet */
-    Pending pending;
+    PendingMoments pending;
     Buffer text;
     Thin thin;
     sqlite3_stmt *add_moment;
@@ -394,7 +395,7 @@ static int process_update(Recording *recording, const ProcessMoment *process, sq
     return statement_run(recording->set_process);
 }
 
-static int process_end(Recording *recording, const Row *row, double seconds)
+static int process_end(Recording *recording, const WrittenProcess *row, double seconds)
 {
     (void)sqlite3_bind_double(recording->end_process, 1, seconds);
     (void)sqlite3_bind_int64(recording->end_process, 2, recording->moment - 1);
@@ -402,7 +403,7 @@ static int process_end(Recording *recording, const Row *row, double seconds)
     return statement_run(recording->end_process);
 }
 
-static bool process_changed(const Row *row, const ProcessMoment *process, uint64_t hash)
+static bool process_changed(const WrittenProcess *row, const ProcessMoment *process, uint64_t hash)
 {
     const ProcessMoment *last = &row->last;
     return row->command_hash != hash || last->ppid != process->ppid || last->job != process->job ||
@@ -420,7 +421,7 @@ static int row_insert(Recording *recording, size_t place)
 {
     if (recording->n_rows == recording->rows_capacity) {
         size_t wanted = MAX(recording->rows_capacity * 2, (size_t)64);
-        Row *larger = reallocarray(recording->rows, wanted, sizeof *larger);
+        WrittenProcess *larger = reallocarray(recording->rows, wanted, sizeof *larger);
         if (!larger)
             return -ENOMEM;
         recording->rows = larger;
@@ -429,7 +430,7 @@ static int row_insert(Recording *recording, size_t place)
     memmove(recording->rows + place + 1, recording->rows + place,
             (recording->n_rows - place) * sizeof *recording->rows);
     recording->n_rows++;
-    recording->rows[place] = (Row){0};
+    recording->rows[place] = (WrittenProcess){0};
     return 0;
 }
 
@@ -447,7 +448,7 @@ static int process_row(Recording *recording, const ProcessMoment *process, doubl
         r = row_insert(recording, place);
     if (r < 0)
         return r;
-    Row *row = &recording->rows[place];
+    WrittenProcess *row = &recording->rows[place];
     if (!known || row->last.start_ticks != process->start_ticks) {
         row->id = ++recording->process;
         r = process_insert(recording, process, seconds, row->id);
@@ -482,7 +483,7 @@ static int missing_end(Recording *recording, double seconds)
     int r = 0;
     size_t n = 0;
     for (size_t i = 0; r >= 0 && i < recording->n_rows; i++) {
-        Row *row = &recording->rows[i];
+        WrittenProcess *row = &recording->rows[i];
         if (!row->there) {
             r = process_end(recording, row, seconds);
             continue;
@@ -570,7 +571,7 @@ static int moments_write(Recording *recording, const Moment *moment)
         return r == -EBUSY ? -EIO : r; /* whoever has begun waits for nobody */
     }
     recording->pid_due = false;
-    pending_clear(&recording->pending);
+    pending_moments_clear(&recording->pending);
     return 0;
 }
 
@@ -580,7 +581,7 @@ int recording_add(Recording *recording, const Moment *moment)
         return recording->failed;
     int r = moments_write(recording, moment);
     if (r == -EBUSY) {
-        pending_add(&recording->pending, moment);
+        pending_moments_add(&recording->pending, moment);
         r = 0;
     }
     recording->failed = r;
@@ -596,7 +597,7 @@ int recording_flush(Recording *recording)
     (void)sqlite3_busy_timeout(recording->db, BUSY_MSEC);
     if (r == -EBUSY) {
         recording->pending.lost += recording->pending.n;
-        pending_clear(&recording->pending);
+        pending_moments_clear(&recording->pending);
         r = 0;
     }
     recording->failed = r;
@@ -615,7 +616,7 @@ void recording_close(Recording *recording)
     if (!recording)
         return;
     (void)recording_flush(recording);
-    pending_free(&recording->pending);
+    pending_moments_free(&recording->pending);
     thin_close(&recording->thin);
     statement_finish(&recording->add_moment);
     statement_finish(&recording->add_sample);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Recordings: a history in an SQLite file that any SQLite tool opens. docs/recording.md has the schema.
  *

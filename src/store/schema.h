@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of this folder share: the tables of a recording, and how SQLite's errors read here. */
 #pragma once
 

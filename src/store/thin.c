@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
 #include "history.h"
@@ -21,11 +22,11 @@ typedef struct Carried {
     uint64_t values[2][MAX((int)TURN_METRICS, (int)SEGMENT_KINDS)];
 } Carried;
 
-typedef struct Group {
+typedef struct ThinGroup {
     sqlite3_int64 first;
     sqlite3_int64 last;
     sqlite3_int64 kept[2]; /* the same twice when there is only one */
-} Group;
+} ThinGroup;
 
 static int statements_prepare(Thin *thin, Buffer *sql)
 {
@@ -128,7 +129,7 @@ void thin_close(Thin *thin)
 
 /* --- One group ---------------------------------------------------------------------------------------- */
 
-static int range_run(sqlite3_stmt *statement, const Group *group)
+static int range_run(sqlite3_stmt *statement, const ThinGroup *group)
 {
     (void)sqlite3_bind_int64(statement, 1, group->first);
     (void)sqlite3_bind_int64(statement, 2, group->last);
@@ -138,7 +139,7 @@ static int range_run(sqlite3_stmt *statement, const Group *group)
 }
 
 /* The first of the lowest and the last of the highest. False: there is nothing. */
-static int kept_choose(Thin *thin, Group *group, bool *ret_any)
+static int kept_choose(Thin *thin, ThinGroup *group, bool *ret_any)
 {
     double low = 0;
     double high = 0;
@@ -192,7 +193,7 @@ static Carried *carried_find(Thin *thin, sqlite3_int64 process)
 
 /* Moments before the middle of the two belong to the first, the others to the second. Of those up to it the
  * last one is the nearest, of those behind it the first. */
-static int carried_collect(Thin *thin, const Group *group, sqlite3_stmt *statement, size_t n_metrics)
+static int carried_collect(Thin *thin, const ThinGroup *group, sqlite3_stmt *statement, size_t n_metrics)
 {
     int answer = SQLITE_DONE;
     int r = 0;
@@ -219,7 +220,7 @@ static int carried_collect(Thin *thin, const Group *group, sqlite3_stmt *stateme
     return r < 0 ? r : sqlite_errno(thin->db, answer);
 }
 
-static int carried_write(Thin *thin, const Group *group, sqlite3_stmt *statement, size_t n_metrics)
+static int carried_write(Thin *thin, const ThinGroup *group, sqlite3_stmt *statement, size_t n_metrics)
 {
     int r = 0;
     for (size_t i = 0; i < thin->n_carried; i++)
@@ -233,7 +234,7 @@ static int carried_write(Thin *thin, const Group *group, sqlite3_stmt *statement
     return r;
 }
 
-static int group_thin(Thin *thin, Group *group)
+static int group_thin(Thin *thin, ThinGroup *group)
 {
     bool any = false;
     int r = kept_choose(thin, group, &any);
@@ -256,7 +257,7 @@ static int group_thin(Thin *thin, Group *group)
 int thin_step(Thin *thin, sqlite3_int64 newest)
 {
     for (size_t i = 0; i < THIN_LEVELS; i++) {
-        Group group = {.first = thin->next[i], .last = thin->next[i] + levels[i].group - 1};
+        ThinGroup group = {.first = thin->next[i], .last = thin->next[i] + levels[i].group - 1};
         if (newest - group.last < levels[i].age)
             continue;
         thin->next[i] = group.last + 1;

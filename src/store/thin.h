@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Old samples are thinned while a recording is written. In moments, which are seconds when it looks once a
  * second:

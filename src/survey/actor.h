@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A process that is looked at again and again, and how its role becomes known: it may exec, load PyTorch,
  * take its name and its handlers at any time after it was met. For whoever keeps a list of such processes;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What is known of how a job ended: the supervisor fills it in while the job runs and after it,
  * judge/causes.h says what it means. Nothing here judges; what was not seen is unknown and not zero. Strings

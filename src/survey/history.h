@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What was seen over time: the figures of a job and of each of its processes, and what happened to them. A
  * sampler (sampler.h) takes moments; a history is many of them, in memory; a recording (store/recording.h) is

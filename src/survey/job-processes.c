@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 #include <unistd.h>
 
@@ -7,18 +8,18 @@
 /* A captured tree may claim that two processes are each other's parent. */
 enum { ANCESTORS_MAX = 64 };
 
-typedef enum Whose {
-    WHOSE_UNKNOWN, /* its parent went away meanwhile: the next look knows */
-    WHOSE_JOB,
-    WHOSE_OTHERS,
-} Whose;
+typedef enum Membership {
+    MEMBERSHIP_UNKNOWN, /* its parent went away meanwhile: the next look knows */
+    MEMBERSHIP_JOB,
+    MEMBERSHIP_OTHERS,
+} Membership;
 
 typedef struct Known {
     int pid;
     int ppid;
     uint64_t inode;
     uint64_t start_ticks;
-    Whose whose;
+    Membership whose;
 } Known;
 
 static int pid_order(const void *a, const void *b)
@@ -79,7 +80,7 @@ static Known *known_find(Known *known, size_t n, int pid)
 static bool known_fill(const JobProcesses *job, size_t n_before, Known *known)
 {
     const Known *before = known_find(job->before, n_before, known->pid);
-    if (before && before->inode == known->inode && before->whose != WHOSE_UNKNOWN) {
+    if (before && before->inode == known->inode && before->whose != MEMBERSHIP_UNKNOWN) {
         known->ppid = before->ppid;
         known->start_ticks = before->start_ticks;
         known->whose = before->whose;
@@ -93,8 +94,8 @@ static bool known_fill(const JobProcesses *job, size_t n_before, Known *known)
     /* The kernel may have dropped the directory from its cache: the same process has another inode then. */
     if (before && before->start_ticks == stat.start_ticks)
         known->whose = before->whose;
-    if (known->whose == WHOSE_UNKNOWN && strcmp(stat.comm, SENTINEL_COMM) == 0)
-        known->whose = WHOSE_OTHERS;
+    if (known->whose == MEMBERSHIP_UNKNOWN && strcmp(stat.comm, SENTINEL_COMM) == 0)
+        known->whose = MEMBERSHIP_OTHERS;
     return true;
 }
 
@@ -122,18 +123,18 @@ static int known_list(JobProcesses *job, size_t n_before)
 }
 
 /* We are nobody's in this: who is below us is the job's, who is above us or beside us is not. */
-static Whose whose_is(JobProcesses *job, size_t n_before, Known *known, unsigned depth)
+static Membership whose_is(JobProcesses *job, size_t n_before, Known *known, unsigned depth)
 {
-    if (known->whose != WHOSE_UNKNOWN || depth == 0)
+    if (known->whose != MEMBERSHIP_UNKNOWN || depth == 0)
         return known->whose;
     Known *parent = known_find(job->known, job->n_known, known->ppid);
     bool stranger =
         known->pid == job->self || known->ppid == 0 || pid_in(job->others, job->n_others, known->pid);
     bool top = known->pid == job->top && known->start_ticks == job->top_start;
     if (top || job->everyone || (!stranger && known->ppid == job->self))
-        known->whose = WHOSE_JOB;
+        known->whose = MEMBERSHIP_JOB;
     else if (stranger)
-        known->whose = WHOSE_OTHERS;
+        known->whose = MEMBERSHIP_OTHERS;
     else if (parent)
         known->whose = whose_is(job, n_before, parent, depth - 1);
     else if ((parent = known_find(job->before, n_before, known->ppid))) /* it has just gone */
@@ -155,7 +156,7 @@ int job_processes_look(JobProcesses *job)
     job->all = 0;
     int r = known_list(job, n_before);
     for (size_t i = 0; r >= 0 && i < job->n_known; i++)
-        if (whose_is(job, n_before, &job->known[i], ANCESTORS_MAX) == WHOSE_JOB)
+        if (whose_is(job, n_before, &job->known[i], ANCESTORS_MAX) == MEMBERSHIP_JOB)
             r = item_add(job, &job->known[i]);
     return r;
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The machine as one job sees it: memory, /dev/shm, its control group, limits, rights, and the OOM killer's
  * deeds. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which processes train: the rules of survey.h, for whoever keeps a list of processes of its own. */
 #pragma once
 

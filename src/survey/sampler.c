@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <limits.h>
 #include <math.h>
 #include <signal.h>
@@ -42,7 +43,7 @@ enum {
 /* Names, handlers and libraries change most in the first seconds of a process. */
 static const double YOUNG_SECONDS = 3;
 
-typedef struct Watched {
+typedef struct SampledProcess {
     Actor actor;
     uint64_t inode; /* as JobProcess has it */
     double started; /* since 1970 */
@@ -57,7 +58,7 @@ typedef struct Watched {
     bool has_now;  /* figures of this look */
     bool waits;    /* in the kernel: its locks may be taken */
     uint64_t values[PROCESS_METRICS];
-} Watched;
+} SampledProcess;
 
 struct Sampler {
     const Root *root;
@@ -68,10 +69,10 @@ struct Sampler {
     double last;   /* the look before */
     double booted; /* seconds since 1970 */
     double ticks_per_second;
-    Watched *watched; /* in rising order of pid */
+    SampledProcess *watched; /* in rising order of pid */
     size_t n;
     size_t capacity;
-    Watched *before; /* likewise, of the look before */
+    SampledProcess *before; /* likewise, of the look before */
     size_t n_before;
     size_t before_capacity;
     bool roles_stale;
@@ -130,7 +131,7 @@ static void event_add(Sampler *sampler, double seconds, EventKind kind, const Ac
     snprintf(event->text, sizeof event->text, "%s", text);
 }
 
-static void born_tell(Sampler *sampler, Watched *watched)
+static void born_tell(Sampler *sampler, SampledProcess *watched)
 {
     /* On a machine it may have been there for long before it trained: events are told in order of time. */
     if (watched->born_due)
@@ -139,7 +140,7 @@ static void born_tell(Sampler *sampler, Watched *watched)
 }
 
 /* status: as waitpid has it; 0 when it is unknown. */
-static void end_tell(Sampler *sampler, Watched *watched, int status)
+static void end_tell(Sampler *sampler, SampledProcess *watched, int status)
 {
     char text[64] = "";
     if (WIFSIGNALED(status))
@@ -162,17 +163,17 @@ static int events_order(const void *a, const void *b)
 
 /* --- Who is there ------------------------------------------------------------------------------------- */
 
-static Watched *watched_find(const Sampler *sampler, int pid)
+static SampledProcess *watched_find(const Sampler *sampler, int pid)
 {
     size_t low = LOWER_BOUND(i, sampler->n, sampler->watched[i].actor.pid < pid);
     return low < sampler->n && sampler->watched[low].actor.pid == pid ? &sampler->watched[low] : NULL;
 }
 
-static int watched_keep(Sampler *sampler, const Watched *watched)
+static int watched_keep(Sampler *sampler, const SampledProcess *watched)
 {
     if (sampler->n == sampler->capacity) {
         size_t wanted = MAX(sampler->capacity * 2, (size_t)64);
-        Watched *larger = reallocarray(sampler->watched, wanted, sizeof *larger);
+        SampledProcess *larger = reallocarray(sampler->watched, wanted, sizeof *larger);
         if (!larger)
             return -ENOMEM;
         sampler->watched = larger;
@@ -187,7 +188,7 @@ static int process_meet(Sampler *sampler, const JobProcess *process)
     ProcStat stat;
     if (proc_stat_read(sampler->root, process->pid, &stat) < 0 || proc_stat_is_over(&stat))
         return 0;
-    Watched watched = {
+    SampledProcess watched = {
         .actor = {.pid = stat.pid, .ppid = stat.ppid, .start_ticks = stat.start_ticks},
         .inode = process->inode,
         .started = sampler->booted + (double)stat.start_ticks / sampler->ticks_per_second,
@@ -201,7 +202,7 @@ static int process_meet(Sampler *sampler, const JobProcess *process)
 }
 
 /* Whether it still is who it was; *ret_status: how it ended, where that can be seen. */
-static bool process_is_there(const Sampler *sampler, const Watched *watched, int *ret_status)
+static bool process_is_there(const Sampler *sampler, const SampledProcess *watched, int *ret_status)
 {
     ProcStat stat;
     *ret_status = 0;
@@ -217,7 +218,7 @@ static bool process_is_there(const Sampler *sampler, const Watched *watched, int
 }
 
 /* One that the list lacks may have been handed to another parent just then. */
-static int missing_keep(Sampler *sampler, Watched *watched)
+static int missing_keep(Sampler *sampler, SampledProcess *watched)
 {
     int status = 0;
     if (process_is_there(sampler, watched, &status))
@@ -226,7 +227,7 @@ static int missing_keep(Sampler *sampler, Watched *watched)
     return 0;
 }
 
-static int same_keep(Sampler *sampler, Watched *watched, const JobProcess *process)
+static int same_keep(Sampler *sampler, SampledProcess *watched, const JobProcess *process)
 {
     int status = 0;
     if (watched->inode == process->inode || process_is_there(sampler, watched, &status)) {
@@ -239,7 +240,7 @@ static int same_keep(Sampler *sampler, Watched *watched, const JobProcess *proce
 
 static void lists_swap(Sampler *sampler)
 {
-    Watched *watched = sampler->before;
+    SampledProcess *watched = sampler->before;
     size_t capacity = sampler->before_capacity;
     sampler->before = sampler->watched;
     sampler->n_before = sampler->n;
@@ -276,17 +277,17 @@ static int processes_look(Sampler *sampler)
 
 /* --- Nearly free, in every look ----------------------------------------------------------------------- */
 
-static bool is_young(const Sampler *sampler, const Watched *watched)
+static bool is_young(const Sampler *sampler, const SampledProcess *watched)
 {
     return sampler->now - watched->met < YOUNG_SECONDS;
 }
 
-static bool is_listed(const Sampler *sampler, const Watched *watched)
+static bool is_listed(const Sampler *sampler, const SampledProcess *watched)
 {
     return !is_machine(sampler) || watched->actor.role != ROLE_OTHER || watched->holds;
 }
 
-static void stat_take(const Sampler *sampler, const ProcStat *stat, Watched *watched)
+static void stat_take(const Sampler *sampler, const ProcStat *stat, SampledProcess *watched)
 {
     double msec = (double)(stat->user_ticks + stat->system_ticks) * 1000 / sampler->ticks_per_second;
     watched->waits = stat->state == 'D';
@@ -298,7 +299,7 @@ static void stat_take(const Sampler *sampler, const ProcStat *stat, Watched *wat
 
 /* False: on its way out it has no memory any more, some time before it is over, and zeros would look as if it
  * had given it back. */
-static bool status_take(Sampler *sampler, const ProcStatus *status, Watched *watched)
+static bool status_take(Sampler *sampler, const ProcStatus *status, SampledProcess *watched)
 {
     /* Before Linux 6.8 one on its way out looks the same, but for its parent. */
     watched->kernel = status->kernel_thread && watched->actor.ppid <= 2;
@@ -314,7 +315,7 @@ static bool status_take(Sampler *sampler, const ProcStatus *status, Watched *wat
 }
 
 /* False: it has ended. */
-static bool figures_read(Sampler *sampler, Watched *watched)
+static bool figures_read(Sampler *sampler, SampledProcess *watched)
 {
     ProcStat stat;
     ProcStatus status;
@@ -338,7 +339,7 @@ static bool figures_read(Sampler *sampler, Watched *watched)
     return true;
 }
 
-static void search_later(const Sampler *sampler, Watched *watched)
+static void search_later(const Sampler *sampler, SampledProcess *watched)
 {
     /* The older it is, the less likely is it that it loads PyTorch now. */
     watched->search_next = sampler->now + MAX(1.0, (sampler->now - watched->met) / 2);
@@ -350,7 +351,7 @@ static void figures_look(Sampler *sampler)
     size_t n = 0;
     unsigned searches = SEARCHES_PER_LOOK;
     for (size_t i = 0; i < sampler->n; i++) {
-        Watched *watched = &sampler->watched[i];
+        SampledProcess *watched = &sampler->watched[i];
         bool wanted = is_listed(sampler, watched) || watched->shown || is_young(sampler, watched);
         bool searched = !wanted && !watched->kernel && searches > 0 && sampler->now >= watched->search_next;
         searches -= searched;
@@ -369,16 +370,16 @@ static void figures_look(Sampler *sampler)
 
 /* --- Roles -------------------------------------------------------------------------------------------- */
 
-static void torch_search(Sampler *sampler, Watched *watched)
+static void torch_search(Sampler *sampler, SampledProcess *watched)
 {
     search_later(sampler, watched);
     sampler->roles_stale |= actor_search_torch(&watched->actor, sampler->root, &sampler->scratch);
 }
 
 /* Whoever has a child now may have loaded PyTorch just before. */
-static void torch_inherit(Sampler *sampler, Watched *watched)
+static void torch_inherit(Sampler *sampler, SampledProcess *watched)
 {
-    Watched *parent = watched_find(sampler, watched->actor.ppid);
+    SampledProcess *parent = watched_find(sampler, watched->actor.ppid);
     if (!parent)
         return;
     bool new = watched->met >= sampler->now && sampler->now > 0;
@@ -393,7 +394,7 @@ static void roles_look(Sampler *sampler)
     bool first = sampler->now <= 0;
     unsigned searches = first ? UINT32_MAX : SEARCHES_PER_LOOK;
     for (size_t i = 0; i < sampler->n; i++) {
-        Watched *watched = &sampler->watched[i];
+        SampledProcess *watched = &sampler->watched[i];
         Actor *actor = &watched->actor;
         if (watched->waits || !watched->has_now)
             continue;
@@ -427,11 +428,11 @@ static void purse_fill(double *purse, double allowance)
 }
 
 /* Who waits longest for his turn, and has not had it in this look. */
-static Watched *turn_next(const Sampler *sampler)
+static SampledProcess *turn_next(const Sampler *sampler)
 {
-    Watched *next = NULL;
+    SampledProcess *next = NULL;
     for (size_t i = 0; i < sampler->n; i++) {
-        Watched *watched = &sampler->watched[i];
+        SampledProcess *watched = &sampler->watched[i];
         if (watched->has_now && !watched->waits && is_listed(sampler, watched) &&
             watched->turn_at < sampler->now && (!next || watched->turn_at < next->turn_at))
             next = watched;
@@ -439,7 +440,7 @@ static Watched *turn_next(const Sampler *sampler)
     return next;
 }
 
-static void turn_take(const Sampler *sampler, Watched *watched)
+static void turn_take(const Sampler *sampler, SampledProcess *watched)
 {
     Smaps sizes;
     int pid = watched->actor.pid;
@@ -458,7 +459,7 @@ static void turns_look(Sampler *sampler)
 {
     purse_fill(&sampler->processes_purse, allowance_seconds(sampler) * (1 - SEGMENTS_PART));
     while (sampler->processes_purse > 0) {
-        Watched *watched = turn_next(sampler);
+        SampledProcess *watched = turn_next(sampler);
         if (!watched)
             return;
         double before = cpu_seconds();
@@ -475,7 +476,7 @@ static int segments_survey(const Sampler *sampler, Survey *survey)
         return -ENOMEM;
     shmfs_read(sampler->root, &mounts, &survey->machine.shm);
     for (size_t i = 0; i < sampler->n; i++) {
-        const Watched *watched = &sampler->watched[i];
+        const SampledProcess *watched = &sampler->watched[i];
         const Actor *actor = &watched->actor;
         if (watched->kernel || watched->waits)
             continue;
@@ -519,7 +520,7 @@ static void segments_count(Sampler *sampler, uint64_t *job_values)
     }
     for (size_t i = 0; i < survey->n_processes; i++) {
         const Process *process = &survey->processes[i];
-        Watched *watched = watched_find(sampler, process->pid);
+        SampledProcess *watched = watched_find(sampler, process->pid);
         watched->holds = process->segments > 0;
         if (!watched->has_now || !process->readable)
             continue;
@@ -569,7 +570,7 @@ static void oom_tell(Sampler *sampler, uint64_t kills, bool in_group)
     (void)kmsg_read(sampler->root, &arena, &log);
     if (log.n > 0) {
         const OomKill *kill = &log.items[log.n - 1];
-        const Watched *watched = watched_find(sampler, kill->pid);
+        const SampledProcess *watched = watched_find(sampler, kill->pid);
         victim = watched ? watched->actor : (Actor){.pid = 0};
         snprintf(text, sizeof text, "%s (pid %d)", kill->comm, kill->pid);
     }
@@ -635,7 +636,7 @@ static int moments_fill(Sampler *sampler, Moment *moment)
     }
     size_t n = 0;
     for (size_t i = 0; i < sampler->n; i++) {
-        Watched *watched = &sampler->watched[i];
+        SampledProcess *watched = &sampler->watched[i];
         const Actor *actor = &watched->actor;
         if (!watched->has_now || !is_listed(sampler, watched))
             continue;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Looks at a job, or at all training on the machine, again and again, and cheaply: under 1% of a core and
  * 16 MiB for 64 processes at a look a second.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What is there: training processes with their roles, and the segments of shared memory with their holders.
  *

@@ -2,8 +2,8 @@
 
 #include "advice.h"
 
-static const Guard ready = {.ready = true};
-static const Guard broken = {.why_not = "the preload library is missing"};
+static const GuardOffer ready = {.ready = true};
+static const GuardOffer broken = {.why_not = "the preload library is missing"};
 
 /* The fix whose command contains the text, or NULL. */
 static const Fix *fix_with(const Fixes *fixes, const char *text)

@@ -364,14 +364,14 @@ static void test_somebody_never_lets_go(void **state)
     for (int i = 0; i < PROCESSES; i++)
         processes[i] = process(100 + i, 2, 5);
     /* The recorder would wait a tenth of a second in each: the queue is what is tested. */
-    Pending pending = {0};
+    PendingMoments pending = {0};
     size_t most = 0;
     for (int i = 0; i < MOMENTS; i++) {
         Moment moment = moment_of(i, processes, PROCESSES);
         Event event = {.seconds = i, .kind = EVENT_MARK};
         moment.events = &event;
         moment.n_events = i % 10 == 0;
-        pending_add(&pending, &moment);
+        pending_moments_add(&pending, &moment);
         most = MAX(most, pending.bytes);
     }
     assert_true(most < 10 << 20);
@@ -386,7 +386,7 @@ static void test_somebody_never_lets_go(void **state)
     }
     assert_int_equal(events, MOMENTS / 10);
     assert_true(before == MOMENTS - 1);
-    pending_free(&pending);
+    pending_moments_free(&pending);
 
     assert_int_equal(sqlite3_open(file, &db), SQLITE_OK);
     execute(db, "BEGIN IMMEDIATE");

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "other-supervisors.h"
+#include "proc-stat.h"
+#include "shared-stats.h"
+
+enum { ABOVE_MOST = 64 };
+
+static OtherSupervisor *guard_offer_find(OtherSupervisors *supervisors, int pid, uint64_t start_ticks)
+{
+    for (size_t i = 0; i < supervisors->n; i++)
+        if (supervisors->items[i].pid == pid && supervisors->items[i].start_ticks == start_ticks)
+            return &supervisors->items[i];
+    return NULL;
+}
+
+static void guard_meet(OtherSupervisors *supervisors, const Root *root, int pid, uint64_t start_ticks)
+{
+    OtherSupervisor *known = guard_offer_find(supervisors, pid, start_ticks);
+    if (known) {
+        known->there = true;
+        return;
+    }
+    int page = supervisors->n < SUPERVISORS_MOST ? shared_stats_find(root, pid) : -ENOSPC;
+    if (page >= 0)
+        supervisors->items[supervisors->n++] = (OtherSupervisor){pid, start_ticks, page, true};
+}
+
+static bool is_supervisor(const char *comm)
+{
+    return strcmp(comm, "shmguard") == 0;
+}
+
+void supervisors_find_above(OtherSupervisors *supervisors, const Root *root, int pid)
+{
+    ProcStat stat;
+    for (unsigned i = 0; i < ABOVE_MOST && pid > 1 && proc_stat_read(root, pid, &stat) >= 0; i++) {
+        if (is_supervisor(stat.comm))
+            guard_meet(supervisors, root, pid, stat.start_ticks);
+        pid = stat.ppid;
+    }
+}
+
+/* Those above a job are not in its moments: they are there as long as they tell something. */
+static bool guard_is_there(const Root *root, const OtherSupervisor *guard)
+{
+    ProcStat stat;
+    return guard->there || (proc_stat_read(root, guard->pid, &stat) >= 0 &&
+                            stat.start_ticks == guard->start_ticks && !proc_stat_is_over(&stat));
+}
+
+static double guard_share(const GuardFigures *figures)
+{
+    return figures->budget_bytes == U64_UNKNOWN || figures->budget_bytes == 0
+               ? -1
+               : (double)figures->bytes_now / (double)figures->budget_bytes;
+}
+
+unsigned supervisors_fill(OtherSupervisors *supervisors, const Root *root, Moment *moment, int *ret_pid)
+{
+    for (size_t i = 0; i < supervisors->n; i++)
+        supervisors->items[i].there = false;
+    for (size_t i = 0; i < moment->n_processes; i++)
+        if (is_supervisor(moment->processes[i].comm))
+            guard_meet(supervisors, root, moment->processes[i].pid, moment->processes[i].start_ticks);
+
+    size_t kept = 0;
+    unsigned told = 0;
+    GuardFigures tightest = {0};
+    *ret_pid = 0;
+    for (size_t i = 0; i < supervisors->n; i++) {
+        OtherSupervisor guard = supervisors->items[i];
+        GuardFigures figures;
+        if (!guard_is_there(root, &guard))
+            continue;
+        supervisors->items[kept++] = guard;
+        /* One that only watches how processes end has neither a budget nor memory. */
+        if (shared_stats_read(root, guard.pid, guard.page, &figures) < 0 ||
+            (figures.budget_bytes == U64_UNKNOWN && figures.segments_created == 0))
+            continue;
+        told++;
+        if (*ret_pid == 0 || guard_share(&figures) > guard_share(&tightest)) {
+            tightest = figures;
+            *ret_pid = guard.pid;
+        }
+    }
+    supervisors->n = kept;
+    if (*ret_pid == 0)
+        return 0;
+    moment->values[JOB_GUARD_BYTES] = tightest.bytes_now;
+    moment->values[JOB_GUARD_BUDGET] = tightest.budget_bytes;
+    moment->values[JOB_GUARD_CREATED] = tightest.segments_created;
+    moment->values[JOB_GUARD_REUSED] = tightest.segments_reused;
+    moment->values[JOB_GUARD_WAITING] = tightest.waiting;
+    moment->values[JOB_GUARD_WAITS] = tightest.waits;
+    moment->values[JOB_GUARD_REFUSED] = tightest.refused;
+    return told;
+}

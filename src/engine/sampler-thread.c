@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "other-supervisors.h"
+#include "proc-statm.h"
+#include "sampler-thread.h"
+
+/* How long the end waits for a look. */
+#define PATIENCE_SECONDS 0.25
+
+struct SamplerThread {
+    /* Of whoever has its turn. */
+    Root root;
+    Sampler *sampler;
+    OtherSupervisors supervisors;
+    SampleResult sample;
+    int result;
+
+    /* Of whoever opened it. */
+    pthread_t thread;
+    bool runs;
+    double asked_at; /* negative: it has answered, and was heard */
+    int fd;
+
+    /* Of both. */
+    pthread_mutex_t mutex;
+    pthread_cond_t turn;
+    bool asked;
+    bool answered;
+    bool stop;
+    bool ended;
+};
+
+/* --- The thread --------------------------------------------------------------------------------------- */
+
+static int look(SamplerThread *thread)
+{
+    SampleResult sample = {.own_bytes = U64_UNKNOWN};
+    ProcStatm statm;
+    int r = sampler_look(thread->sampler, &sample.moment);
+    if (r < 0)
+        return r;
+    sample.guards = supervisors_fill(&thread->supervisors, &thread->root, &sample.moment, &sample.guard_pid);
+    sample.surveyed = sampler_take_segments(thread->sampler, &sample.survey, &sample.survey_seconds);
+    if (proc_statm_read(&thread->root, getpid(), &statm) >= 0)
+        sample.own_bytes = statm.resident_bytes;
+    thread->sample = sample;
+    return 0;
+}
+
+static void *looks(void *context)
+{
+    SamplerThread *thread = context;
+    pthread_mutex_lock(&thread->mutex);
+    for (;;) {
+        while (!thread->asked && !thread->stop)
+            pthread_cond_wait(&thread->turn, &thread->mutex);
+        if (thread->stop)
+            break;
+        thread->asked = false;
+        pthread_mutex_unlock(&thread->mutex);
+        thread->result = look(thread);
+        pthread_mutex_lock(&thread->mutex);
+        thread->answered = true;
+        pthread_cond_signal(&thread->turn);
+        (void)eventfd_write(thread->fd, 1);
+    }
+    thread->ended = true;
+    pthread_cond_signal(&thread->turn);
+    pthread_mutex_unlock(&thread->mutex);
+    return NULL;
+}
+
+/* Signals are the main thread's. */
+static int thread_start(SamplerThread *thread)
+{
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(&thread->thread, NULL, looks, thread);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    thread->runs = error == 0;
+    return -error;
+}
+
+/* --- Whoever opened it -------------------------------------------------------------------------------- */
+
+int sampler_thread_open(int pid, double interval, SamplerThread **ret)
+{
+    SamplerThread *thread = calloc(1, sizeof *thread);
+    if (!thread)
+        return -ENOMEM;
+    *thread = (SamplerThread){
+        .root = ROOT_NONE,
+        .asked_at = -1,
+        .fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
+        .mutex = PTHREAD_MUTEX_INITIALIZER,
+        .turn = PTHREAD_COND_INITIALIZER,
+    };
+    int r = thread->fd < 0 ? -errno : root_open(NULL, &thread->root) < 0 ? -ENOENT : 0;
+    if (r >= 0)
+        r = sampler_open(&thread->root, &(SamplerWish){pid, interval}, &thread->sampler);
+    if (r >= 0) {
+        supervisors_find_above(&thread->supervisors, &thread->root, pid);
+        r = thread_start(thread);
+    }
+    if (r < 0) {
+        sampler_thread_close(thread);
+        return r;
+    }
+    *ret = thread;
+    return 0;
+}
+
+/* False: it is in the middle of a look. */
+static bool thread_end(SamplerThread *thread)
+{
+    double end = now_seconds() + PATIENCE_SECONDS;
+    struct timespec until = {.tv_sec = (time_t)end, .tv_nsec = (long)((end - floor(end)) * 1e9)};
+    pthread_mutex_lock(&thread->mutex);
+    thread->stop = true;
+    pthread_cond_signal(&thread->turn);
+    while (!thread->ended &&
+           pthread_cond_clockwait(&thread->turn, &thread->mutex, CLOCK_MONOTONIC, &until) == 0)
+        continue;
+    bool ended = thread->ended;
+    pthread_mutex_unlock(&thread->mutex);
+    return ended && pthread_join(thread->thread, NULL) == 0;
+}
+
+void sampler_thread_close(SamplerThread *thread)
+{
+    if (!thread || (thread->runs && !thread_end(thread)))
+        return;
+    if (thread->answered && thread->result >= 0)
+        survey_free(&thread->sample.survey); /* nobody took it */
+    sampler_free(thread->sampler);
+    root_close(&thread->root);
+    fd_close(thread->fd);
+    free(thread);
+}
+
+void sampler_thread_ask(SamplerThread *thread)
+{
+    thread->asked_at = now_seconds();
+    pthread_mutex_lock(&thread->mutex);
+    thread->asked = true;
+    pthread_cond_signal(&thread->turn);
+    pthread_mutex_unlock(&thread->mutex);
+}
+
+double sampler_thread_asked(const SamplerThread *thread)
+{
+    return thread->asked_at;
+}
+
+int sampler_thread_fd(const SamplerThread *thread)
+{
+    return thread->fd;
+}
+
+int sampler_thread_take(SamplerThread *thread, SampleResult *ret)
+{
+    eventfd_t value;
+    pthread_mutex_lock(&thread->mutex);
+    while (!thread->answered)
+        pthread_cond_wait(&thread->turn, &thread->mutex);
+    thread->answered = false;
+    (void)eventfd_read(thread->fd, &value);
+    pthread_mutex_unlock(&thread->mutex);
+    thread->asked_at = -1;
+    if (thread->result < 0)
+        return thread->result;
+    *ret = thread->sample;
+    return 0;
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "guard.h"
+
+/*
+ * The connection to the supervisor. It is made when it is first needed. A forked child makes its own.
+ *
+ * Nobody waits in vain: a supervisor that is stopped answers when it goes on, and when one dies the kernel
+ * closes its end, and whoever waits is woken. So there is no limit of time, and no name is lost to one that
+ * was only slow.
+ *
+ * A connection that is lost although the supervisor lives (the program closes all descriptors, the supervisor
+ * had none left for us) is made anew. ATTEMPTS_MAX is for a program that closes them all the time.
+ *
+ * One does not wait: torch_shm_manager serves all processes one after another, and they give it up as lost
+ * after a second. It only unlinks, and does not look at the result: what it has sent will be read when the
+ * supervisor goes on.
+ */
+enum { ATTEMPTS_MAX = 64, TRIES_MAX = 2, MANAGER_MSEC = 50, START_MSEC = 50 };
+
+static int connection = -1;
+static FileId connection_id;
+static unsigned attempts;
+static bool lost;                               /* there was a supervisor, and nobody listens any more */
+static Counters nowhere;                        /* counted in vain, without a supervisor */
+static _Atomic(Counters *) counters = &nowhere; /* set once; read without the lock too */
+
+Counters *guard_counters(void)
+{
+    return atomic_load_explicit(&counters, memory_order_acquire);
+}
+
+static bool connection_is_ours(void)
+{
+    FileId id;
+    return connection >= 0 && file_id(connection, &id) == 0 && id.inode == connection_id.inode &&
+           id.device == connection_id.device;
+}
+
+static void disconnect(void)
+{
+    if (connection_is_ours())
+        real_close(connection);
+    connection = -1;
+}
+
+void broker_forget(void)
+{
+    disconnect();
+    attempts = 0;
+}
+
+bool broker_lost(void)
+{
+    return lost;
+}
+
+/* *ret_fd is -1 when the packet brought none. */
+static bool receive_message(int from, Message *ret, int *ret_fd)
+{
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    struct iovec part = {ret, sizeof *ret};
+    struct msghdr packet = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    struct pollfd answer = {.fd = from, .events = POLLIN};
+    if (manager_is() && real_poll(&answer, 1, MANAGER_MSEC) <= 0)
+        return false;
+    ssize_t n;
+    do
+        n = recvmsg(from, &packet, MSG_CMSG_CLOEXEC);
+    while (n < 0 && errno == EINTR);
+    int fd = -1;
+    struct cmsghdr *header = n < 0 ? NULL : CMSG_FIRSTHDR(&packet);
+    if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS)
+        memcpy(&fd, CMSG_DATA(header), sizeof fd);
+    if (n == sizeof *ret && ret->magic == PROTOCOL_MAGIC) {
+        *ret_fd = fd;
+        return true;
+    }
+    if (fd >= 0)
+        real_close(fd);
+    return false;
+}
+
+/* The manager has not waited for its welcome. */
+static bool receive_answer(Message *ret, int *ret_fd)
+{
+    while (receive_message(connection, ret, ret_fd)) {
+        if (ret->type == MESSAGE_ANSWER)
+            return true;
+        if (*ret_fd >= 0)
+            real_close(*ret_fd);
+    }
+    return false;
+}
+
+static void map_counters(int fd)
+{
+    void *page = real_mmap(NULL, sizeof(Counters), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (page != MAP_FAILED && guard_counters() == &nowhere)
+        atomic_store_explicit(&counters, page, memory_order_release);
+    else if (page != MAP_FAILED)
+        real_munmap(page, sizeof(Counters));
+}
+
+static bool welcomed(int from)
+{
+    Message welcome;
+    int page = -1;
+    if (!receive_message(from, &welcome, &page))
+        return false;
+    if (page >= 0) {
+        map_counters(page);
+        real_close(page);
+    }
+    return true;
+}
+
+/*
+ * Before main, and only on a terminal: what the program writes there counts from its first word on
+ * (progress-line.c), long before it makes a tensor. Only the page is fetched; a supervisor that is stopped is
+ * not waited for.
+ */
+void broker_find_counters(void)
+{
+    int saved = errno;
+    bool shown = isatty(STDOUT_FILENO) || isatty(STDERR_FILENO);
+    int fd = shown && !getenv(PROTOCOL_ONLY_WITNESS) ? supervisor_connect(START_MSEC) : -1;
+    struct pollfd ready = {.fd = fd, .events = POLLIN};
+    if (fd >= 0 && real_poll(&ready, 1, START_MSEC) > 0)
+        (void)welcomed(fd);
+    if (fd >= 0)
+        real_close(fd);
+    errno = saved;
+}
+
+static bool connect_now(void)
+{
+    FileId id;
+    errno = 0;
+    int fd = supervisor_connect(0);
+    if (fd < 0) {
+        lost = errno == ECONNREFUSED;
+        return false;
+    }
+    attempts++;
+    fd = fd_move_up(fd);
+    if (file_id(fd, &id) < 0) {
+        real_close(fd);
+        return false;
+    }
+    connection = fd;
+    connection_id = id;
+    if (manager_is() || welcomed(fd))
+        return true;
+    disconnect();
+    return false;
+}
+
+bool broker_reach(void)
+{
+    if (connection_is_ours())
+        return true;
+    connection = -1;
+    return supervisor_is() && !lost && attempts < ATTEMPTS_MAX && connect_now();
+}
+
+static Message message_of(MessageType type, const char *name)
+{
+    Message message = {.magic = PROTOCOL_MAGIC, .type = type};
+    strncpy(message.name, name, sizeof message.name - 1);
+    return message;
+}
+
+/* Sends and, when there is an answer to come, waits for it. What a lost connection kept from arriving is sent
+ * again: the supervisor answers all that it reads, unless it dies. */
+static bool exchange(Message *message, int fd, bool answered, int *ret_fd)
+{
+    for (int i = 0; i < TRIES_MAX && broker_reach(); i++) {
+        Message answer;
+        if (message_send(connection, message, fd, 0)) {
+            if (!answered)
+                return true;
+            if (receive_answer(&answer, ret_fd)) {
+                *message = answer;
+                return true;
+            }
+            if (manager_is()) {
+                disconnect();
+                return false;
+            }
+        } else if (errno == ETOOMANYREFS) /* this user has too many descriptors in flight: not now */
+            return false;
+        disconnect();
+    }
+    return false;
+}
+
+bool broker_tell(MessageType type, const char *name, int fd)
+{
+    Message message = message_of(type, name);
+    return exchange(&message, fd, false, NULL);
+}
+
+int broker_ask(MessageType type, const char *name, int fd, int *ret_fd)
+{
+    int received = -1;
+    Message message = message_of(type, name);
+    if (!exchange(&message, fd, true, &received))
+        return -ENOTCONN;
+    if (ret_fd)
+        *ret_fd = received;
+    else if (received >= 0)
+        real_close(received);
+    return -message.error;
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What became of requests for shared memory that were refused. */
+#include <ctype.h>
+#include <string.h>
+
+#include "cause-context.h"
+#include "units.h"
+
+enum { WHO_SHOWN = 3 };
+
+/* An exception this soon after a refusal may follow from it. */
+static const double SECONDS_FOLLOWS = 60;
+
+/* Exceptions that missing data does not cause. */
+static const char *const unrelated[] = {"ModuleNotFoundError", "ImportError",       "SyntaxError",
+                                        "IndentationError",    "NameError",         "FileNotFoundError",
+                                        "PermissionError",     "KeyboardInterrupt", "NotImplementedError"};
+
+static const Ended *ended_of(const Evidence *evidence, int pid)
+{
+    for (size_t i = 0; i < evidence->n_ended; i++)
+        if (evidence->ended[i].pid == pid)
+            return &evidence->ended[i];
+    return NULL;
+}
+
+/* Its exception was its last word. The command's own end is judged from its exit code. */
+static bool refusal_ended_it(const Evidence *evidence, const Refusal *refusal)
+{
+    const Ended *ended = ended_of(evidence, refusal->pid);
+    return ended && ended->pid != evidence->pid && ended->has_status && ended->signal == 0 &&
+           ended->code != 0;
+}
+
+static bool refusal_is_lost(const Evidence *evidence, const Refusal *refusal)
+{
+    if (refusal->unheard > 0 && !(refusal->told && evidence->served_after))
+        return true;
+    return refusal_ended_it(evidence, refusal);
+}
+
+/*
+ * A refusal is an exception in the thread that asked.
+ *
+ * In a process's first thread it goes up the program's own calls; from a DataLoader worker PyTorch carries it
+ * over to the trainer. Code that asks for less can catch it, and one that nobody catches ends the process.
+ * So when no process that was refused has ended with an error, and the job went on to make shared tensors
+ * after the last refusal, it was handled. When none were made, it may have been caught and forgotten.
+ *
+ * In any other thread nobody is above it: the threads of multiprocessing's queues print the exception, drop
+ * what they were about to send, and go on with the next. That they make tensors afterwards shows nothing. It
+ * was handled only when we ended the process for it, by which PyTorch raises an exception in the trainer, and
+ * the job made shared tensors all the same. A worker that had left before counts as lost.
+ *
+ * Processes beyond REFUSALS_MAX are not known one by one: nothing shows that they were helped.
+ */
+RefusalState refusals_judge(const Evidence *evidence)
+{
+    uint64_t known = 0;
+    if (evidence->refused == 0)
+        return REFUSALS_NONE;
+    for (size_t i = 0; i < evidence->n_refusals; i++) {
+        known += evidence->refusals[i].requests;
+        if (refusal_is_lost(evidence, &evidence->refusals[i]))
+            return REFUSALS_LOST;
+    }
+    return evidence->served_after && known >= evidence->refused ? REFUSALS_HANDLED : REFUSALS_UNCLEAR;
+}
+
+static const char *refusal_who(CauseContext *context, const Refusal *refusal)
+{
+    const Ended unseen = {.pid = refusal->pid, .role = ROLE_OTHER};
+    const Ended *ended = ended_of(context->evidence, refusal->pid);
+    return ended_who_inside(context, ended ? ended : &unseen);
+}
+
+uint64_t refused_most_bytes(const Evidence *evidence)
+{
+    uint64_t most = evidence->refused_bytes;
+    for (size_t i = 0; i < evidence->n_refusals; i++)
+        most = MAX(most, evidence->refusals[i].most_bytes);
+    return most;
+}
+
+static const char *requests_text(CauseContext *context, uint64_t n)
+{
+    return n == 1
+               ? "1 request for shared memory was refused"
+               : cause_printf(context, "%llu requests for shared memory were refused", (unsigned long long)n);
+}
+
+static void evidence_refused(CauseContext *context, Diagnosis *ret)
+{
+    const Evidence *evidence = context->evidence;
+    bool one = evidence->refused == 1;
+    const char *text = cause_printf(context, "%s%s %s", requests_text(context, evidence->refused),
+                                    one ? ":" : ", the largest for", SIZE_TEXT(refused_most_bytes(evidence)));
+    for (size_t i = 0; i < MIN(evidence->n_refusals, (size_t)WHO_SHOWN); i++) {
+        const char *who = refusal_who(context, &evidence->refusals[i]);
+        text = one ? cause_printf(context, "%s for %s", text, who)
+                   : cause_printf(context, "%s%s %llu by %s", text, i == 0 ? ":" : ",",
+                                  (unsigned long long)evidence->refusals[i].requests, who);
+    }
+    diagnosis_evidence(
+        context, ret, evidence->n_refusals > WHO_SHOWN ? cause_printf(context, "%s and others", text) : text);
+    if (evidence->budget_bytes != U64_UNKNOWN)
+        diagnosis_evidence(
+            context, ret,
+            cause_printf(context, "the job's budget was %s", SIZE_TEXT(evidence->budget_bytes)));
+}
+
+static void verdict_begin(CauseContext *context, Diagnosis *ret)
+{
+    ret->from_log = false;
+    ret->detail = context->evidence->refused_for_want ? "no-memory" : NULL;
+    ret->cause.pid = context->evidence->refused_pid;
+    evidence_refused(context, ret);
+}
+
+void budget_judge(CauseContext *context, double confidence, Diagnosis *ret)
+{
+    const Evidence *evidence = context->evidence;
+    verdict_begin(context, ret);
+    if (evidence->refused_for_want)
+        diagnosis_set(
+            ret, CAUSE_BUDGET_EXCEEDED, confidence,
+            "The job asked for more shared memory than the machine or its control group had at that "
+            "moment. The guard refused it, so that no process was killed.");
+    else
+        diagnosis_set(
+            ret, CAUSE_BUDGET_EXCEEDED, confidence,
+            cause_printf(context,
+                         "A tensor of %s is larger than the whole budget for shared memory, %s, and "
+                         "was refused.",
+                         SIZE_TEXT(refused_most_bytes(evidence)), SIZE_TEXT(evidence->budget_bytes)));
+}
+
+/* Why, as the end of a sentence. */
+static const char *refused_why(CauseContext *context)
+{
+    const Evidence *evidence = context->evidence;
+    return evidence->refused_for_want
+               ? "the machine or its control group had no memory left"
+               : cause_printf(context, "a tensor of %s is larger than the whole budget of %s",
+                              SIZE_TEXT(refused_most_bytes(evidence)), SIZE_TEXT(evidence->budget_bytes));
+}
+
+static void lost_judge(CauseContext *context, double confidence, Diagnosis *ret)
+{
+    const Evidence *evidence = context->evidence;
+    bool lost = refusals_judge(evidence) == REFUSALS_LOST;
+    const char *requests = requests_text(context, evidence->refused);
+    const char *code = evidence->code == 0 && evidence->signal == 0
+                           ? " The command exited with code 0 all the same; shmguard exits with 1."
+                           : "";
+    const char *summary =
+        lost ? cause_printf(context, "%s, and batches were lost: %s.%s", requests, refused_why(context), code)
+             : cause_printf(context,
+                            "%s: %s. No shared tensor was made after that, so batches may be missing.%s",
+                            requests, refused_why(context), code);
+    verdict_begin(context, ret);
+    diagnosis_set(ret, CAUSE_BUDGET_EXCEEDED, confidence, summary);
+}
+
+bool lost_judge_good(CauseContext *context, Diagnosis *ret)
+{
+    RefusalState state = refusals_judge(context->evidence);
+    if (state != REFUSALS_LOST && state != REFUSALS_UNCLEAR)
+        return false;
+    lost_judge(context, state == REFUSALS_LOST ? 0.95 : 0.6, ret);
+    diagnosis_evidence(context, ret, "exit code 0");
+    return true;
+}
+
+static bool exception_is_unrelated(const Diagnosis *text)
+{
+    for (size_t i = 0; i < text->n_matched; i++)
+        for (size_t j = 0; j < ARRAY_SIZE(unrelated); j++)
+            if (strncmp(text->matched[i], unrelated[j], strlen(unrelated[j])) == 0)
+                return true;
+    return false;
+}
+
+bool lost_judge_exception(CauseContext *context, Diagnosis *ret)
+{
+    const Evidence *evidence = context->evidence;
+    RefusalState state = refusals_judge(evidence);
+    bool near = evidence->seconds - evidence->refused_seconds <= SECONDS_FOLLOWS;
+    if (ret->detail || exception_is_unrelated(context->log) || state == REFUSALS_NONE ||
+        state == REFUSALS_HANDLED || (state == REFUSALS_UNCLEAR && !near))
+        return false;
+    lost_judge(context, state == REFUSALS_UNCLEAR ? 0.55 : near ? 0.85 : 0.6, ret);
+    return true;
+}

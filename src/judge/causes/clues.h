@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a log can say.
+ *
+ * Pattern: literals that stand together in one line. Several patterns, the wordings of old and new versions,
+ * give one clue.
+ *
+ * Clue: one thing that happened, or that the log mentions.
+ *
+ * Tier: what a clue is good for: the cause itself, a cause only when nothing better is there, a mere
+ * after-effect, or background that changes how the others are read.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "cause.h"
+
+typedef enum Clue {
+    /* causes */
+    CLUE_SHM_FULL,
+    CLUE_SHM_STALE_ERRNO,
+    CLUE_SHM_WRITE,
+    CLUE_SHM_FILE,
+    CLUE_SHM_PYTHON,
+    CLUE_SHM_SEMAPHORE,
+    CLUE_SHM_INODES,
+    CLUE_SHM_NCCL,
+    CLUE_NCCL_SEGMENT,
+    CLUE_SHM_EMPTYDIR,
+    CLUE_BUS_WORKER,
+    CLUE_BUS,
+    CLUE_FD,
+    CLUE_FD_SYSTEM,
+    CLUE_OPEN_FAILED,
+    CLUE_MAPS,
+    CLUE_MMAP_MEMORY,
+    CLUE_SEGMENT_GONE,
+    CLUE_SEGMENT_UNLINK,
+    CLUE_PYTHON_SEGMENT_GONE,
+    CLUE_NCCL_SEGMENT_GONE,
+    CLUE_OOM_CGROUP,
+    CLUE_OOM_SCHEDULER,
+    CLUE_OOM_KUBERNETES,
+    CLUE_OOM_MACHINE,
+    CLUE_OOM_DAEMON,
+    CLUE_OOM_SOME,
+    CLUE_SIGKILL_WORKER,
+    CLUE_SIGKILL,
+    CLUE_TIME_LIMIT,
+    CLUE_PREEMPTED,
+    CLUE_NODE_FAILURE,
+    CLUE_CANCELLED,
+    CLUE_EVICTED,
+    CLUE_SEGFAULT,
+    CLUE_HEAP,
+    CLUE_CUDA_FORK,
+    CLUE_CUDA_INIT,
+    CLUE_GPU_MEMORY,
+    CLUE_CUDA_ERROR,
+    CLUE_NOT_PICKLABLE,
+    CLUE_MAIN_ATTRIBUTE,
+    CLUE_MAIN_GUARD,
+    CLUE_NESTED,
+    CLUE_HOST_MEMORY,
+    CLUE_THREADS,
+    CLUE_DISK_FULL,
+    CLUE_DISK_WRITE,
+    CLUE_COLLATE_SHAPES,
+    CLUE_COLLATE_STORAGE,
+    /* causes when nothing better is there */
+    CLUE_TIMEOUT,
+    CLUE_SIGTERM_WORKER,
+    CLUE_SIGTERM,
+    CLUE_INTERRUPTED,
+    CLUE_COLLECTIVE_TIMEOUT,
+    CLUE_BLOCKED,
+    CLUE_GPU_FAULT,
+    CLUE_ABORTED,
+    CLUE_FPE,
+    CLUE_ILLEGAL,
+    CLUE_CPP,
+    /* after-effects */
+    CLUE_WORKER_EXITED,
+    CLUE_PEER_LOST,
+    CLUE_CHILD_FAILED,
+    CLUE_NCCL_ERROR,
+    CLUE_LEAKED,
+    /* background */
+    CLUE_WRAPPED,
+    CLUE_CPP_WHAT,
+    CLUE_FORK_WARNING,
+    CLUE_MAPPED_FILE,
+    CLUE_STORAGE,
+    CLUE_DF,
+    CLUE_VERSION,
+    CLUE_CGROUP_USAGE,
+    CLUE_SAYS_FILE_SYSTEM,
+    CLUE_SAYS_PIN_MEMORY,
+    CLUE_SAYS_GC,
+    CLUE_SAYS_LS,
+    CLUE_SAYS_RSS_SHMEM,
+    CLUES,
+} Clue;
+
+typedef enum ClueTier {
+    TIER_CAUSE,
+    TIER_FALLBACK,
+    TIER_SYMPTOM,
+    TIER_CONTEXT,
+} ClueTier;
+
+typedef struct ClueInfo {
+    ClueTier tier;
+    CauseId cause;
+    double confidence;    /* when the clue stands alone */
+    const char *detail;   /* or NULL */
+    const char *evidence; /* what the line says, in plain words */
+    const char *summary;  /* "{pid}" becomes " (pid N)" where it is known; NULL for symptoms and context */
+    const char *fix;      /* a change to the training itself, or NULL */
+    const char *command;  /* for fix, or NULL */
+} ClueInfo;
+
+extern const ClueInfo clue_infos[CLUES];
+
+typedef enum PatternPlace {
+    PLACE_ANYWHERE,
+    PLACE_EXCEPTION, /* only in the line of a Python exception */
+    PLACE_SHELL,     /* only as a shell reports the death of a command */
+    PLACE_EXIT,      /* an exit status or code that means death by the signal `signal` */
+} PatternPlace;
+
+typedef enum PatternPid {
+    PID_NONE,
+    PID_LINE, /* the line names the process that died */
+    PID_FILE, /* the segment's name begins with the pid of its maker, and the maker failed */
+} PatternPid;
+
+typedef struct Pattern {
+    Clue clue;
+    const char *needle; /* NULL with PLACE_EXIT */
+    const char *also;   /* must be in the same line */
+    const char *above;  /* must be in the traceback above the line */
+    const char *unless; /* must not be in the line */
+    PatternPlace place;
+    PatternPid pid;
+    int signal;
+} Pattern;
+
+/* The first pattern of a tier other than TIER_CONTEXT that fits a line speaks for it: special ones come
+ * first. */
+extern const Pattern patterns[];
+extern const size_t n_patterns;

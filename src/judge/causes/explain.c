@@ -1,0 +1,657 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "cause-context.h"
+#include "units.h"
+
+enum { EVIDENCE_CLUES_MAX = 6 };
+
+/* An exception counts as what a later event came from when no more lines lie between; and a log that goes on
+ * for longer after one has probably survived it. */
+enum { LINES_NEAR = 500, LINES_SURVIVED = 1000 };
+
+/* A process that has made so many segments may well hold as many mappings as the kernel allows. */
+enum { MAPS_MANY = 30000 };
+
+/* A bus error of no more confidence than this may as well come from a mapped file. */
+static const double BUS_DOUBTFUL = 0.6;
+
+struct Explainer {
+    LogReader *reader;
+};
+
+Explainer *explainer_new(void)
+{
+    Explainer *explainer = calloc(1, sizeof *explainer);
+    if (explainer && !(explainer->reader = log_reader_new())) {
+        free(explainer);
+        return NULL;
+    }
+    return explainer;
+}
+
+void explainer_free(Explainer *explainer)
+{
+    if (!explainer)
+        return;
+    log_reader_free(explainer->reader);
+    free(explainer);
+}
+
+int explainer_feed(Explainer *explainer, const char *bytes, size_t n)
+{
+    return log_reader_feed(explainer->reader, bytes, n);
+}
+
+/* Somebody else's bytes, made fit to be shown. */
+static const char *text_shown(CauseContext *context, Text raw, bool cut_before, bool cut_after)
+{
+    _cleanup_buffer_ Buffer safe = {0};
+    int r = cut_before ? buffer_append_text(&safe, "…") : 0;
+    if (r >= 0)
+        r = text_escape(text_trim(raw), &safe);
+    if (r >= 0 && cut_after)
+        r = buffer_append_text(&safe, "…");
+    return cause_keep(context, r < 0 ? NULL : arena_copy(context->arena, buffer_text(&safe), safe.size));
+}
+
+static bool text_same(Text a, Text b)
+{
+    return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
+}
+
+static bool is_victim(const LogFacts *facts, int pid)
+{
+    for (size_t i = 0; i < facts->n_victims; i++)
+        if (facts->victims[i].pid == pid)
+            return true;
+    return false;
+}
+
+static bool is_oom(Clue clue)
+{
+    return clue >= CLUE_OOM_CGROUP && clue <= CLUE_OOM_SOME;
+}
+
+static bool is_bus(Clue clue)
+{
+    return clue == CLUE_BUS_WORKER || clue == CLUE_BUS;
+}
+
+/* Since 2.10 PyTorch reserves its segments before it writes: a full /dev/shm is an exception there, no
+ * SIGBUS. */
+static bool torch_reserves(const LogFacts *facts)
+{
+    return facts->torch_major > 2 || (facts->torch_major == 2 && facts->torch_minor >= 10);
+}
+
+static bool shm_seen_full(const LogFacts *facts)
+{
+    return facts->shm_used_percent >= 90;
+}
+
+static bool machine_shm_small(const Machine *machine)
+{
+    return machine && machine->shm.state == SHM_OK && machine->shm.size_bytes > 0 &&
+           machine->shm.size_bytes <= 128 * MIB;
+}
+
+static bool machine_shm_large(const Machine *machine)
+{
+    return machine && machine->shm.state == SHM_OK && machine->shm.available_bytes >= 8 * GIB;
+}
+
+static double bus_confidence(const CauseContext *context, double alone)
+{
+    if (shm_seen_full(context->facts))
+        return 0.95;
+    if (clue_is_seen(context, CLUE_MAPPED_FILE) || torch_reserves(context->facts))
+        return MIN(alone, BUS_DOUBTFUL);
+    if (machine_shm_small(context->machine) || context->facts->shm_size_bytes <= 128 * MIB)
+        return 0.9;
+    if (machine_shm_large(context->machine)) /* the log may be from elsewhere, but most are not */
+        return MIN(alone, 0.75);
+    return clue_is_seen(context, CLUE_LEAKED) ? MAX(alone, 0.7) : alone;
+}
+
+/* Not the full /dev/shm but a mapped file: a bus error beside failing storage, or where PyTorch cannot cause
+ * it. */
+static bool bus_is_file(const CauseContext *context)
+{
+    if (!is_bus(context->clue) || shm_seen_full(context->facts))
+        return false;
+    return clue_is_seen(context, CLUE_STORAGE) || strstr(context->facts->fatal.file, "memmap") ||
+           (clue_is_seen(context, CLUE_MAPPED_FILE) && torch_reserves(context->facts));
+}
+
+/* The kernel killed somebody, but a worker died of a bus error and is not among the dead: two separate
+ * things. */
+static bool oom_is_another(const CauseContext *context)
+{
+    int pid = clue_seen(context, CLUE_BUS_WORKER)->pid;
+    return pid != 0 && context->facts->n_victims > 0 && !is_victim(context->facts, pid);
+}
+
+static const KeptLine *kept_line(const CauseContext *context, Clue clue)
+{
+    for (size_t i = 0; i < context->facts->n_kept; i++)
+        if (context->facts->kept[i].clue == clue)
+            return &context->facts->kept[i];
+    return NULL;
+}
+
+/* "unable to mmap 68 bytes from file </torch_10497_3546569614_63832>": how much, and the how many-th it was.
+ */
+static void maps_numbers(const CauseContext *context, uint64_t *ret_bytes, uint64_t *ret_count)
+{
+    *ret_bytes = *ret_count = 0;
+    const KeptLine *line = kept_line(context, CLUE_MAPS);
+    Text rest = line ? line->excerpt : (Text){"", 0};
+    Text part;
+    while (text_word(&rest, &part))
+        if (text_equal(part, "mmap"))
+            break;
+    if (!text_word(&rest, &part) || text_u64(part, 10, ret_bytes) < 0)
+        return;
+    while (text_until(&rest, '_', &part))
+        continue;
+    Text digits;
+    if (text_until(&part, '>', &digits))
+        (void)text_u64(digits, 10, ret_count);
+}
+
+static double maps_confidence(const CauseContext *context, double alone)
+{
+    uint64_t bytes = 0;
+    uint64_t count = 0;
+    maps_numbers(context, &bytes, &count);
+    return count >= MAPS_MANY ? 0.95 : bytes >= 8 * GIB ? 0.5 : alone;
+}
+
+static double clue_confidence(const CauseContext *context, Clue clue)
+{
+    double alone = clue_infos[clue].confidence;
+    if (is_bus(clue))
+        return bus_confidence(context, alone);
+    if (is_oom(clue))
+        return oom_is_another(context) ? 0.5 : alone;
+    if (clue == CLUE_MAPS)
+        return maps_confidence(context, alone);
+    if (clue == CLUE_NCCL_SEGMENT && clue_is_seen(context, CLUE_CUDA_ERROR))
+        return 0.4;
+    return alone;
+}
+
+static Clue best_clue(const CauseContext *context, ClueTier tier)
+{
+    Clue best = CLUES;
+    double best_confidence = -1;
+    for (Clue clue = 0; clue < CLUES; clue++) {
+        if (clue_infos[clue].tier != tier || !clue_is_seen(context, clue))
+            continue;
+        double confidence = clue_confidence(context, clue);
+        if (confidence > best_confidence ||
+            (confidence == best_confidence &&
+             clue_seen(context, clue)->first_line < clue_seen(context, best)->first_line)) {
+            best = clue;
+            best_confidence = confidence;
+        }
+    }
+    return best;
+}
+
+/* The exception that decides when no clue of a cause is there. `fallback` may be CLUES. */
+static const LoggedException *deciding_exception(const CauseContext *context, Clue fallback)
+{
+    const LoggedException *worker = &context->facts->worker;
+    const LoggedException *plain = &context->facts->plain;
+    bool later = plain->seen && plain->line > worker->line + LINES_SURVIVED;
+    if (worker->seen && !later)
+        return worker;
+    if (!plain->seen)
+        return NULL;
+    if (fallback == CLUES)
+        return plain;
+    uint64_t line = clue_seen(context, fallback)->first_line;
+    return plain->line < line && line - plain->line <= LINES_NEAR ? plain : NULL;
+}
+
+/* The kernel's log of this machine may know what the log does not: the worker that died is one of its
+ * victims. */
+static const OomKill *machine_kill(const CauseContext *context, int pid)
+{
+    if (!context->machine || pid == 0)
+        return NULL;
+    for (size_t i = context->machine->kills.n; i > 0; i--)
+        if (context->machine->kills.items[i - 1].pid == pid)
+            return &context->machine->kills.items[i - 1];
+    return NULL;
+}
+
+static const LoggedVictim *deciding_victim(const CauseContext *context)
+{
+    const int pids[] = {clue_seen(context, CLUE_SIGKILL_WORKER)->pid,
+                        clue_seen(context, CLUE_BUS_WORKER)->pid, clue_seen(context, CLUE_WORKER_EXITED)->pid,
+                        clue_seen(context, CLUE_SIGKILL)->pid};
+    for (size_t k = 0; k < ARRAY_SIZE(pids); k++)
+        for (size_t i = 0; i < context->facts->n_victims; i++)
+            if (pids[k] != 0 && context->facts->victims[i].pid == pids[k])
+                return &context->facts->victims[i];
+    return context->facts->n_victims > 0 ? &context->facts->victims[0] : NULL;
+}
+
+/* Of the process that died first, where the deciding clue or one that goes with it names it. */
+static int deciding_pid(const CauseContext *context)
+{
+    static const Clue deaths[] = {CLUE_SIGKILL_WORKER, CLUE_BUS_WORKER, CLUE_ABORTED, CLUE_WORKER_EXITED};
+    if (context->clue == CLUES)
+        return clue_seen(context, CLUE_WORKER_EXITED)->pid;
+    const LoggedVictim *victim = is_oom(context->clue) ? deciding_victim(context) : NULL;
+    if (victim)
+        return victim->pid;
+    if (clue_seen(context, context->clue)->pid != 0)
+        return clue_seen(context, context->clue)->pid;
+    CauseId cause = clue_infos[context->clue].cause;
+    for (Clue clue = 0; clue < CLUES; clue++)
+        if (clue_infos[clue].cause == cause && clue_seen(context, clue)->pid != 0)
+            return clue_seen(context, clue)->pid;
+    if (is_bus(context->clue) || is_oom(context->clue) || cause == CAUSE_KILLED || cause == CAUSE_SEGFAULT)
+        for (size_t i = 0; i < ARRAY_SIZE(deaths); i++)
+            if (clue_seen(context, deaths[i])->pid != 0)
+                return clue_seen(context, deaths[i])->pid;
+    return 0;
+}
+
+static const char *summary_fill(CauseContext *context, const char *template, int pid, const char *comm)
+{
+    const char *mark = strstr(template, "{pid}");
+    if (!mark)
+        return template;
+    const char *who = "";
+    if (pid != 0)
+        who = comm && comm[0] ? cause_printf(context, " (pid %d, %s)", pid,
+                                             text_shown(context, text_of(comm), false, false))
+                              : cause_printf(context, " (pid %d)", pid);
+    return cause_printf(context, "%.*s%s%s", (int)(mark - template), template, who, mark + strlen("{pid}"));
+}
+
+/* The log only says "killed", but the kernel's log of this machine says by whom. */
+static const char *decide_by_machine(CauseContext *context, const OomKill *kill)
+{
+    Cause *cause = &context->log->cause;
+    Clue as = kill->scope == OOM_SCOPE_CGROUP    ? CLUE_OOM_CGROUP
+              : kill->scope == OOM_SCOPE_MACHINE ? CLUE_OOM_MACHINE
+                                                 : CLUE_OOM_SOME;
+    cause->id = clue_infos[as].cause;
+    cause->confidence = MIN(clue_infos[as].confidence, 0.85);
+    context->log->detail = NULL;
+    diagnosis_evidence(context, context->log,
+                       cause_printf(context,
+                                    "The kernel's log of this machine says that the OOM killer killed "
+                                    "process %d. If this log comes from another machine, that is chance.",
+                                    kill->pid));
+    return summary_fill(context, clue_infos[as].summary, kill->pid, kill->comm);
+}
+
+/* "what():  decoder: bad magic number" */
+static const char *cpp_summary(CauseContext *context)
+{
+    const KeptLine *kept = kept_line(context, CLUE_CPP_WHAT);
+    Text what;
+    if (!kept || !text_key(text_trim(kept->excerpt), "what()", &what))
+        return clue_infos[CLUE_CPP].summary;
+    return cause_printf(context, "A C++ exception that nobody caught ended the process: %s",
+                        text_shown(context, what, false, kept->cut_after));
+}
+
+static void decide_clue(CauseContext *context)
+{
+    const ClueInfo *info = &clue_infos[context->clue];
+    Cause *cause = &context->log->cause;
+    cause->id = info->cause;
+    cause->confidence = clue_confidence(context, context->clue);
+    cause->pid = deciding_pid(context);
+    context->log->detail = info->detail;
+
+    bool sigkill = context->clue == CLUE_SIGKILL_WORKER || context->clue == CLUE_SIGKILL;
+    const OomKill *kill = sigkill ? machine_kill(context, cause->pid) : NULL;
+    const LoggedVictim *victim = is_oom(context->clue) ? deciding_victim(context) : NULL;
+    if (kill)
+        cause->summary = decide_by_machine(context, kill);
+    else if (bus_is_file(context)) {
+        cause->id = CAUSE_BUS_ERROR_FILE;
+        cause->confidence = 0.6;
+        cause->summary =
+            summary_fill(context,
+                         "A process{pid} died of a bus error, and the log tells of mapped files or "
+                         "failing storage: most likely a file that it had mapped was cut short or could "
+                         "not be read. PyTorch's talk of shared memory is a guess.",
+                         cause->pid, NULL);
+    } else if (is_bus(context->clue) && cause->confidence <= BUS_DOUBTFUL)
+        cause->summary =
+            summary_fill(context,
+                         "A process{pid} died of a bus error: either /dev/shm was full, or a file that it "
+                         "had mapped was cut short. This log does not tell which.",
+                         cause->pid, NULL);
+    else if (context->clue == CLUE_CPP)
+        cause->summary = cpp_summary(context);
+    else
+        cause->summary = summary_fill(context, info->summary, cause->pid, victim ? victim->comm : NULL);
+}
+
+static void decide_exception(CauseContext *context)
+{
+    const LoggedException *exception = context->exception;
+    Cause *cause = &context->log->cause;
+    bool worker = exception == &context->facts->worker;
+    cause->id = CAUSE_PYTHON_ERROR;
+    cause->confidence = exception->inner.file[0] == '\0' ? 0.6 : worker ? 0.9 : 0.8;
+    if (context->facts->lines > exception->line + LINES_SURVIVED) {
+        cause->confidence = 0.5;
+        diagnosis_evidence(context, context->log,
+                           cause_printf(context,
+                                        "The log goes on for %llu lines after the exception: the program "
+                                        "may have survived it, and ended for another reason.",
+                                        (unsigned long long)(context->facts->lines - exception->line)));
+    }
+    const Frame *frame = exception->user.file[0] ? &exception->user : &exception->inner;
+    Text message = text_of(exception->message);
+    if (text_ends(message, "."))
+        message.size--;
+    cause->summary =
+        cause_printf(context, "%s raised %s%s%s%s%s. %s",
+                     exception->feeder ? "The thread that sends a worker's batches"
+                     : worker          ? "A DataLoader worker"
+                                       : "The program",
+                     text_shown(context, text_of(exception->type), false, false), message.size ? ": " : "",
+                     text_shown(context, message, false, false), frame->file[0] ? ", at " : "",
+                     frame->file[0] ? cause_frame(context, frame) : "",
+                     exception->feeder ? "That batch is lost, and the trainer waits for it for ever."
+                     : worker          ? "PyTorch only passed it on. Nothing in the log points to memory."
+                                       : "Nothing in the log points to memory.");
+}
+
+/* What can be said when the log holds no more than after-effects; symptom is CLUES when not even that. */
+static const char *symptom_summary(const CauseContext *context, Clue symptom)
+{
+    if (context->facts->bytes == 0)
+        return "The log is empty. Give the training's error output (stderr) and, if a process was killed, "
+               "the kernel's log (dmesg).";
+    if (symptom == CLUES)
+        return "Nothing in this log tells of a failure that I know. The last lines of the training's "
+               "error output (stderr) or the kernel's log (dmesg) may.";
+    if (clue_is_seen(context, CLUE_WORKER_EXITED))
+        return "A DataLoader worker{pid} died, but this log does not say of what: it may have been "
+               "killed, or have crashed, or have ended itself.";
+    if (clue_is_seen(context, CLUE_NCCL_ERROR))
+        return "NCCL failed, and this log does not say why. Too little room in /dev/shm is one common "
+               "reason; NCCL_DEBUG=INFO makes it tell.";
+    if (clue_is_seen(context, CLUE_CHILD_FAILED))
+        return "A launcher found that one of its processes had failed. The reason stands in that "
+               "process's own output, which is not in this log.";
+    if (symptom == CLUE_LEAKED)
+        return "A process ended without removing its shared objects. Why it ended, this log does not say; "
+               "the line that the shell printed (\"Bus error\", \"Killed\") would.";
+    return "This log holds only after-effects: a process was gone when another talked to it. Why it went, "
+           "it does not say.";
+}
+
+static void decide_symptom(CauseContext *context)
+{
+    Cause *cause = &context->log->cause;
+    Clue symptom = best_clue(context, TIER_SYMPTOM);
+    cause->id = CAUSE_UNKNOWN;
+    cause->confidence = symptom == CLUES ? 0 : clue_infos[symptom].confidence;
+    cause->pid = deciding_pid(context);
+    cause->summary = summary_fill(context, symptom_summary(context, symptom), cause->pid, NULL);
+}
+
+/* The sentence goes with the deciding cause, or is about something else that went wrong too. */
+static bool clue_is_related(const CauseContext *context, Clue clue)
+{
+    const ClueInfo *info = &clue_infos[clue];
+    if (info->tier != TIER_CAUSE || context->clue == CLUES)
+        return true;
+    bool killed = clue == CLUE_SIGKILL || clue == CLUE_SIGKILL_WORKER;
+    if (is_oom(context->clue))
+        return is_oom(clue) || killed || (is_bus(clue) && !oom_is_another(context));
+    return info->cause == clue_infos[context->clue].cause;
+}
+
+/* Is worth telling: background only where it bears on a bus error or a hang, and not what a better clue says.
+ */
+static bool clue_bears(const CauseContext *context, Clue clue)
+{
+    if (clue == CLUE_OOM_SOME)
+        return !clue_is_seen(context, CLUE_OOM_CGROUP) && !clue_is_seen(context, CLUE_OOM_MACHINE);
+    if (clue_infos[clue].tier != TIER_CONTEXT)
+        return true;
+    if (clue == CLUE_CPP_WHAT)
+        return context->clue == CLUE_CPP;
+    if (clue == CLUE_FORK_WARNING)
+        return context->log->cause.id == CAUSE_WORKER_HANG;
+    return clue_infos[clue].evidence && is_bus(context->clue);
+}
+
+/* The deciding clue, then the others in the order of their first lines. */
+static size_t clues_in_order(const CauseContext *context, Clue order[static CLUES])
+{
+    size_t n = 0;
+    if (context->clue != CLUES)
+        order[n++] = context->clue;
+    size_t first = n;
+    for (Clue clue = 0; clue < CLUES; clue++) {
+        if (clue == context->clue || !clue_is_seen(context, clue) || !clue_bears(context, clue) ||
+            !clue_infos[clue].evidence)
+            continue;
+        size_t i = n++;
+        for (;
+             i > first && clue_seen(context, order[i - 1])->first_line > clue_seen(context, clue)->first_line;
+             i--)
+            order[i] = order[i - 1];
+        order[i] = clue;
+    }
+    return n;
+}
+
+static void evidence_clue(CauseContext *context, Clue clue)
+{
+    const ClueSeen *s = clue_seen(context, clue);
+    const char *other = clue_is_related(context, clue) ? "" : "something else went wrong too: ";
+    const char *text = cause_printf(context, "Line %llu: %s%s", (unsigned long long)s->first_line, other,
+                                    clue_infos[clue].evidence);
+    if (s->count > 1)
+        text = cause_printf(context, "%s (%llu such lines)", text, (unsigned long long)s->count);
+    diagnosis_evidence(context, context->log, text);
+}
+
+static void evidence_where(CauseContext *context)
+{
+    const Frame *where = &clue_seen(context, context->clue)->where;
+    if (!where->file[0] &&
+        (is_bus(context->clue) || context->clue == CLUE_SEGFAULT || context->clue == CLUE_ABORTED))
+        where = &context->facts->fatal;
+    if (where->file[0])
+        diagnosis_evidence(context, context->log,
+                           cause_printf(context, "It happened at %s.", cause_frame(context, where)));
+}
+
+static void evidence_bus(CauseContext *context)
+{
+    const LogFacts *facts = context->facts;
+    if (facts->shm_used_percent > 0)
+        diagnosis_evidence(context, context->log,
+                           cause_printf(context, "The log shows /dev/shm %u%% full (size %s).",
+                                        facts->shm_used_percent, SIZE_TEXT(facts->shm_size_bytes)));
+    if (torch_reserves(facts))
+        diagnosis_evidence(context, context->log,
+                           cause_printf(context,
+                                        "PyTorch %u.%u reserves shared memory before it writes: a full "
+                                        "/dev/shm raises an exception there, so this bus error may come "
+                                        "from elsewhere.",
+                                        facts->torch_major, facts->torch_minor));
+    else if (!shm_seen_full(facts))
+        diagnosis_evidence(
+            context, context->log,
+            "A mapped file that was cut short ends in the same words; the log alone cannot tell.");
+}
+
+static void evidence_oom(CauseContext *context)
+{
+    const LoggedVictim *victim = deciding_victim(context);
+    if (context->facts->cgroup_limit_bytes != U64_UNKNOWN)
+        diagnosis_evidence(context, context->log,
+                           cause_printf(context, "The control group's memory limit was %s.",
+                                        SIZE_TEXT(context->facts->cgroup_limit_bytes)));
+    if (victim && victim->anon_bytes != U64_UNKNOWN)
+        diagnosis_evidence(context, context->log,
+                           cause_printf(context, "Process %d had %s of private and %s of shared memory.",
+                                        victim->pid, SIZE_TEXT(victim->anon_bytes),
+                                        SIZE_TEXT(victim->shmem_bytes)));
+}
+
+static void evidence_maps(CauseContext *context)
+{
+    uint64_t bytes = 0;
+    uint64_t count = 0;
+    maps_numbers(context, &bytes, &count);
+    if (count > 0)
+        diagnosis_evidence(context, context->log,
+                           cause_printf(context,
+                                        "It was this process's segment number %llu, of %s; the kernel's "
+                                        "usual limit is 65530 mappings.",
+                                        (unsigned long long)count, SIZE_TEXT(bytes)));
+    if (count < MAPS_MANY)
+        diagnosis_evidence(
+            context, context->log,
+            "A limit on address space (ulimit -v) or a real lack of memory give the same message.");
+}
+
+/* What this machine says; the log may be from another. */
+static void evidence_machine(CauseContext *context)
+{
+    const Machine *machine = context->machine;
+    CauseId id = context->log->cause.id;
+    if (id == CAUSE_SHM_EXHAUSTED && machine->shm.state == SHM_OK)
+        diagnosis_evidence(
+            context, context->log,
+            cause_printf(context,
+                         "Here and now /dev/shm has %s, of which %s are used (measured; the log may "
+                         "be from elsewhere).",
+                         SIZE_TEXT(machine->shm.size_bytes), SIZE_TEXT(machine->shm.used_bytes)));
+    if (id == CAUSE_MAPS_EXHAUSTED && machine->max_map_count != U64_UNKNOWN)
+        diagnosis_evidence(context, context->log,
+                           cause_printf(context,
+                                        "Here vm.max_map_count is %llu (the log may be from elsewhere).",
+                                        (unsigned long long)machine->max_map_count));
+    if (id == CAUSE_FD_EXHAUSTED && machine->limits.open_files_soft < RLIMIT_UNLIMITED)
+        diagnosis_evidence(context, context->log,
+                           cause_printf(context,
+                                        "Here a process may open %llu files (the log may be from elsewhere).",
+                                        (unsigned long long)machine->limits.open_files_soft));
+}
+
+static void exception_show(CauseContext *context)
+{
+    const LoggedException *exception = context->exception;
+    const char *type = text_shown(context, text_of(exception->type), false, false);
+    const char *message = text_shown(context, text_of(exception->message), false, false);
+    const char *text =
+        cause_printf(context, "Line %llu: %s was raised%s", (unsigned long long)exception->line, type,
+                     exception == &context->facts->worker ? " in a worker" : "");
+    if (exception->inner.file[0])
+        text = cause_printf(context, "%s at %s", text, cause_frame(context, &exception->inner));
+    diagnosis_evidence(context, context->log, text);
+    if (exception->led_to[0])
+        diagnosis_evidence(context, context->log,
+                           cause_printf(context, "It led to the %s that the log shows after it.",
+                                        text_shown(context, text_of(exception->led_to), false, false)));
+    diagnosis_match(context, context->log,
+                    message[0] ? cause_printf(context, "%s: %s", type, message) : type);
+}
+
+static void evidence_list(CauseContext *context)
+{
+    Clue order[CLUES];
+    size_t n = MIN(clues_in_order(context, order), (size_t)EVIDENCE_CLUES_MAX);
+    for (size_t i = 0; i < n; i++)
+        evidence_clue(context, order[i]);
+    if (context->clue == CLUES)
+        return;
+    evidence_where(context);
+    if (is_bus(context->clue))
+        evidence_bus(context);
+    if (is_oom(context->clue))
+        evidence_oom(context);
+    if (context->clue == CLUE_MAPS)
+        evidence_maps(context);
+    if (context->machine)
+        evidence_machine(context);
+}
+
+/* The lines in their order; where there are too many, those of the deciding clue stay. */
+static void matched_list(CauseContext *context)
+{
+    const LogFacts *facts = context->facts;
+    const KeptLine *last = NULL; /* patterns of two clues may have found one line */
+    size_t others = MATCHED_MAX;
+    for (size_t i = 0; i < facts->n_kept; i++)
+        others -= facts->kept[i].clue == context->clue && others > 0;
+    for (size_t i = 0; i < facts->n_kept; i++) {
+        const KeptLine *kept = &facts->kept[i];
+        if (!clue_bears(context, kept->clue) ||
+            (last && last->line == kept->line && text_same(last->excerpt, kept->excerpt)))
+            continue;
+        if (kept->clue != context->clue && others == 0)
+            continue;
+        others -= kept->clue != context->clue;
+        diagnosis_match(context, context->log,
+                        text_shown(context, kept->excerpt, kept->cut_before, kept->cut_after));
+        last = kept;
+    }
+}
+
+static void log_judge(CauseContext *context)
+{
+    context->clue = best_clue(context, TIER_CAUSE);
+    if (context->clue == CLUES) {
+        Clue fallback = best_clue(context, TIER_FALLBACK);
+        context->exception = deciding_exception(context, fallback);
+        context->clue = context->exception ? CLUES : fallback;
+    }
+    context->log->bus_guess = context->clue != CLUES && is_bus(context->clue);
+    if (context->clue != CLUES)
+        decide_clue(context);
+    else if (context->exception)
+        decide_exception(context);
+    else
+        decide_symptom(context);
+    if (context->exception)
+        exception_show(context);
+    evidence_list(context);
+    matched_list(context);
+    diagnosis_notes(context, context->log);
+    diagnosis_fixes(context, context->log);
+}
+
+int explainer_finish(Explainer *explainer, const Machine *machine, const GuardOffer *guard, Arena *arena,
+                     Diagnosis *ret)
+{
+    const GuardOffer no_guard = {0};
+    Diagnosis diagnosis = {0};
+    CauseContext context = {
+        .facts = log_reader_finish(explainer->reader),
+        .log = &diagnosis,
+        .machine = machine,
+        .guard = guard ? guard : &no_guard,
+        .arena = arena,
+    };
+    if (!context.facts)
+        return -ENOMEM;
+    log_judge(&context);
+    log_reader_reset(explainer->reader);
+    if (context.r < 0)
+        return context.r;
+    *ret = diagnosis;
+    return 0;
+}

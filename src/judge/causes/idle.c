@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "idle.h"
+
+static bool is_training(const Unguarded *unguarded)
+{
+    return unguarded->role == ROLE_TRAINER || unguarded->role == ROLE_WORKER;
+}
+
+/* Of one that we may not look into nothing is known: it may well be guarded. */
+static bool is_without(const Unguarded *unguarded)
+{
+    return unguarded->why != ABSENCE_UNREADABLE_PROCESS && unguarded->why != ABSENCE_INNER_RUN;
+}
+
+const Unguarded *unguarded_worst(const Evidence *evidence)
+{
+    const Coverage *coverage = &evidence->coverage;
+    for (size_t i = 0; i < coverage->n_unguarded; i++) {
+        const Unguarded *unguarded = &coverage->unguarded[i];
+        bool matters = is_training(unguarded) || (!evidence->shared && coverage->guarded == 0);
+        if (evidence->guarded && matters && is_without(unguarded))
+            return unguarded;
+    }
+    return NULL;
+}
+
+size_t unguarded_alike(const Evidence *evidence, const Unguarded *unguarded)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < evidence->coverage.n_unguarded; i++) {
+        const Unguarded *other = &evidence->coverage.unguarded[i];
+        n += other->why == unguarded->why && is_training(other) == is_training(unguarded);
+    }
+    return n;
+}
+
+static const Unguarded *first_of(const Coverage *coverage, Absence why)
+{
+    for (size_t i = 0; i < coverage->n_unguarded; i++)
+        if (coverage->unguarded[i].why == why)
+            return &coverage->unguarded[i];
+    return NULL;
+}
+
+const Unguarded *unguarded_unreadable(const Evidence *evidence)
+{
+    return first_of(&evidence->coverage, ABSENCE_UNREADABLE_PROCESS);
+}
+
+Idle idle_judge(const Evidence *evidence)
+{
+    const Coverage *coverage = &evidence->coverage;
+    if (!evidence->guarded || evidence->shared)
+        return IDLE_NOT;
+    const Unguarded *worst = unguarded_worst(evidence);
+    if (worst && worst->why != ABSENCE_USER)
+        return IDLE_NOT_LOADED;
+    if (worst || evidence->turned_away > 0)
+        return IDLE_OTHER_USER;
+    if (first_of(coverage, ABSENCE_INNER_RUN))
+        return IDLE_INNER_RUN;
+    return coverage->guarded > 0 ? IDLE_NO_TENSORS : IDLE_UNKNOWN;
+}
+
+const char *idle_name(Idle idle)
+{
+    switch (idle) {
+    case IDLE_UNKNOWN:
+        return "unknown";
+    case IDLE_NO_TENSORS:
+        return "no-tensors";
+    case IDLE_NOT_LOADED:
+        return "not-loaded";
+    case IDLE_OTHER_USER:
+        return "other-user";
+    case IDLE_INNER_RUN:
+        return "inner-run";
+    case IDLE_NOT:
+        break;
+    }
+    return NULL;
+}
+
+static const struct {
+    const char *name;
+    const char *words;
+} absences[ABSENCES] = {
+    [ABSENCE_NONE] = {"none", ""},
+    [ABSENCE_UNKNOWN] = {"unknown", "Why it did not load the library could not be determined."},
+    [ABSENCE_OFF] = {"switched-off", "SHMGUARD=off was in its environment. Remove that to have it guarded."},
+    [ABSENCE_NO_PRELOAD] =
+        {"no-preload",
+         "It was started without LD_PRELOAD, by a program that the guard cannot enter, such as a static or "
+         "set-user-ID one. Let that program start shmguard: LAUNCHER shmguard run -- python train.py"},
+    [ABSENCE_OTHER_PRELOAD] =
+        {"other-preload",
+         "It was started with another LD_PRELOAD, by a program that the guard cannot enter, such as a "
+         "static or set-user-ID one. Let that program start shmguard: LAUNCHER shmguard run -- python "
+         "train.py"},
+    [ABSENCE_NO_SOCKET] =
+        {"no-socket",
+         "It was started without SHMGUARD_SOCKET, by a program that the guard cannot enter, so it had "
+         "neither names nor a budget. Let that program start shmguard: LAUNCHER shmguard run -- python "
+         "train.py"},
+    [ABSENCE_STATIC] = {"static",
+                        "It is a static program, which loads no libraries. Use a Python that is linked "
+                        "dynamically."},
+    [ABSENCE_FOREIGN] = {"foreign",
+                         "Its C library is not glibc, or it is a 32-bit program, so it cannot load the "
+                         "guard. Use a Python that is built for glibc."},
+    [ABSENCE_SECURE] = {"set-user-id",
+                        "It gained rights when it was started (set-user-ID or file capabilities), and such a "
+                        "program ignores LD_PRELOAD. Start Python without them."},
+    [ABSENCE_UNREADABLE_LIBRARY] =
+        {"unreadable-library",
+         "Its user cannot read the guard's library. Install shmguard where every user can read it."},
+    [ABSENCE_USER] = {"other-user", "Only a shmguard that runs as root serves other users. Start shmguard as "
+                                    "root, or after the change of "
+                                    "user."},
+    [ABSENCE_INNER_RUN] = {"inner-run", "Another shmguard within this one served it."},
+    [ABSENCE_UNREADABLE_PROCESS] = {"unreadable-process",
+                                    "shmguard may not look into it; that requires CAP_SYS_PTRACE."},
+};
+
+const char *absence_name(Absence why)
+{
+    return absences[why].name;
+}
+
+const char *absence_words(Absence why)
+{
+    return absences[why].words;
+}

@@ -1,0 +1,594 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+#include <ctype.h>
+#include <signal.h>
+#include <string.h>
+
+#include "arena.h"
+#include "log-reader.h"
+#include "units.h"
+
+static const char ESCAPE = '\x1b';
+static const char line_stops[] = {'\n', '\r', '\0', '\x1b'};
+
+typedef enum ExitStyle {
+    EXIT_CODE,          /* 137 or -9 follows */
+    EXIT_SIGNAL_NAME,   /* "KILL" follows */
+    EXIT_SIGNAL_NUMBER, /* "SIGKILL: 9" follows */
+} ExitStyle;
+
+/* What exit statuses stand behind, without the first letter where it may be large or small. */
+static const struct {
+    const char *needle;
+    ExitStyle style;
+} exits[] = {
+    {"xit code", EXIT_CODE},
+    {"xit Code", EXIT_CODE},
+    {"xitcode", EXIT_CODE},
+    {"xitCode", EXIT_CODE},
+    {"xit status", EXIT_CODE},
+    {"ith code", EXIT_CODE},
+    {"ith signal SIG", EXIT_SIGNAL_NAME},
+    {"died with <Signals.", EXIT_SIGNAL_NUMBER},
+};
+static_assert(ARRAY_SIZE(exits) == EXIT_NEEDLES, "patterns.c counts them");
+
+/* A compiled pattern. Literals are numbers in the reader's MultiSearch. */
+typedef struct Rule {
+    NeedleSet all;
+    NeedleSet unless;
+    NeedleSet above;
+    bool seen;
+} Rule;
+
+typedef enum EscapeState {
+    ESCAPE_NONE,
+    ESCAPE_BEGUN,    /* after ESC */
+    ESCAPE_SEQUENCE, /* after ESC [ */
+} EscapeState;
+
+struct LogReader {
+    MultiSearch *needles;
+    const char *literals[NEEDLES_MAX];
+    size_t n_literals;
+    Rule *rules; /* one a pattern */
+    NeedleSet exit_needles;
+    NeedleSet rule_needles; /* all but those that only tell tracebacks */
+
+    uint32_t state;
+    EscapeState escape;
+    Buffer line;    /* the part of the current line that is not in the piece being fed */
+    NeedleSet hits; /* in the current line */
+    bool hit_fresh; /* one of them is not in the overlap with what was read before */
+    bool continued; /* the current line began before */
+
+    Traceback traceback;
+    LoggedException *last_exception; /* NULL when a pattern knew it */
+    Arena arena;
+    LogFacts facts;
+};
+
+/* Backs out of the middle of a UTF-8 character. */
+static size_t utf8_boundary(Text a, size_t n)
+{
+    size_t back = n;
+    while (back > 0 && back < a.size && n - back < 3 && ((unsigned char)a.data[back] & 0xC0) == 0x80)
+        back--;
+    return back;
+}
+
+static void text_copy(Text from, char *to, size_t size)
+{
+    size_t n = utf8_boundary(from, MIN(from.size, size - 1));
+    if (n > 0)
+        memcpy(to, from.data, n);
+    to[n] = '\0';
+}
+
+static bool number_after(Text line, const char *literal, uint64_t *ret)
+{
+    Text rest;
+    return text_after(line, literal, &rest) && text_u64(text_digits(rest), 10, ret) == 0;
+}
+
+/* There is room for all: patterns.c counts them. */
+static size_t literal_number(LogReader *reader, const char *literal)
+{
+    for (size_t i = 0; i < reader->n_literals; i++)
+        if (strcmp(reader->literals[i], literal) == 0)
+            return i;
+    assert(reader->n_literals < NEEDLES_MAX);
+    reader->literals[reader->n_literals] = literal;
+    return reader->n_literals++;
+}
+
+static void literal_add(LogReader *reader, const char *literal, NeedleSet *set)
+{
+    if (literal)
+        needle_set_add(set, literal_number(reader, literal));
+}
+
+static int rules_compile(LogReader *reader)
+{
+    for (size_t i = 0; i < TRACEBACK_NEEDLES; i++)
+        reader->literals[reader->n_literals++] = traceback_needles[i];
+    for (size_t i = 0; i < EXIT_NEEDLES; i++)
+        literal_add(reader, exits[i].needle, &reader->exit_needles);
+    reader->rule_needles = reader->exit_needles;
+    for (size_t i = 0; i < n_patterns; i++) {
+        Rule *rule = &reader->rules[i];
+        literal_add(reader, patterns[i].needle, &rule->all);
+        literal_add(reader, patterns[i].also, &rule->all);
+        literal_add(reader, patterns[i].unless, &rule->unless);
+        literal_add(reader, patterns[i].above, &rule->above);
+        needle_set_join(&reader->rule_needles, &rule->all);
+    }
+    return multi_search_new(reader->literals, reader->n_literals, line_stops, sizeof line_stops,
+                            &reader->needles);
+}
+
+LogReader *log_reader_new(void)
+{
+    LogReader *reader = calloc(1, sizeof *reader);
+    if (!reader)
+        return NULL;
+    reader->rules = calloc(n_patterns, sizeof *reader->rules);
+    reader->facts.kept = calloc(n_patterns, sizeof *reader->facts.kept);
+    if (!reader->rules || !reader->facts.kept || rules_compile(reader) < 0) {
+        log_reader_free(reader);
+        return NULL;
+    }
+    log_reader_reset(reader);
+    return reader;
+}
+
+void log_reader_free(LogReader *reader)
+{
+    if (!reader)
+        return;
+    multi_search_free(reader->needles);
+    free(reader->rules);
+    free(reader->facts.kept);
+    buffer_free(&reader->line);
+    arena_free(&reader->arena);
+    free(reader);
+}
+
+static void line_begin(LogReader *reader)
+{
+    buffer_clear(&reader->line);
+    reader->hits = (NeedleSet){0};
+    reader->hit_fresh = false;
+    reader->continued = false;
+    reader->state = 0;
+}
+
+void log_reader_reset(LogReader *reader)
+{
+    line_begin(reader);
+    reader->escape = ESCAPE_NONE;
+    reader->traceback = (Traceback){0};
+    reader->last_exception = NULL;
+    for (size_t i = 0; i < n_patterns; i++)
+        reader->rules[i].seen = false;
+    arena_free(&reader->arena);
+    reader->facts = (LogFacts){
+        .kept = reader->facts.kept,
+        .shm_size_bytes = U64_UNKNOWN,
+        .cgroup_limit_bytes = U64_UNKNOWN,
+    };
+}
+
+static int signal_of_name(Text name)
+{
+    static const struct {
+        const char *name;
+        int number;
+    } names[] = {{"BUS", SIGBUS},   {"SEGV", SIGSEGV}, {"KILL", SIGKILL}, {"TERM", SIGTERM},
+                 {"ABRT", SIGABRT}, {"FPE", SIGFPE},   {"ILL", SIGILL}};
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+        if (text_starts(name, names[i].name))
+            return names[i].number;
+    return 0;
+}
+
+/* A status as Python writes it (-9) or a shell (137). */
+static int signal_of_code(Text code)
+{
+    while (code.size > 0 && strchr(" \t:=\"'", code.data[0]))
+        code = text_skip(code, 1);
+    bool negative = text_starts(code, "-");
+    uint32_t number = 0;
+    if (text_u32(text_digits(text_skip(code, negative)), 10, &number) < 0)
+        return 0;
+    if (!negative)
+        return number > 128 && number < 128 + 64 ? (int)number - 128 : 0;
+    return number < 64 ? (int)number : 0;
+}
+
+/* The signal that an exit status in the line stands for. 0: none. */
+static int exit_signal(Text line)
+{
+    int number = 0;
+    for (size_t i = 0; i < EXIT_NEEDLES && number == 0; i++) {
+        Text rest;
+        uint64_t value = 0;
+        if (!text_after(line, exits[i].needle, &rest))
+            continue;
+        if (exits[i].style == EXIT_SIGNAL_NAME)
+            number = signal_of_name(rest);
+        else if (exits[i].style == EXIT_CODE)
+            number = signal_of_code(rest);
+        else if (number_after(rest, ": ", &value) && value < 64)
+            number = (int)value;
+    }
+    return number;
+}
+
+/*
+ * A shell's report: the line is the word alone, has "(core dumped)" behind it, or is as bash writes it in a
+ * script, "x.sh: line 3: 4711 Killed      python train.py". ret_pid is 0 where there is none.
+ */
+static bool shell_reports(Text line, const char *word, int *ret_pid)
+{
+    Text rest;
+    if (!text_after(line, word, &rest))
+        return false;
+    *ret_pid = 0;
+    Text before = text_trim((Text){line.data, (size_t)(rest.data - line.data) - strlen(word)});
+    if (before.size == 0 && text_trim(rest).size == 0)
+        return true;
+    size_t digits = 0;
+    while (digits < before.size && isdigit((unsigned char)before.data[before.size - 1 - digits]))
+        digits++;
+    if (digits > 0 && (text_starts(rest, "  ") || text_starts(rest, " (core dumped)")))
+        return text_pid(text_skip(before, before.size - digits), ret_pid) == 0;
+    return text_starts(rest, " (core dumped)");
+}
+
+/* A line that shows the source of a message, not the message: "raise RuntimeError('DataLoader worker (pid…".
+ */
+static bool line_is_source(Text line)
+{
+    Text rest = line;
+    while (text_after(rest, "raise ", &rest))
+        if (rest.size > 0 && isupper((unsigned char)rest.data[0]))
+            return true;
+    return false;
+}
+
+static int line_pid(Text line, PatternPid how)
+{
+    static const char *const of_line[] = {
+        "(pid(s) ",        "(pid ", "(pid: ",      "illed process ", "ill process ",
+        "reaped process ", ",pid=", "to process ", ": Process "};
+    static const char *const of_file[] = {"</torch_"};
+    const char *const *literals = how == PID_LINE ? of_line : of_file;
+    size_t n = how == PID_LINE ? ARRAY_SIZE(of_line) : how == PID_FILE ? ARRAY_SIZE(of_file) : 0;
+    for (size_t i = 0; i < n; i++) {
+        Text rest;
+        int pid = 0;
+        if (text_after(line, literals[i], &rest) && text_pid(text_digits(rest), &pid) == 0)
+            return pid;
+    }
+    return 0;
+}
+
+static int line_keep(LogReader *reader, const Pattern *pattern, Text line)
+{
+    size_t start = 0;
+    size_t size = line.size;
+    if (size > LOG_EXCERPT_MAX) {
+        const char *found =
+            pattern->needle ? memmem(line.data, line.size, pattern->needle, strlen(pattern->needle)) : NULL;
+        size_t at = found ? (size_t)(found - line.data) : 0;
+        start = utf8_boundary(line, at > LOG_EXCERPT_MAX / 4 ? at - LOG_EXCERPT_MAX / 4 : 0);
+        size = utf8_boundary(text_skip(line, start), MIN(line.size - start, (size_t)LOG_EXCERPT_MAX));
+    }
+    char *copy = arena_copy(&reader->arena, line.data + start, size);
+    if (!copy)
+        return -ENOMEM;
+    reader->facts.kept[reader->facts.n_kept++] = (KeptLine){
+        .clue = pattern->clue,
+        .line = reader->facts.lines + 1,
+        .excerpt = {copy, size},
+        .cut_before = start > 0 || reader->continued,
+        .cut_after = start + size < line.size,
+    };
+    return 0;
+}
+
+static int clue_record(LogReader *reader, size_t i, Text line, int pid, const PyException *exception)
+{
+    const Pattern *pattern = &patterns[i];
+    ClueSeen *seen = &reader->facts.clues[pattern->clue];
+    uint64_t number = reader->facts.lines + 1;
+    if (!reader->rules[i].seen) {
+        int r = line_keep(reader, pattern, line);
+        if (r < 0)
+            return r;
+        reader->rules[i].seen = true;
+    }
+    if (seen->count++ == 0) {
+        seen->first_line = number;
+        if (exception)
+            seen->where = exception->user.file[0] ? exception->user : exception->inner;
+    }
+    seen->last_line = number;
+    if (seen->pid == 0)
+        seen->pid = pid;
+    return 0;
+}
+
+static LoggedVictim *victim_slot(LogFacts *facts, int pid)
+{
+    for (size_t i = 0; i < facts->n_victims; i++)
+        if (facts->victims[i].pid == pid)
+            return &facts->victims[i];
+    if (facts->n_victims == LOG_VICTIMS_MAX)
+        return NULL;
+    LoggedVictim *victim = &facts->victims[facts->n_victims++];
+    *victim = (LoggedVictim){.pid = pid, .anon_bytes = U64_UNKNOWN, .shmem_bytes = U64_UNKNOWN};
+    return victim;
+}
+
+/* "Memory cgroup out of memory: Killed process 12 (python) total-vm:…, anon-rss:398732kB, …, shmem-rss:0kB"
+ */
+static void victim_note(LogFacts *facts, Text line, int pid, bool cgroup)
+{
+    LoggedVictim *victim = pid == 0 ? NULL : victim_slot(facts, pid);
+    if (!victim)
+        return;
+    victim->cgroup |= cgroup;
+    Text rest;
+    Text name;
+    if ((text_after(line, "process ", &rest) && text_after(rest, "(", &rest) &&
+         text_until(&rest, ')', &name)) ||
+        (text_after(line, ",task=", &rest) && text_until(&rest, ',', &name)))
+        text_copy(name, victim->comm, sizeof victim->comm);
+    uint64_t kib = 0;
+    if (number_after(line, "anon-rss:", &kib) && kib < UINT64_MAX >> 11)
+        victim->anon_bytes = kib * 1024;
+    if (number_after(line, "shmem-rss:", &kib) && kib < UINT64_MAX >> 11)
+        victim->shmem_bytes = kib * 1024;
+}
+
+/* "tmpfs   64M   63M  1.0M  99% /dev/shm" */
+static void df_note(LogFacts *facts, Text line)
+{
+    Text fields[5];
+    Text rest = line;
+    for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
+        if (!text_word(&rest, &fields[i]))
+            return;
+    Text percent = fields[4];
+    uint32_t used = 0;
+    uint64_t size = 0;
+    if (!text_ends(percent, "%") || text_u32((Text){percent.data, percent.size - 1}, 10, &used) < 0 ||
+        used > 100)
+        return;
+    facts->shm_used_percent = MAX(facts->shm_used_percent, used);
+    if (size_parse(fields[1], &size) == 0 && !isdigit((unsigned char)fields[1].data[fields[1].size - 1]))
+        facts->shm_size_bytes = size;
+}
+
+static void version_note(LogFacts *facts, Text line, const char *needle)
+{
+    Text rest;
+    uint32_t major = 0;
+    uint32_t minor = 0;
+    if (!text_after(line, needle, &rest))
+        return;
+    Text digits = text_digits(rest);
+    if (text_u32(digits, 10, &major) < 0 || major == 0 || major > 99)
+        return;
+    rest = text_skip(rest, digits.size);
+    if (text_starts(rest, ".") && text_u32(text_digits(text_skip(rest, 1)), 10, &minor) == 0 &&
+        minor < 1000) {
+        facts->torch_major = major;
+        facts->torch_minor = minor;
+    }
+}
+
+/* What a line says beyond being there. */
+static void clue_details(LogFacts *facts, const Pattern *pattern, Text line, int pid)
+{
+    uint64_t kib = 0;
+    Text rest;
+    if (pattern->clue == CLUE_OOM_CGROUP || pattern->clue == CLUE_OOM_MACHINE ||
+        pattern->clue == CLUE_OOM_SOME)
+        victim_note(facts, line, pid, pattern->clue == CLUE_OOM_CGROUP);
+    else if (pattern->clue == CLUE_DF)
+        df_note(facts, line);
+    else if (pattern->clue == CLUE_VERSION)
+        version_note(facts, line, pattern->needle);
+    else if (pattern->clue == CLUE_CGROUP_USAGE && text_after(line, "memory: usage ", &rest) &&
+             number_after(rest, "limit ", &kib) && kib < UINT64_MAX >> 11)
+        facts->cgroup_limit_bytes = kib * 1024;
+}
+
+static bool pattern_fits(const LogReader *reader, size_t i, Text line, LineKind kind, int signal_number,
+                         int *ret_pid)
+{
+    const Pattern *pattern = &patterns[i];
+    const Rule *rule = &reader->rules[i];
+    if (!needle_set_contains(&reader->hits, &rule->all) || needle_set_meets(&reader->hits, &rule->unless))
+        return false;
+    if (pattern->above &&
+        (kind != LINE_EXCEPTION || !needle_set_contains(&reader->traceback.seen, &rule->above)))
+        return false;
+    *ret_pid = line_pid(line, pattern->pid);
+    switch (pattern->place) {
+    case PLACE_ANYWHERE:
+        return true;
+    case PLACE_EXCEPTION:
+        return kind == LINE_EXCEPTION;
+    case PLACE_SHELL:
+        return shell_reports(line, pattern->needle, ret_pid);
+    case PLACE_EXIT:
+        return signal_number == pattern->signal;
+    }
+    return false;
+}
+
+/* An exception that no pattern knows. Of two in a chain the first is the reason, except that one which was
+ * being handled may have been harmless: then the last one counts. */
+static void exception_note(LogReader *reader, const PyException *exception)
+{
+    if (exception->wrapper || exception->ignored)
+        return;
+    if (exception->chain == CHAIN_CAUSE && reader->last_exception) {
+        text_copy(exception->type, reader->last_exception->led_to, sizeof reader->last_exception->led_to);
+        return;
+    }
+    LoggedException *slot = exception->worker ? &reader->facts.worker : &reader->facts.plain;
+    *slot = (LoggedException){
+        .seen = true,
+        .feeder = exception->feeder,
+        .line = reader->facts.lines + 1,
+        .inner = exception->inner,
+        .user = exception->user,
+    };
+    text_copy(exception->type, slot->type, sizeof slot->type);
+    text_copy(exception->message, slot->message, sizeof slot->message);
+    reader->last_exception = slot;
+}
+
+static int line_read(LogReader *reader, Text line)
+{
+    PyException exception;
+    LineKind kind =
+        reader->continued ? LINE_OTHER : traceback_line(&reader->traceback, line, &reader->hits, &exception);
+    bool silent = kind == LINE_INSIDE || line_is_source(line);
+    bool spoken = false;
+    if (needle_set_meets(&reader->hits, &reader->rule_needles)) {
+        int signal_number = needle_set_meets(&reader->hits, &reader->exit_needles) ? exit_signal(line) : 0;
+        for (size_t i = 0; i < n_patterns; i++) {
+            const Pattern *pattern = &patterns[i];
+            bool context = clue_infos[pattern->clue].tier == TIER_CONTEXT;
+            int pid = 0;
+            if ((!context && (silent || spoken)) || !pattern_fits(reader, i, line, kind, signal_number, &pid))
+                continue;
+            int r = clue_record(reader, i, line, pid, kind == LINE_EXCEPTION ? &exception : NULL);
+            if (r < 0)
+                return r;
+            clue_details(&reader->facts, pattern, line, pid);
+            spoken |= !context;
+        }
+    }
+    if (kind == LINE_EXCEPTION && spoken)
+        reader->last_exception = NULL;
+    else if (kind == LINE_EXCEPTION && !silent)
+        exception_note(reader, &exception);
+    return 0;
+}
+
+/* The line from the pieces kept and [start, end). */
+static int line_finish(LogReader *reader, const char *start, const char *end)
+{
+    int r = 0;
+    if (reader->hit_fresh || (reader->traceback.open && !reader->continued)) {
+        Text line = {start, (size_t)(end - start)};
+        if (reader->line.size > 0) {
+            r = buffer_append(&reader->line, start, (size_t)(end - start));
+            line = (Text){buffer_text(&reader->line), reader->line.size};
+        }
+        if (r >= 0)
+            r = line_read(reader, line);
+    }
+    return r;
+}
+
+/*
+ * The line is longer than we keep: reads what there is as a line, and begins another with its last bytes,
+ * which are scanned again, so that a pattern across the cut is whole in one of the two.
+ */
+static int line_cut(LogReader *reader, const char *start, const char *end)
+{
+    int r = buffer_append(&reader->line, start, (size_t)(end - start));
+    if (r < 0)
+        return r;
+    r = line_finish(reader, end, end);
+    if (r < 0)
+        return r;
+    char overlap[LOG_LINE_OVERLAP];
+    memcpy(overlap, reader->line.data + reader->line.size - sizeof overlap, sizeof overlap);
+    line_begin(reader);
+    reader->continued = true;
+    const char *p = overlap;
+    while (multi_search_scan(reader->needles, &reader->state, &p, overlap + sizeof overlap) == NEEDLES_HIT)
+        needle_set_join(&reader->hits, multi_search_hits(reader->needles, reader->state));
+    return buffer_append(&reader->line, overlap, sizeof overlap);
+}
+
+/* Skips what is left of a colour code. A byte that cannot belong to it ends it and is not taken. */
+static const char *escape_skip(LogReader *reader, const char *p, const char *end)
+{
+    while (p < end && reader->escape != ESCAPE_NONE) {
+        unsigned char c = (unsigned char)*p;
+        if (reader->escape == ESCAPE_BEGUN) {
+            reader->escape = c == '[' ? ESCAPE_SEQUENCE : ESCAPE_NONE;
+            if (c == '[')
+                p++;
+        } else if (c >= 0x20 && c <= 0x3F)
+            p++;
+        else {
+            reader->escape = ESCAPE_NONE;
+            if (c >= 0x40 && c <= 0x7E)
+                p++;
+        }
+    }
+    return p;
+}
+
+int log_reader_feed(LogReader *reader, const char *bytes, size_t n)
+{
+    if (n == 0)
+        return 0;
+    const char *p = bytes;
+    const char *end = bytes + n;
+    const char *start = p; /* of what belongs to the current line and is not in reader->line yet */
+    int r = 0;
+    reader->facts.bytes += n;
+    while (p < end && r >= 0) {
+        if (reader->escape != ESCAPE_NONE) {
+            start = p = escape_skip(reader, p, end);
+            continue;
+        }
+        size_t room = LOG_LINE_MAX - reader->line.size - (size_t)(p - start);
+        const char *stop = (size_t)(end - p) < room ? end : p + room;
+        switch (multi_search_scan(reader->needles, &reader->state, &p, stop)) {
+        case NEEDLES_HIT:
+            needle_set_join(&reader->hits, multi_search_hits(reader->needles, reader->state));
+            reader->hit_fresh = true;
+            break;
+        case NEEDLES_STOP:
+            if (p[-1] == ESCAPE) {
+                r = buffer_append(&reader->line, start, (size_t)(p - 1 - start));
+                reader->escape = ESCAPE_BEGUN;
+            } else {
+                r = line_finish(reader, start, p - 1);
+                line_begin(reader);
+                reader->facts.lines += p[-1] == '\n';
+            }
+            start = p;
+            break;
+        case NEEDLES_END:
+            break;
+        }
+        if (r >= 0 && reader->line.size + (size_t)(p - start) >= LOG_LINE_MAX) {
+            r = line_cut(reader, start, p);
+            start = p;
+        }
+    }
+    return r < 0 ? r : buffer_append(&reader->line, start, (size_t)(end - start));
+}
+
+const LogFacts *log_reader_finish(LogReader *reader)
+{
+    const char *nothing = "";
+    int r = line_finish(reader, nothing, nothing);
+    line_begin(reader);
+    reader->facts.fatal = reader->traceback.fatal;
+    return r < 0 ? NULL : &reader->facts;
+}

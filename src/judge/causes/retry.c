@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <signal.h>
+#include <string.h>
+
+#include "causes.h"
+#include "retry.h"
+
+static bool exception_helped_by_less(const char *detail)
+{
+    return detail && (strcmp(detail, "gpu-out-of-memory") == 0 || strcmp(detail, "memory-error") == 0);
+}
+
+/*
+ * A terminal sends Ctrl-C to the command's group and not to us: only the command's end tells of it. SIGTERM
+ * is a request too, whoever sent it. SIGKILL is not: the kernel sends it for want of memory, and a scheduler
+ * at the end of its patience, after a SIGTERM that we have seen.
+ */
+static bool is_request(int signo)
+{
+    return signo == SIGINT || signo == SIGTERM || signo == SIGQUIT || signo == SIGHUP;
+}
+
+Retry retry_judge(const RetryCase *ended)
+{
+    if (ended->cause == CAUSE_OK ||
+        (ended->started && ended->code == 0 && ended->cause != CAUSE_BUDGET_EXCEEDED))
+        return RETRY_DONE; /* batches that were lost end a command well, and are missing */
+    if (ended->told_to_end || is_request(ended->signal) || is_request(ended->code - 128))
+        return RETRY_ASKED;
+    if (!ended->started)
+        return RETRY_NO_START;
+    bool exception = ended->cause == CAUSE_PYTHON_ERROR;
+    bool helped = exception ? exception_helped_by_less(ended->detail) : cause_helped_by_less(ended->cause);
+    if (helped && ended->can_degrade)
+        return RETRY_LESS;
+    if (exception)
+        return RETRY_ERROR;
+    return ended->can_resume || !ended->can_degrade ? RETRY_SAME : RETRY_NOT_LESS;
+}
+
+const char *retry_words(Retry retry)
+{
+    switch (retry) {
+    case RETRY_ASKED:
+        return "it was asked to stop";
+    case RETRY_NO_START:
+        return "it could not be started";
+    case RETRY_ERROR:
+        return "the same exception would occur again";
+    case RETRY_NOT_LESS:
+        return "smaller values do not help against this; with --resume it would continue with the same "
+               "values";
+    case RETRY_LESS:
+    case RETRY_SAME:
+    case RETRY_DONE:
+        break;
+    }
+    return NULL;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One check at work: what it looks at, and where it puts what it finds. Private to checks*.c.
+ *
+ * A check is a function for one id of the table in checks.c. It calls check_found when something is wrong,
+ * check_skipped when it could not look, and neither when all is well. The first error (no memory) sticks in
+ * `error`; from then on nothing is added, so checks need not ask.
+ */
+#pragma once
+
+#include "checks.h"
+#include "need.h"
+
+#define MIB (UINT64_C(1) << 20)
+#define GIB (UINT64_C(1) << 30)
+
+typedef struct CheckContext {
+    const Survey *survey;
+    const Machine *machine; /* the survey's */
+    const GuardOffer *guard;
+    int pid;       /* that was asked about, 0 for the machine */
+    JobNeed *jobs; /* those to be judged, in rising order of the trainer's pid */
+    size_t n_jobs;
+    size_t jobs_capacity;
+    Arena *arena;
+    Findings *findings;
+    const char *id; /* of the check at work */
+    Fixes fixes;    /* for its finding */
+    int error;
+} CheckContext;
+
+/* title and evidence come from the arena (or are literals); NULL is taken for no memory. Takes check->fixes.
+ */
+void check_found(CheckContext *check, Severity severity, const char *title, const char *evidence);
+void check_skipped(CheckContext *check, const char *why);
+
+/* Adds a fix, or keeps the error that an advise_* function returned. */
+void check_fix(CheckContext *check, FixNeeds needs, const char *what, const char *command);
+void check_advice(CheckContext *check, int r);
+
+/* NULL when that job is not to be judged. */
+const JobNeed *check_job(const CheckContext *check, int trainer);
+
+/* The process belongs to a job that is to be judged. */
+bool check_covers(const CheckContext *check, const Process *process);
+/* The first such process after that one, or after NULL of all. NULL at the end. */
+const Process *check_next(const CheckContext *check, const Process *process);
+
+uint32_t check_workers(const CheckContext *check); /* of all jobs to be judged */
+
+/* Without control characters, for titles and evidence. NULL: no memory. */
+const char *check_escape(CheckContext *check, Text text);
+
+/* part / whole, 0 when there is no whole. */
+double share_of(uint64_t part, uint64_t whole);
+
+/* The severity of a used share: false below `warning`. */
+bool used_severity(double used, double warning, double critical, Severity *ret);
+/* The severity of a free share: false from `warning` up. */
+bool free_severity(double left, double warning, double critical, Severity *ret);
+
+void check_shm_missing(CheckContext *check);
+void check_shm_too_small(CheckContext *check);
+void check_shm_need(CheckContext *check);
+void check_shm_nearly_full(CheckContext *check);
+void check_shm_inodes_low(CheckContext *check);
+void check_shm_orphans(CheckContext *check);
+void check_shm_share_of_memory(CheckContext *check);
+void check_shm_huge_pages(CheckContext *check);
+void check_remove_ipc(CheckContext *check);
+void check_guard_unavailable(CheckContext *check);
+
+void check_memory_low(CheckContext *check);
+void check_cgroup_near_limit(CheckContext *check);
+void check_memory_pressure(CheckContext *check);
+void check_swap_low(CheckContext *check);
+void check_oom_recent(CheckContext *check);
+void check_disk_low(CheckContext *check);
+
+void check_open_files_low(CheckContext *check);
+void check_max_map_count_low(CheckContext *check);
+void check_workers_exceed_cpus(CheckContext *check);
+void check_threads_exceed_cpus(CheckContext *check);
+void check_fork_after_cuda(CheckContext *check);
+void check_workers_use_cuda(CheckContext *check);
+void check_spawn_copies(CheckContext *check);
+void check_fork_copies(CheckContext *check);

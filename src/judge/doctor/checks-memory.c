@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "check.h"
+#include "units.h"
+
+/* The free share. The last tenth of the memory is a few batches on most machines; in the last twentieth the
+ * OOM killer is the next to act. */
+#define MEMORY_WARNING  0.10
+#define MEMORY_CRITICAL 0.05
+
+/* Per cent of the time in which some, or all, tasks waited for memory. A tenth of the time lost is felt;
+ * systemd-oomd begins to kill when all wait for 60 % of it. */
+#define PRESSURE_SOME_WARNING  10.0
+#define PRESSURE_FULL_WARNING  5.0
+#define PRESSURE_FULL_CRITICAL 40.0
+
+/* Swap is the last reserve, and only matters where memory is short: below this free share. */
+#define SWAP_LOW     0.10
+#define SWAP_MATTERS 0.20
+
+#define OOM_RECENT_SECONDS (24 * 3600.0)
+
+/* A checkpoint with the optimiser's state is a few times the model: gigabytes, and one that cannot be written
+ * ends the training. Large disks are filled to the last per cents on purpose: a rest of 50 GiB is not low. */
+#define DISK_CRITICAL_BYTES (1 * GIB)
+#define DISK_WARNING_BYTES  (5 * GIB)
+#define DISK_WARNING_SHARE  0.05
+#define DISK_PLENTY_BYTES   (50 * GIB)
+#define DISK_INODES_SHARE   0.01
+
+/* File systems that have no free space by nature. */
+#define SQUASHFS_MAGIC 0x73717368U
+#define ISOFS_MAGIC    0x9660U
+#define EROFS_MAGIC    0xE0F5E1E2U
+
+void check_memory_low(CheckContext *check)
+{
+    const MemInfo *memory = &check->machine->memory;
+    if (memory->total_bytes == U64_UNKNOWN || memory->total_bytes == 0 ||
+        memory->available_bytes == U64_UNKNOWN) {
+        check_skipped(check, "the machine's free memory is not known");
+        return;
+    }
+    Severity severity;
+    double left = share_of(memory->available_bytes, memory->total_bytes);
+    if (!free_severity(left, MEMORY_WARNING, MEMORY_CRITICAL, &severity))
+        return;
+    check_fix(check, NEEDS_NOTHING, "See which processes take it.", "ps -eo pid,rss,args --sort=-rss | head");
+    check_advice(check, advise_less_memory(check->machine, check->arena, &check->fixes));
+    check_found(
+        check, severity, "The machine is nearly out of memory",
+        arena_printf(check->arena,
+                     "Measured: %s of %s are available (%.1f %%); shared memory takes %s, and %s of swap "
+                     "are free.",
+                     SIZE_TEXT(memory->available_bytes), SIZE_TEXT(memory->total_bytes), left * 100,
+                     SIZE_TEXT(memory->shmem_bytes), SIZE_TEXT(memory->swap_free_bytes)));
+}
+
+void check_cgroup_near_limit(CheckContext *check)
+{
+    const Cgroup *cgroup = &check->machine->cgroup;
+    if (cgroup->version == 0) {
+        check_skipped(check, "no memory control group can be seen");
+        return;
+    }
+    if (cgroup->memory_limit_bytes == U64_UNKNOWN)
+        return;
+    if (cgroup->memory_used_bytes == U64_UNKNOWN) {
+        check_skipped(check, "what the control group uses is not known");
+        return;
+    }
+    uint64_t used = cgroup->memory_used_bytes;
+    if (cgroup->memory_reclaimable_bytes != U64_UNKNOWN)
+        used -= MIN(cgroup->memory_reclaimable_bytes, used);
+    uint64_t limit = cgroup->memory_limit_bytes;
+    Severity severity;
+    if (!free_severity(share_of(limit - MIN(used, limit), limit), MEMORY_WARNING, MEMORY_CRITICAL, &severity))
+        return;
+    const char *path = check_escape(check, text_of(cgroup->limited_by));
+    check_advice(check, advise_less_memory(check->machine, check->arena, &check->fixes));
+    check_found(
+        check, severity, "The control group is near its memory limit",
+        path ? arena_printf(check->arena,
+                            "Measured: %s of %s are used, not counting file pages that the kernel can drop; "
+                            "%s of it is shared memory. The limit is that of %s.",
+                            SIZE_TEXT(used), SIZE_TEXT(limit), SIZE_TEXT(cgroup->memory_shmem_bytes),
+                            *path ? path : "a group whose name is unknown")
+             : NULL);
+}
+
+void check_memory_pressure(CheckContext *check)
+{
+    const Pressure *pressure = &check->machine->pressure;
+    if (!check->machine->has_pressure) {
+        check_skipped(check, "the kernel does not say how long tasks wait for memory (PSI)");
+        return;
+    }
+    if (pressure->some_avg60 < PRESSURE_SOME_WARNING && pressure->full_avg60 < PRESSURE_FULL_WARNING)
+        return;
+    /* Both, so that one bad moment does not make a verdict. */
+    bool critical =
+        pressure->full_avg60 >= PRESSURE_FULL_CRITICAL && pressure->full_avg10 >= PRESSURE_FULL_CRITICAL;
+    check_advice(check, advise_less_memory(check->machine, check->arena, &check->fixes));
+    check_found(
+        check, critical ? SEVERITY_CRITICAL : SEVERITY_WARNING, "Processes wait for memory",
+        arena_printf(check->arena,
+                     "Measured: in the last minute some process waited for memory %.0f %% of the time, and "
+                     "all of them %.0f %%.",
+                     pressure->some_avg60, pressure->full_avg60));
+}
+
+void check_swap_low(CheckContext *check)
+{
+    const MemInfo *memory = &check->machine->memory;
+    if (memory->swap_total_bytes == U64_UNKNOWN || memory->swap_free_bytes == U64_UNKNOWN ||
+        memory->available_bytes == U64_UNKNOWN || memory->total_bytes == U64_UNKNOWN) {
+        check_skipped(check, "how much swap is free is not known");
+        return;
+    }
+    bool none = memory->swap_total_bytes == 0;
+    bool matters = share_of(memory->available_bytes, memory->total_bytes) < SWAP_MATTERS;
+    if (none ? !matters : share_of(memory->swap_free_bytes, memory->swap_total_bytes) >= SWAP_LOW)
+        return;
+    if (none)
+        check_advice(check, advise_swap(check->machine, check->arena, &check->fixes));
+    else
+        check_advice(check, advise_less_memory(check->machine, check->arena, &check->fixes));
+    check_found(check, matters && !none ? SEVERITY_WARNING : SEVERITY_INFO,
+                none ? "There is no swap, and memory is getting short" : "Swap is nearly full",
+                arena_printf(check->arena, "Measured: %s of %s swap and %s of %s memory are free.",
+                             SIZE_TEXT(memory->swap_free_bytes), SIZE_TEXT(memory->swap_total_bytes),
+                             SIZE_TEXT(memory->available_bytes), SIZE_TEXT(memory->total_bytes)));
+}
+
+/* Python, and the names that PyTorch gives its own processes and threads. */
+static bool is_training_name(const char *comm)
+{
+    Text name = text_of(comm);
+    return text_starts(name, "python") || text_starts(name, "pt_") || text_starts(name, "torch");
+}
+
+/* Seconds since the kill; negative when the log does not tell, or a captured tree does not tell its time. */
+static double kill_age(const Machine *machine, const OomKill *kill)
+{
+    bool unknown = kill->boottime < 0 || machine->boottime <= 0;
+    return unknown ? -1 : MAX(machine->boottime - kill->boottime, 0.0);
+}
+
+/* The kill was made for the limit of a group that the job asked about is not in. Inside of a container the
+ * kernel's path of a group and ours begin at different places: there nothing is ruled out. */
+static bool is_of_another_group(const CheckContext *check, const OomKill *kill)
+{
+    const char *path = check->machine->cgroup.path;
+    if (check->pid == 0 || kill->scope != OOM_SCOPE_CGROUP || kill->cgroup[0] != '/' ||
+        check->machine->sandbox.kind != ENVIRONMENT_BARE || path[0] != '/' || path[1] == '\0' ||
+        text_starts(text_of(path), "/.."))
+        return false;
+    size_t length = strlen(kill->cgroup);
+    if (length == 1)
+        return false; /* all are below the root */
+    bool cut = length == sizeof kill->cgroup - 1;
+    bool above =
+        strncmp(path, kill->cgroup, length) == 0 && (path[length] == '/' || path[length] == '\0' || cut);
+    return !above;
+}
+
+static bool is_alarming(const CheckContext *check, const OomKill *kill)
+{
+    double age = kill_age(check->machine, kill);
+    return age >= 0 && age <= OOM_RECENT_SECONDS && is_training_name(kill->comm) &&
+           !is_of_another_group(check, kill);
+}
+
+/* The kill to tell about: the newest of a training within the day, else the newest. */
+static const OomKill *kill_to_tell(const CheckContext *check)
+{
+    const OomKills *kills = &check->machine->kills;
+    for (size_t i = kills->n; i > 0; i--)
+        if (is_alarming(check, &kills->items[i - 1]))
+            return &kills->items[i - 1];
+    return &kills->items[kills->n - 1];
+}
+
+static const char *kill_scope(CheckContext *check, const OomKill *kill)
+{
+    const char *group = check_escape(check, text_of(kill->cgroup));
+    switch (kill->scope) {
+    case OOM_SCOPE_CGROUP:
+        return !group   ? NULL
+               : *group ? arena_printf(check->arena, "the control group %s was at its limit%s", group,
+                                       is_of_another_group(check, kill) ? ", which is not the job's" : "")
+                        : "a control group was at its limit (which one is unknown)";
+    case OOM_SCOPE_MACHINE:
+        return "the machine was out of memory";
+    case OOM_SCOPE_UNKNOWN:
+        break;
+    }
+    return "whether its control group or the machine was out of memory is unknown";
+}
+
+static uint64_t known(uint64_t bytes)
+{
+    return bytes == U64_UNKNOWN ? 0 : bytes;
+}
+
+/* What the victim had; each of the three figures may be missing. */
+static const char *kill_memory(CheckContext *check, const OomKill *kill)
+{
+    bool has_anon = kill->anon_bytes != U64_UNKNOWN;
+    bool has_file = kill->file_bytes != U64_UNKNOWN;
+    bool has_shared = kill->shmem_bytes != U64_UNKNOWN;
+    if (!has_anon && !has_file && !has_shared)
+        return "how much memory the process had is unknown";
+    uint64_t all =
+        bytes_add(bytes_add(known(kill->anon_bytes), known(kill->file_bytes)), known(kill->shmem_bytes));
+    /* Before 4.5, where shared memory has no figure of its own, it is among the files. */
+    const char *least = has_anon && has_file ? "" : "at least ";
+    if (!has_shared)
+        return arena_printf(check->arena, "the process had %s%s; how much of it was shared memory is unknown",
+                            least, SIZE_TEXT(all));
+    return arena_printf(check->arena, "the process had %s%s, of which %s shared memory", least,
+                        SIZE_TEXT(all), SIZE_TEXT(kill->shmem_bytes));
+}
+
+static void tell_kill(CheckContext *check)
+{
+    const Machine *machine = check->machine;
+    const OomKill *kill = kill_to_tell(check);
+    const char *comm = check_escape(check, text_of(kill->comm));
+    const char *scope = kill_scope(check, kill);
+    double age = kill_age(machine, kill);
+    const char *when =
+        age < 0 ? "at an unknown time" : arena_printf(check->arena, "%s ago", DURATION_TEXT(age));
+    const char *more = machine->kills.n == 1
+                           ? ""
+                           : arena_printf(check->arena, " The log has %zu kills in all.", machine->kills.n);
+    const char *memory = kill_memory(check, kill);
+    if (!comm || !scope || !when || !more || !memory) {
+        check_advice(check, -ENOMEM);
+        return;
+    }
+    if (!is_of_another_group(check, kill))
+        check_advice(check, advise_less_memory(machine, check->arena, &check->fixes));
+    check_found(
+        check, is_alarming(check, kill) ? SEVERITY_WARNING : SEVERITY_INFO,
+        arena_printf(check->arena, "The kernel killed %s (pid %d) %s to free memory", comm, kill->pid, when),
+        arena_printf(check->arena, "Kernel log: %s; %s.%s", scope, memory, more));
+}
+
+static bool some(uint64_t count)
+{
+    return count != U64_UNKNOWN && count > 0;
+}
+
+/* Counters outlive the log and are readable where it is not, but name nobody. */
+static void tell_kill_counts(CheckContext *check)
+{
+    const Machine *machine = check->machine;
+    bool group = some(machine->cgroup.oom_kills);
+    const char *log = machine->kills_error == 0
+                          ? "the kernel log does not have it any more"
+                          : arena_printf(check->arena, "the kernel log may not be read (%s)",
+                                         strerror(abs(machine->kills_error)));
+    if (!log) {
+        check_advice(check, -ENOMEM);
+        return;
+    }
+    if (machine->kills_error != 0) {
+        bool root = root_within_reach(machine) && machine->sandbox.kind == ENVIRONMENT_BARE;
+        check_fix(check, root ? NEEDS_ROOT : NEEDS_ADMIN,
+                  root ? "See in the kernel log which process it was."
+                       : "Have somebody look into the host's kernel log which process it was.",
+                  arena_printf(check->arena, "%sdmesg -T | grep -iE 'out of memory|oom-kill'",
+                               root ? sudo_prefix(machine) : "sudo "));
+    }
+    check_advice(check, advise_less_memory(machine, check->arena, &check->fixes));
+    uint64_t count = group ? machine->cgroup.oom_kills : machine->oom_kills;
+    check_found(check, group ? SEVERITY_WARNING : SEVERITY_INFO,
+                group ? "The kernel has killed processes of this control group to free memory"
+                      : "The kernel has killed processes of this machine to free memory",
+                arena_printf(check->arena, "Measured: %llu %s since %s. Unknown: which and when, for %s.",
+                             (unsigned long long)count, count == 1 ? "process" : "processes",
+                             group ? "the group was made" : "the machine started", log));
+}
+
+void check_oom_recent(CheckContext *check)
+{
+    const Machine *machine = check->machine;
+    if (machine->kills.n > 0)
+        tell_kill(check);
+    else if (some(machine->cgroup.oom_kills) || some(machine->oom_kills))
+        tell_kill_counts(check);
+    else if (machine->kills_error != 0 && machine->oom_kills == U64_UNKNOWN)
+        check_skipped(check,
+                      arena_printf(check->arena, "the kernel log may not be read (%s), and nothing counts",
+                                   strerror(abs(machine->kills_error))));
+}
+
+void check_disk_low(CheckContext *check)
+{
+    const Machine *machine = check->machine;
+    const FsStat *disk = &machine->disk;
+    if (!machine->has_disk || disk->available_bytes == U64_UNKNOWN || disk->size_bytes == U64_UNKNOWN) {
+        check_skipped(check, "the file system of the working directory could not be read");
+        return;
+    }
+    if (disk->size_bytes == 0 || disk->type == SQUASHFS_MAGIC || disk->type == ISOFS_MAGIC ||
+        disk->type == EROFS_MAGIC) {
+        check_skipped(check, "the working directory is on a file system that takes no files");
+        return;
+    }
+    uint64_t room = disk->available_bytes;
+    bool narrow = room < DISK_WARNING_BYTES ||
+                  (room < DISK_PLENTY_BYTES && share_of(room, disk->size_bytes) < DISK_WARNING_SHARE);
+    bool no_inodes = disk->inodes > 0 && share_of(disk->inodes_free, disk->inodes) < DISK_INODES_SHARE;
+    if (!narrow && !no_inodes)
+        return;
+
+    Text path = text_of(machine->disk_path ? machine->disk_path : ".");
+    const char *shown = check_escape(check, path);
+    const char *quoted = shell_quote(check->arena, path);
+    if (!shown || !quoted) {
+        check_advice(check, -ENOMEM);
+        return;
+    }
+    check_fix(check, NEEDS_NOTHING, "Write checkpoints somewhere else, or keep fewer of them.", NULL);
+    if (text_equal(path, shown)) /* nobody pastes a path with control characters */
+        check_fix(check, NEEDS_NOTHING, "See what takes the room.",
+                  arena_printf(check->arena, "du -xh --max-depth=1 %s | sort -h | tail", quoted));
+    /* Without a job nothing is about to be written. */
+    bool critical = room < DISK_CRITICAL_BYTES && check->n_jobs > 0;
+    const char *inodes = disk->inodes == 0 ? ""
+                                           : arena_printf(check->arena, " and %llu of %llu inodes",
+                                                          (unsigned long long)disk->inodes_free,
+                                                          (unsigned long long)disk->inodes);
+    check_found(
+        check, critical ? SEVERITY_CRITICAL : SEVERITY_WARNING,
+        narrow ? "There is little disk space where checkpoints go"
+               : "There is little room for more files where checkpoints go",
+        inodes ? arena_printf(check->arena,
+                              "Measured: %s of %s%s are available at %s, the working directory. Assumed: "
+                              "checkpoints go there.",
+                              SIZE_TEXT(room), SIZE_TEXT(disk->size_bytes), inodes, shown)
+               : NULL);
+}

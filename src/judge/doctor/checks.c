@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "check.h"
+
+typedef struct Check {
+    const char *id;
+    void (*run)(CheckContext *check);
+} Check;
+
+/* In the order in which findings of one severity are told: first what kills a training, then what slows it.
+ */
+static const Check table[] = {
+    {"shm-missing", check_shm_missing},
+    {"shm-too-small", check_shm_too_small},
+    {"shm-nearly-full", check_shm_nearly_full},
+    {"shm-inodes-low", check_shm_inodes_low},
+    {"memory-low", check_memory_low},
+    {"cgroup-near-limit", check_cgroup_near_limit},
+    {"oom-recent", check_oom_recent},
+    {"open-files-low", check_open_files_low},
+    {"max-map-count-low", check_max_map_count_low},
+    {"disk-low", check_disk_low},
+    {"shm-share-of-memory", check_shm_share_of_memory},
+    {"memory-pressure", check_memory_pressure},
+    {"swap-low", check_swap_low},
+    {"shm-orphans", check_shm_orphans},
+    {"remove-ipc", check_remove_ipc},
+    {"workers-exceed-cpus", check_workers_exceed_cpus},
+    {"threads-exceed-cpus", check_threads_exceed_cpus},
+    {"spawn-copies", check_spawn_copies},
+    {"fork-copies", check_fork_copies},
+    {"workers-use-cuda", check_workers_use_cuda},
+    {"fork-after-cuda", check_fork_after_cuda},
+    {"shm-huge-pages", check_shm_huge_pages},
+    {"shm-need", check_shm_need},
+    {"guard-unavailable", check_guard_unavailable},
+};
+
+void check_found(CheckContext *check, Severity severity, const char *title, const char *evidence)
+{
+    Findings *findings = check->findings;
+    if (check->error == 0 && (!title || !evidence))
+        check->error = -ENOMEM;
+    if (check->error < 0)
+        return;
+    Finding *finding = ARENA_PUSH(check->arena, findings->items, findings->n, findings->capacity);
+    if (!finding) {
+        check->error = -ENOMEM;
+        return;
+    }
+    fixes_rank(&check->fixes);
+    *finding = (Finding){.id = check->id,
+                         .severity = severity,
+                         .title = title,
+                         .evidence = evidence,
+                         .fixes = TAKE(check->fixes, (Fixes){0})};
+}
+
+void check_skipped(CheckContext *check, const char *why)
+{
+    Findings *findings = check->findings;
+    const char *line = why ? arena_printf(check->arena, "%s: %s", check->id, why) : NULL;
+    const char **slot =
+        line ? ARENA_PUSH(check->arena, findings->skipped, findings->n_skipped, findings->skipped_capacity)
+             : NULL;
+    if (slot)
+        *slot = line;
+    else
+        check->error = -ENOMEM;
+}
+
+void check_advice(CheckContext *check, int r)
+{
+    if (check->error == 0)
+        check->error = r;
+}
+
+void check_fix(CheckContext *check, FixNeeds needs, const char *what, const char *command)
+{
+    check_advice(check, what ? fix_add(check->arena, &check->fixes, needs, what, command) : -ENOMEM);
+}
+
+const JobNeed *check_job(const CheckContext *check, int trainer)
+{
+    size_t low = LOWER_BOUND(i, check->n_jobs, check->jobs[i].trainer < trainer);
+    return low < check->n_jobs && check->jobs[low].trainer == trainer ? &check->jobs[low] : NULL;
+}
+
+bool check_covers(const CheckContext *check, const Process *process)
+{
+    return process->job != 0 && check_job(check, process->job);
+}
+
+const Process *check_next(const CheckContext *check, const Process *process)
+{
+    size_t i = process ? (size_t)(process - check->survey->processes) + 1 : 0;
+    for (; i < check->survey->n_processes; i++)
+        if (check_covers(check, &check->survey->processes[i]))
+            return &check->survey->processes[i];
+    return NULL;
+}
+
+uint32_t check_workers(const CheckContext *check)
+{
+    uint32_t workers = 0;
+    for (size_t i = 0; i < check->n_jobs; i++)
+        workers += check->jobs[i].workers;
+    return workers;
+}
+
+const char *check_escape(CheckContext *check, Text text)
+{
+    _cleanup_buffer_ Buffer escaped = {0};
+    if (text_escape(text, &escaped) < 0)
+        return NULL;
+    return arena_copy(check->arena, buffer_text(&escaped), escaped.size);
+}
+
+double share_of(uint64_t part, uint64_t whole)
+{
+    return whole == 0 ? 0 : (double)part / (double)whole;
+}
+
+bool used_severity(double used, double warning, double critical, Severity *ret)
+{
+    if (used < warning)
+        return false;
+    *ret = used < critical ? SEVERITY_WARNING : SEVERITY_CRITICAL;
+    return true;
+}
+
+bool free_severity(double left, double warning, double critical, Severity *ret)
+{
+    if (left >= warning)
+        return false;
+    *ret = left >= critical ? SEVERITY_WARNING : SEVERITY_CRITICAL;
+    return true;
+}
+
+/* The jobs that pid stands for: its own, or those below it when it is a launcher. */
+static int jobs_find(CheckContext *check, int pid)
+{
+    const Survey *survey = check->survey;
+    const Process *asked = pid ? survey_process(survey, pid) : NULL;
+    if (pid && !asked)
+        return -ESRCH;
+    for (size_t i = 0; i < survey->n_processes; i++) {
+        const Process *process = &survey->processes[i];
+        if (process->role != ROLE_TRAINER)
+            continue;
+        if (asked && (asked->job ? asked->job != process->pid : !process_is_below(survey, process, pid)))
+            continue;
+        JobNeed *job = ARENA_PUSH(check->arena, check->jobs, check->n_jobs, check->jobs_capacity);
+        if (!job)
+            return -ENOMEM;
+        job_need(survey, process->pid, job);
+    }
+    return 0;
+}
+
+static void findings_sort(Findings *findings)
+{
+    for (size_t i = 1; i < findings->n; i++) {
+        Finding finding = findings->items[i];
+        size_t j = i;
+        for (; j > 0 && findings->items[j - 1].severity < finding.severity; j--)
+            findings->items[j] = findings->items[j - 1];
+        findings->items[j] = finding;
+    }
+}
+
+int checks_run(const Survey *survey, const GuardOffer *guard, int pid, Arena *arena, Findings *ret)
+{
+    Findings findings = {0};
+    CheckContext check = {.survey = survey,
+                          .machine = &survey->machine,
+                          .guard = guard,
+                          .pid = pid,
+                          .arena = arena,
+                          .findings = &findings};
+    int r = jobs_find(&check, pid);
+    if (r < 0)
+        return r;
+    if (pid && check.n_jobs == 0) {
+        check.id = "pid";
+        check_skipped(&check,
+                      arena_printf(arena,
+                                   "process %d belongs to no training that can be seen; only the machine "
+                                   "was judged",
+                                   pid));
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(table) && check.error == 0; i++) {
+        check.id = table[i].id;
+        check.fixes = (Fixes){0};
+        table[i].run(&check);
+    }
+    if (check.error < 0)
+        return check.error;
+    findings_sort(&findings);
+    *ret = findings;
+    return 0;
+}
+
+Health findings_health(const Findings *findings)
+{
+    Health health = HEALTH_OK;
+    for (size_t i = 0; i < findings->n; i++)
+        switch (findings->items[i].severity) {
+        case SEVERITY_GOOD:
+        case SEVERITY_INFO:
+            break;
+        case SEVERITY_WARNING:
+            health = MAX(health, HEALTH_WARNING);
+            break;
+        case SEVERITY_CRITICAL:
+            health = HEALTH_CRITICAL;
+            break;
+        }
+    return health;
+}
+
+const char *health_name(Health health)
+{
+    switch (health) {
+    case HEALTH_OK:
+        return "ok";
+    case HEALTH_WARNING:
+        return "warning";
+    case HEALTH_CRITICAL:
+        return "critical";
+    }
+    return "critical";
+}

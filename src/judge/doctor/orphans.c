@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "orphans.h"
+#include "units.h"
+
+/*
+ * "Yes" is a licence to delete, so each step below must be shown, in this order:
+ *
+ * 1. Nobody that we can see holds it.
+ *
+ * 2. It has not changed for a minute: who has just made it may be about to open it.
+ *
+ * 3. Every process of the machine has a number here. In a pid namespace below the machine's own, another
+ * container may share the mount, and pid liveness says nothing.
+ *
+ * 4. The kernel itself says that nobody has the file open. What we can see by ourselves is not all:
+ * descriptors in flight, private mappings, processes whose first thread has ended, and those that we may not
+ * read.
+ *
+ * 5. Nobody can be about to reopen it by name. Under PyTorch's file_system strategy a tensor that waits in a
+ * queue is such a file: its receiver has not opened it yet. While its maker lives, or a torch_shm_manager
+ * that is older than the file (it removes the files of its job when the job ends), it is not for us to say. A
+ * named semaphore outlives its users by design; only Python's own names are known to be made for one run.
+ */
+
+/* Both clocks are known to a tick; one second covers the rounding. */
+static bool is_older(const Process *process, const Segment *segment)
+{
+    return process->started <= segment->changed + 1;
+}
+
+static const Process *manager_of(const Survey *survey, const Segment *segment)
+{
+    for (size_t i = 0; i < survey->n_processes; i++) {
+        const Process *process = &survey->processes[i];
+        if (process->role == ROLE_MANAGER && process->has_memory && process->uid == segment->uid &&
+            !process->shm_elsewhere && is_older(process, segment))
+            return process;
+    }
+    return NULL;
+}
+
+/* The process whose number is in "torch_PID_…", when it still is that process. */
+static const Process *maker_of(const Survey *survey, const Segment *segment)
+{
+    Text rest = text_skip(segment->name, sizeof "torch_" - 1);
+    Text word;
+    int pid = 0;
+    if (!text_until(&rest, '_', &word) || text_pid(word, &pid) < 0)
+        return NULL;
+    const Process *process = survey_process(survey, pid);
+    return process && process->has_memory && process->torch && is_older(process, segment) ? process : NULL;
+}
+
+/* NULL when nobody can be about to reopen it. */
+static const char *reopened_by(const Survey *survey, const Segment *segment, Arena *arena)
+{
+    if (segment->kind == KIND_SEMAPHORE)
+        return text_starts(segment->name, "sem.mp-") ? NULL
+                                                     : "a named semaphore may be opened again by its program";
+    if (segment->kind != KIND_TORCH)
+        return NULL;
+    const Process *manager = manager_of(survey, segment);
+    if (manager)
+        return arena_printf(arena, "torch_shm_manager (pid %d) is alive and may still hand it out",
+                            manager->pid);
+    const Process *maker = maker_of(survey, segment);
+    return maker ? arena_printf(arena, "its maker (pid %d) is alive and may still hand it out", maker->pid)
+                 : NULL;
+}
+
+Orphan orphan_judge(const Survey *survey, const Segment *segment, Arena *arena, const char **ret_why)
+{
+    const char *unused;
+    const char **why = ret_why ? ret_why : &unused;
+    const Machine *machine = &survey->machine;
+
+    if (segment->n_holders > 0) {
+        *why = arena_printf(arena, "held by pid %d%s", segment->holders[0],
+                            segment->n_holders > 1 ? " and others" : "");
+        return ORPHAN_NO;
+    }
+    double age = machine->realtime - segment->changed;
+    if (age < ORPHAN_AGE_SECONDS) {
+        *why = age < 0 ? "its time of change lies in the future"
+                       : arena_printf(arena, "changed %s ago, wait until a minute has passed",
+                                      DURATION_TEXT(age));
+        return ORPHAN_NO;
+    }
+    if (!machine->sandbox.sees_all) {
+        *why = "processes that cannot be seen from here may share this /dev/shm";
+        return ORPHAN_UNKNOWN;
+    }
+    if (segment->open == OPEN_SOMEWHERE) {
+        *why = "open in a process that does not show it";
+        return ORPHAN_NO;
+    }
+    if (segment->open != OPEN_NOWHERE) {
+        *why = "the kernel tells only its owner or root whether anybody has it open";
+        return ORPHAN_UNKNOWN;
+    }
+    *why = reopened_by(survey, segment, arena);
+    if (*why)
+        return ORPHAN_UNKNOWN;
+    *why = arena_printf(arena, "nobody holds it, unchanged for %s", DURATION_TEXT(age));
+    return ORPHAN_YES;
+}
+
+const char *orphan_name(Orphan orphan)
+{
+    static const char *const names[] = {
+        [ORPHAN_NO] = "no", [ORPHAN_YES] = "yes", [ORPHAN_UNKNOWN] = "unknown"};
+    return names[orphan];
+}

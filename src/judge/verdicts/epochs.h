@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where epochs begin, as far as it can be seen from outside: at the user's marks ("epoch 3"), else where a
+ * loader makes new workers. A loader that keeps its workers shows none; what only comes again and again in a
+ * figure is an estimate, and none of these. docs/verdicts.md says how one loader is told from another.
+ */
+#pragma once
+
+#include "arena.h"
+#include "history.h"
+
+typedef struct Epoch {
+    double seconds;
+    uint64_t number; /* from 1 on, or as the mark has it; EPOCH_UNNUMBERED: its first ones were not seen */
+    size_t mark;     /* the index of its event; SIZE_MAX: seen from new workers */
+} Epoch;
+
+#define EPOCH_UNNUMBERED UINT64_MAX
+
+typedef struct Epochs {
+    Epoch *items; /* in order of time */
+    size_t n;
+    size_t capacity;
+} Epochs;
+
+/* Those of one trainer. ret lives in arena. -ENOMEM. */
+int epochs_find(const History *history, int trainer, Arena *arena, Epochs *ret);
+
+/*
+ * Tells of all epochs among the history's events, as EVENT_EPOCH: marks that begin one become it, and those
+ * of several trainers that keep step are one. Once, and after verdicts_judge. -ENOMEM: nothing has changed.
+ */
+int epochs_tell(History *history);
+
+/* The number in "epoch 3", "Epoch: [3/90]"; EPOCH_UNNUMBERED when there is none in it. False: the text says
+ * something else. */
+bool epoch_parse(const char *text, uint64_t *ret_number);

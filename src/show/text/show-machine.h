@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The machine in words and in JSON: what `ps` and `doctor` both say. */
+#pragma once
+
+#include "json.h"
+#include "machine.h"
+#include "terminal.h"
+
+/* "/dev/shm      64.0 MiB, 12.0 MiB used (19%), 52.0 MiB available" */
+void show_shm(const Terminal *terminal, const ShmMount *shm);
+
+json_t *json_shm(const ShmMount *shm);

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <langinfo.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "terminal.h"
+
+enum {
+    COLUMNS_DEFAULT = 80,
+    COLUMNS_LEAST = 40,
+    COLUMNS_MOST = 1000,
+    PROSE_COLUMNS = 100, /* longer lines are hard to read, however wide the terminal */
+};
+
+static unsigned columns_clamp(uint64_t columns)
+{
+    return (unsigned)MIN(MAX(columns, (uint64_t)COLUMNS_LEAST), (uint64_t)COLUMNS_MOST);
+}
+
+static unsigned columns_find(FILE *out)
+{
+    struct winsize size;
+    if (ioctl(fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+        return columns_clamp(size.ws_col);
+    uint64_t columns = 0;
+    if (text_u64(text_of(getenv("COLUMNS")), 10, &columns) == 0 && columns > 0)
+        return columns_clamp(columns);
+    return COLUMNS_DEFAULT;
+}
+
+Terminal terminal_of(FILE *out, ColorMode color)
+{
+    Terminal terminal = {
+        .out = out,
+        .columns = columns_find(out),
+        .is_tty = isatty(fileno(out)) != 0,
+        .color = color == COLOR_ALWAYS,
+        .utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0,
+    };
+    if (color == COLOR_AUTO)
+        terminal.color = terminal.is_tty && text_of(getenv("NO_COLOR")).size == 0 &&
+                         !text_equal(text_of(getenv("TERM")), "dumb");
+    return terminal;
+}
+
+void terminal_print(const Terminal *terminal, Style style, const char *format, ...)
+{
+    static const char *const codes[STYLES] = {
+        [STYLE_PLAIN] = "",         [STYLE_BOLD] = "\033[1m",
+        [STYLE_GOOD] = "\033[32m",  [STYLE_WARNING] = "\033[1;33m",
+        [STYLE_BAD] = "\033[1;31m",
+    };
+    bool styled = terminal->color && style != STYLE_PLAIN;
+    if (styled)
+        fputs(codes[style], terminal->out);
+    va_list list;
+    va_start(list, format);
+    vfprintf(terminal->out, format, list);
+    va_end(list);
+    if (styled)
+        fputs("\033[0m", terminal->out);
+}
+
+const char *terminal_mark(const Terminal *terminal, Mark mark)
+{
+    static const char *const marks[MARKS][2] = {
+        [MARK_GOOD] = {"ok", "✓"}, [MARK_INFO] = {"i", "i"},      [MARK_WARNING] = {"!", "!"},
+        [MARK_BAD] = {"X", "✗"},   [MARK_ELLIPSIS] = {"..", "…"},
+    };
+    return marks[mark][terminal->utf8];
+}
+
+const char *terminal_spark(bool utf8, double height)
+{
+    static const char *const levels[][2] = {{"_", "▁"}, {".", "▂"}, {":", "▃"}, {"-", "▄"},
+                                            {"=", "▅"}, {"+", "▆"}, {"*", "▇"}, {"#", "█"}};
+    int most = ARRAY_SIZE(levels) - 1;
+    return levels[(int)MIN(MAX(height, 0.0) * (most + 1), (double)most)][utf8];
+}
+
+int text_escape_prose(Text text, Buffer *out)
+{
+    size_t before = out->size;
+    size_t backslashes = 0;
+    for (size_t i = 0; i < text.size; i++)
+        backslashes += text.data[i] == '\\';
+    int r = text_escape(text, out);
+    if (r < 0 || out->size - before != text.size + backslashes)
+        return r;
+    out->size = before;
+    return buffer_append(out, text.data, text.size);
+}
+
+void terminal_wrap(const Terminal *terminal, unsigned at, unsigned indent, const char *text)
+{
+    _cleanup_buffer_ Buffer safe = {0};
+    size_t limit = MIN(terminal->columns, (unsigned)PROSE_COLUMNS);
+    size_t column = at;
+    bool fresh = true; /* nothing on this line yet: a word goes here even when it is too long */
+    Text rest = text_of(text);
+    Text word;
+    while (text_word(&rest, &word)) {
+        buffer_clear(&safe);
+        (void)text_escape_prose(word, &safe);
+        size_t columns = text_columns((Text){buffer_text(&safe), safe.size});
+        if (!fresh && column + 1 + columns > limit) {
+            fprintf(terminal->out, "\n%*s", (int)indent, "");
+            column = indent;
+            fresh = true;
+        }
+        if (!fresh) {
+            fputc(' ', terminal->out);
+            column++;
+        }
+        fwrite(buffer_text(&safe), 1, safe.size, terminal->out);
+        column += columns;
+        fresh = false;
+    }
+    fputc('\n', terminal->out);
+}
+
+void terminal_verbatim(const Terminal *terminal, unsigned indent, const char *text)
+{
+    _cleanup_buffer_ Buffer safe = {0};
+    TEXT_FOR_EACH_LINE (line, text_of(text)) {
+        buffer_clear(&safe);
+        (void)text_escape_prose(line, &safe);
+        fprintf(terminal->out, "%*s%s\n", safe.size > 0 ? (int)indent : 0, "", buffer_text(&safe));
+    }
+}
+
+void terminal_label(const Terminal *terminal, const char *label)
+{
+    terminal_print(terminal, STYLE_BOLD, "%s", label);
+    fprintf(terminal->out, "%*s", LABEL_COLUMNS - (int)text_columns(text_of(label)), "");
+}
+
+size_t text_character(Text text, size_t *ret_columns)
+{
+    size_t n = 1;
+    while (n < text.size && ((unsigned char)text.data[n] & 0xC0) == 0x80)
+        n++;
+    *ret_columns = text_columns((Text){text.data, n});
+    return n;
+}
+
+int text_shorten(Text text, size_t columns, const char *ellipsis, Buffer *out)
+{
+    size_t all = text_columns(text);
+    if (all <= columns)
+        return buffer_append(out, text.data, text.size);
+
+    size_t gap = text_columns(text_of(ellipsis));
+    size_t room = columns > gap ? columns - gap : 0;
+    size_t head_room = room - room / 2;
+    size_t head = 0;
+    size_t head_columns = 0;
+    size_t width = 0;
+    while (head < text.size) {
+        size_t n = text_character((Text){text.data + head, text.size - head}, &width);
+        if (head_columns + width > head_room)
+            break;
+        head += n;
+        head_columns += width;
+    }
+    /* Drop characters after the head until what is left fits, and the combining ones that lost their base. */
+    size_t tail = head;
+    size_t left = all - head_columns;
+    while (tail < text.size) {
+        size_t n = text_character((Text){text.data + tail, text.size - tail}, &width);
+        if (left <= room - head_columns && width > 0)
+            break;
+        left -= width;
+        tail += n;
+    }
+    int r = buffer_append(out, text.data, head);
+    if (r >= 0)
+        r = buffer_append_text(out, columns >= gap ? ellipsis : "");
+    return r < 0 ? r : buffer_append(out, text.data + tail, text.size - tail);
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `watch`: a history as a picture, and what keys and the mouse change in it. Pure: the same for a live
+ * machine and for a recording, and tested without either. The order is watch_press or watch_click, then
+ * watch_draw.
+ *
+ * scene: what there is to see. view: how somebody looks at it; it outlives scenes.
+ */
+#pragma once
+
+#include "history.h"
+#include "ps-view.h"
+#include "watch-picture.h"
+
+typedef enum WatchPage {
+    PAGE_PROCESSES,
+    PAGE_SEGMENTS,
+    PAGE_EVENTS,
+    PAGES,
+} WatchPage;
+
+typedef enum WatchColumn {
+    WATCH_PID,
+    WATCH_ROLE,
+    WATCH_USS,
+    WATCH_PSS,
+    WATCH_RSS,
+    WATCH_SHARED, /* resident shared memory */
+    WATCH_HELD,   /* in the segments that it holds */
+    WATCH_FDS,
+    WATCH_THREADS,
+    WATCH_CPU, /* thousandths of a core, since the look before */
+    WATCH_TREND,
+    WATCH_RATE,
+    WATCH_COMMAND,
+    WATCH_COLUMNS,
+} WatchColumn;
+
+typedef struct WatchScene {
+    const History *history; /* without a moment: the first look goes on */
+    const Survey *survey;   /* its segments; NULL: not looked at yet, or a recording, which has none */
+    double survey_seconds;  /* when that was */
+    const char *replay;     /* the name of the recording; NULL: live */
+    bool over;              /* the job has ended: this is its past */
+    bool job;               /* one job, else all training on the machine */
+    int guard_pid;          /* whose budget the moments have; 0: not known */
+    unsigned guards;        /* that were found */
+    double own_cpu;         /* of a core; negative: not known yet */
+    uint64_t own_bytes;     /* resident */
+    double late_seconds;    /* for which the look that is due has not come; 0: it is not late */
+} WatchScene;
+
+enum { WATCH_WORDS_MAX = 64, WATCH_SPEED_MOST = 16, WATCH_SPEED_LEAST = -2 };
+
+typedef enum WatchEdit {
+    EDIT_NONE,
+    EDIT_SEARCH,
+    EDIT_FILTER,
+} WatchEdit;
+
+/* Where things are in the picture that was drawn last: what the mouse points at. */
+typedef struct WatchPlace {
+    unsigned column;
+    unsigned columns;
+    int what; /* a WatchColumn; on the page of segments one of its own */
+} WatchPlace;
+
+typedef struct WatchLayout {
+    unsigned head_row; /* the heads of the columns */
+    unsigned list_row;
+    unsigned list_rows;
+    WatchPlace heads[WATCH_COLUMNS];
+    size_t n_heads;
+    size_t n_items; /* in the list, seen and unseen */
+} WatchLayout;
+
+typedef struct WatchView {
+    WatchPage page;
+    bool help;
+    bool flat; /* no trees */
+    bool paused;
+    WatchColumn sort;
+    PsSort segment_sort; /* PS_SORT_NONE: by allocated bytes */
+    bool inverted;
+    WatchEdit edit;
+    char search[WATCH_WORDS_MAX];
+    char filter[WATCH_WORDS_MAX];
+    double at;    /* the moment that is looked at: seconds of the history */
+    bool playing; /* a recording */
+    int speed;    /* of that, a power of two */
+
+    size_t cursor; /* in the list */
+    size_t top;    /* the first item that is seen */
+    uint64_t chosen;
+    bool follow; /* the cursor stays on `chosen` wherever that moves; else it stays where it is */
+    int find;    /* 1: draw moves the cursor to the next match, 2: at or behind it, -1: to the one before */
+    bool missed; /* there was none */
+    WatchLayout layout;
+} WatchView;
+
+/* Keys beyond characters, which are themselves. */
+typedef enum WatchKey {
+    WATCH_KEY_UP = 0x200000,
+    WATCH_KEY_DOWN,
+    WATCH_KEY_LEFT,
+    WATCH_KEY_RIGHT,
+    WATCH_KEY_PAGE_UP,
+    WATCH_KEY_PAGE_DOWN,
+    WATCH_KEY_HOME,
+    WATCH_KEY_END,
+    WATCH_KEY_BACKSPACE,
+    WATCH_KEY_ENTER,
+    WATCH_KEY_ESCAPE,
+    WATCH_KEY_F0, /* F1 is F0 + 1 */
+    WATCH_KEY_LAST = WATCH_KEY_F0 + 12,
+} WatchKey;
+
+typedef enum WatchAct {
+    ACT_NONE,
+    ACT_QUIT,
+    ACT_INTERRUPT, /* Ctrl-C */
+    ACT_SUSPEND,   /* Ctrl-Z */
+    ACT_REPAINT,   /* Ctrl-L: somebody else has written to the terminal */
+} WatchAct;
+
+/* `key` is a character (a Unicode point) or a WatchKey. */
+WatchAct watch_press(WatchView *view, const WatchScene *scene, uint32_t key);
+void watch_click(WatchView *view, unsigned row, unsigned column);
+void watch_wheel(WatchView *view, int rows);
+
+/* Moves the view of a recording on by that much time, at its speed. False: it stands. */
+bool watch_play(WatchView *view, const History *history, double elapsed_seconds);
+
+/* -ENOMEM: the picture may be blank. The view's cursor and layout follow what is there. */
+int watch_draw(const WatchScene *scene, WatchView *view, Picture *picture, unsigned columns, unsigned rows,
+               bool utf8);
+
+/* All of it, however long, for a pipe: without keys and cursor. */
+int watch_draw_whole(const WatchScene *scene, WatchView *view, Picture *picture, unsigned columns, bool utf8);

@@ -1,0 +1,694 @@
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "explain.h"
+
+static void explainer_cleanup(Explainer **explainer)
+{
+    explainer_free(*explainer);
+}
+#define _cleanup_explainer_ _cleanup_(explainer_cleanup)
+
+static void log_load(const char *name, Buffer *ret)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/logs/%s.log", TESTS_DIRECTORY, name);
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        fail_msg("%s: %s", path, strerror(errno));
+    buffer_clear(ret);
+    assert_int_equal(buffer_read_fd(ret, fd, SIZE_MAX / 2), 0);
+}
+
+/* Feeds text in pieces of `step` bytes (0: all at once). */
+static void explain_text(const char *text, size_t n, size_t step, const Machine *machine, Arena *arena,
+                         Diagnosis *ret)
+{
+    _cleanup_explainer_ Explainer *explainer = explainer_new();
+    assert_non_null(explainer);
+    if (step == 0)
+        assert_int_equal(explainer_feed(explainer, text, n), 0);
+    else
+        for (size_t at = 0; at < n; at += step)
+            assert_int_equal(explainer_feed(explainer, text + at, MIN(step, n - at)), 0);
+    assert_int_equal(explainer_finish(explainer, machine, NULL, arena, ret), 0);
+}
+
+static void assert_list_equal(const char **a, size_t n_a, const char **b, size_t n_b)
+{
+    assert_int_equal(n_a, n_b);
+    for (size_t i = 0; i < n_a; i++)
+        assert_string_equal(a[i], b[i]);
+}
+
+static void assert_same(const Diagnosis *a, const Diagnosis *b)
+{
+    assert_int_equal(a->cause.id, b->cause.id);
+    assert_true(a->cause.confidence == b->cause.confidence);
+    assert_int_equal(a->cause.pid, b->cause.pid);
+    assert_string_equal(a->cause.summary, b->cause.summary);
+    assert_list_equal(a->cause.evidence, a->cause.n_evidence, b->cause.evidence, b->cause.n_evidence);
+    assert_list_equal(a->matched, a->n_matched, b->matched, b->n_matched);
+    assert_list_equal(a->notes, a->n_notes, b->notes, b->n_notes);
+}
+
+static bool list_mentions(const char **items, size_t n, const char *what)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strstr(items[i], what))
+            return true;
+    return false;
+}
+
+typedef struct LogCase {
+    const char *log;
+    CauseId id;
+    const char *detail;
+    double least, most; /* of the confidence */
+    int pid;
+    const char *summary; /* a part of it */
+} LogCase;
+
+static const LogCase log_cases[] = {
+    /* captured */
+    {"torch-1.13-SIGABRT", CAUSE_UNKNOWN, "aborted", 0.25, 0.32, 18008, "aborted itself"},
+    {"torch-1.13-SIGFPE", CAUSE_UNKNOWN, "floating-point-exception", 0.25, 0.32, 18027,
+     "divided an integer by zero"},
+    {"torch-1.13-SIGILL", CAUSE_UNKNOWN, "illegal-instruction", 0.25, 0.32, 18053, "another CPU"},
+    {"torch-1.13-SIGKILL", CAUSE_KILLED, "sigkill", 0.55, 0.62, 17974, "this log does not show it"},
+    {"torch-1.13-SIGTERM", CAUSE_KILLED, "sigterm", 0.55, 0.62, 17992, "It was not the OOM killer"},
+    {"torch-1.13-attach", CAUSE_SEGMENTS_DELETED, "python-shared-memory", 0.70, 0.77, 0, "resource tracker"},
+    {"torch-1.13-checkpoint", CAUSE_PYTHON_ERROR, "disk-full", 0.55, 0.62, 0, "torch.save"},
+    {"torch-1.13-collate", CAUSE_PYTHON_ERROR, "collate-shapes", 0.85, 0.92, 0, "different shapes"},
+    {"torch-1.13-cpu-memory", CAUSE_PYTHON_ERROR, "memory-error", 0.85, 0.92, 0, "neither /dev/shm nor"},
+    {"torch-1.13-deleted", CAUSE_SEGMENTS_DELETED, NULL, 0.85, 0.92, 0, "Somebody deleted"},
+    {"torch-1.13-faulthandler", CAUSE_SHM_EXHAUSTED, NULL, 0.65, 0.72, 0, "probably /dev/shm was full"},
+    {"torch-1.13-feeder", CAUSE_SHM_EXHAUSTED, NULL, 0.92, 0.99, 17956, "Shared memory ran out"},
+    {"torch-1.13-file", CAUSE_PYTHON_ERROR, "disk-full", 0.75, 0.82, 0, "if the file is below it"},
+    {"torch-1.13-full", CAUSE_SHM_EXHAUSTED, "semaphore", 0.85, 0.92, 0, "could not even make a lock"},
+    {"torch-1.13-handle", CAUSE_PYTHON_ERROR, "not-picklable", 0.90, 0.97, 0, "pickle"},
+    {"torch-1.13-inodes", CAUSE_SHM_EXHAUSTED, "inodes", 0.85, 0.92, 5328, "no inodes left"},
+    {"torch-1.13-inodes-python", CAUSE_SHM_EXHAUSTED, "inodes", 0.85, 0.92, 0, "no inodes left"},
+    {"torch-1.13-item", CAUSE_PYTHON_ERROR, NULL, 0.85, 0.92, 0,
+     "A DataLoader worker raised ValueError: image 5 has 4 channels, expected 3, at /workspace/fail.py"},
+    {"torch-1.13-lambda", CAUSE_PYTHON_ERROR, "not-picklable", 0.90, 0.97, 0, "pickle"},
+    {"torch-1.13-leave", CAUSE_UNKNOWN, NULL, 0.15, 0.22, 18091, "does not say of what"},
+    {"torch-1.13-mapped", CAUSE_SHM_EXHAUSTED, NULL, 0.55, 0.62, 18233, "either /dev/shm was full"},
+    {"torch-1.13-maps", CAUSE_MAPS_EXHAUSTED, NULL, 0.90, 0.97, 17889, "vm.max_map_count"},
+    {"torch-1.13-nearly-full", CAUSE_SHM_EXHAUSTED, NULL, 0.80, 0.87, 17812, "/dev/shm was full"},
+    {"torch-1.13-no-guard", CAUSE_PYTHON_ERROR, "main-guard-missing", 0.92, 0.99, 0, "__main__"},
+    {"torch-1.13-null", CAUSE_SEGFAULT, NULL, 0.85, 0.92, 18071, "segmentation fault"},
+    {"torch-1.13-numpy-memory", CAUSE_PYTHON_ERROR, "memory-error", 0.85, 0.92, 0, "RAM"},
+    {"torch-1.13-open-files", CAUSE_FD_EXHAUSTED, NULL, 0.92, 0.99, 0, "file descriptors"},
+    {"torch-1.13-open-files-worker", CAUSE_FD_EXHAUSTED, NULL, 0.92, 0.99, 17873, "file descriptors"},
+    {"torch-1.13-shared_memory", CAUSE_UNKNOWN, NULL, 0.05, 0.12, 0, "without removing"},
+    {"torch-1.13-shell", CAUSE_SHM_EXHAUSTED, NULL, 0.65, 0.72, 5356, "bus error"},
+    {"torch-1.13-small-shm-fork-file_descriptor", CAUSE_SHM_EXHAUSTED, NULL, 0.80, 0.87, 17669,
+     "/dev/shm was full"},
+    {"torch-1.13-small-shm-fork-file_system", CAUSE_SHM_EXHAUSTED, NULL, 0.80, 0.87, 17720,
+     "/dev/shm was full"},
+    {"torch-1.13-small-shm-spawn-file_descriptor", CAUSE_SHM_EXHAUSTED, NULL, 0.80, 0.87, 17740,
+     "/dev/shm was full"},
+    {"torch-1.13-small-shm-spawn-file_system", CAUSE_SHM_EXHAUSTED, NULL, 0.80, 0.87, 17784,
+     "/dev/shm was full"},
+    {"torch-1.13-timeout", CAUSE_WORKER_HANG, NULL, 0.65, 0.72, 0, "No worker delivered"},
+    {"torch-2.13-SIGABRT", CAUSE_UNKNOWN, "aborted", 0.25, 0.32, 18793, "aborted itself"},
+    {"torch-2.13-SIGFPE", CAUSE_UNKNOWN, "floating-point-exception", 0.25, 0.32, 18836,
+     "divided an integer by zero"},
+    {"torch-2.13-SIGILL", CAUSE_UNKNOWN, "illegal-instruction", 0.25, 0.32, 18854, "another CPU"},
+    {"torch-2.13-SIGKILL", CAUSE_KILLED, "sigkill", 0.55, 0.62, 18660, "this log does not show it"},
+    {"torch-2.13-SIGTERM", CAUSE_KILLED, "sigterm", 0.55, 0.62, 18677, "It was not the OOM killer"},
+    {"torch-2.13-attach", CAUSE_SEGMENTS_DELETED, "python-shared-memory", 0.70, 0.77, 0, "resource tracker"},
+    {"torch-2.13-cgroup-oom", CAUSE_CGROUP_OOM, NULL, 0.92, 0.99, 19412, "pt_data_worker"},
+    {"torch-2.13-checkpoint", CAUSE_PYTHON_ERROR, "disk-full", 0.55, 0.62, 0, "torch.save"},
+    {"torch-2.13-collate", CAUSE_PYTHON_ERROR, "collate-shapes", 0.85, 0.92, 0, "different shapes"},
+    {"torch-2.13-cpu-memory", CAUSE_PYTHON_ERROR, "memory-error", 0.85, 0.92, 0, "neither /dev/shm nor"},
+    {"torch-2.13-deleted", CAUSE_SEGMENTS_DELETED, NULL, 0.80, 0.87, 0, "Somebody deleted"},
+    {"torch-2.13-faulthandler", CAUSE_SHM_EXHAUSTED, NULL, 0.65, 0.72, 0, "probably /dev/shm was full"},
+    {"torch-2.13-feeder", CAUSE_SHM_EXHAUSTED, NULL, 0.92, 0.99, 18643, "Shared memory ran out"},
+    {"torch-2.13-file", CAUSE_PYTHON_ERROR, "disk-full", 0.75, 0.82, 0, "if the file is below it"},
+    {"torch-2.13-full", CAUSE_SHM_EXHAUSTED, "semaphore", 0.85, 0.92, 0, "could not even make a lock"},
+    {"torch-2.13-handle", CAUSE_PYTHON_ERROR, "not-picklable", 0.90, 0.97, 0, "pickle"},
+    {"torch-2.13-healthy", CAUSE_UNKNOWN, NULL, 0.00, 0.00, 0, "Nothing in this log"},
+    {"torch-2.13-inodes", CAUSE_SHM_EXHAUSTED, "inodes", 0.85, 0.92, 5370, "no inodes left"},
+    {"torch-2.13-inodes-python", CAUSE_SHM_EXHAUSTED, "inodes", 0.85, 0.92, 0, "no inodes left"},
+    {"torch-2.13-item", CAUSE_PYTHON_ERROR, NULL, 0.85, 0.92, 0,
+     "A DataLoader worker raised ValueError: image 5 has 4 channels, expected 3, at /workspace/fail.py"},
+    {"torch-2.13-lambda", CAUSE_PYTHON_ERROR, "not-picklable", 0.90, 0.97, 0, "pickle"},
+    {"torch-2.13-leave", CAUSE_UNKNOWN, NULL, 0.15, 0.22, 18889, "does not say of what"},
+    {"torch-2.13-mapped", CAUSE_SHM_EXHAUSTED, NULL, 0.55, 0.62, 19210, "either /dev/shm was full"},
+    {"torch-2.13-maps", CAUSE_MAPS_EXHAUSTED, NULL, 0.90, 0.97, 18570, "vm.max_map_count"},
+    {"torch-2.13-nearly-full", CAUSE_SHM_EXHAUSTED, NULL, 0.92, 0.99, 18456, "/dev/shm was full"},
+    {"torch-2.13-no-guard", CAUSE_PYTHON_ERROR, "main-guard-missing", 0.92, 0.99, 0, "__main__"},
+    {"torch-2.13-null", CAUSE_SEGFAULT, NULL, 0.85, 0.92, 18873, "segmentation fault"},
+    {"torch-2.13-numpy-memory", CAUSE_PYTHON_ERROR, "memory-error", 0.85, 0.92, 0, "RAM"},
+    {"torch-2.13-open-files", CAUSE_FD_EXHAUSTED, NULL, 0.92, 0.99, 0, "file descriptors"},
+    {"torch-2.13-open-files-worker", CAUSE_FD_EXHAUSTED, NULL, 0.92, 0.99, 18557, "file descriptors"},
+    {"torch-2.13-shared_memory", CAUSE_UNKNOWN, NULL, 0.05, 0.12, 0, "without removing"},
+    {"torch-2.13-shell", CAUSE_SHM_EXHAUSTED, NULL, 0.65, 0.72, 5397, "bus error"},
+    {"torch-2.13-small-shm-fork-file_descriptor", CAUSE_SHM_EXHAUSTED, NULL, 0.92, 0.99, 18372,
+     "/dev/shm was full"},
+    {"torch-2.13-small-shm-fork-file_system", CAUSE_SHM_EXHAUSTED, NULL, 0.92, 0.99, 18398,
+     "/dev/shm was full"},
+    {"torch-2.13-small-shm-spawn-file_descriptor", CAUSE_SHM_EXHAUSTED, NULL, 0.92, 0.99, 18417,
+     "/dev/shm was full"},
+    {"torch-2.13-small-shm-spawn-file_system", CAUSE_SHM_EXHAUSTED, NULL, 0.92, 0.99, 18437,
+     "/dev/shm was full"},
+    {"torch-2.13-timeout", CAUSE_WORKER_HANG, NULL, 0.65, 0.72, 0, "No worker delivered"},
+    /* composed from the documented wording */
+    {"accelerate-sigkill", CAUSE_KILLED, "sigkill", 0.45, 0.52, 0, "does not tell which"},
+    {"ancdata-rank", CAUSE_FD_EXHAUSTED, NULL, 0.92, 0.99, 0, "file descriptors"},
+    {"beliefs", CAUSE_SHM_EXHAUSTED, NULL, 0.80, 0.87, 12902, "most likely /dev/shm was full"},
+    {"bus-and-another-oom", CAUSE_SHM_EXHAUSTED, NULL, 0.80, 0.87, 12902, "bus error"},
+    {"bus-but-oom", CAUSE_CGROUP_OOM, NULL, 0.92, 0.99, 12902, "at its memory limit"},
+    {"bus-df", CAUSE_SHM_EXHAUSTED, NULL, 0.90, 0.97, 31, "/dev/shm was full"},
+    {"bus-new-torch", CAUSE_SHM_EXHAUSTED, NULL, 0.55, 0.62, 31, "does not tell which"},
+    {"bus-storage", CAUSE_BUS_ERROR_FILE, NULL, 0.55, 0.62, 771, "cut short"},
+    {"chain", CAUSE_PYTHON_ERROR, NULL, 0.75, 0.82, 0,
+     "KeyError: 'resnet51', at /workspace/config.py line 11, in load"},
+    {"connection-reset", CAUSE_UNKNOWN, NULL, 0.05, 0.12, 0, "only after-effects"},
+    {"cpp-exception", CAUSE_PYTHON_ERROR, "cpp-exception", 0.45, 0.52, 0, "decoder: bad magic number"},
+    {"cuda-assert", CAUSE_PYTHON_ERROR, "cuda-error", 0.65, 0.72, 0, "CUDA reports late"},
+    {"cuda-fork", CAUSE_PYTHON_ERROR, "cuda-in-forked-worker", 0.92, 0.99, 0, "CUDA does not survive a fork"},
+    {"cuda-fork-old", CAUSE_PYTHON_ERROR, "cuda-in-forked-worker", 0.60, 0.67, 0, "made by fork"},
+    {"daemonic", CAUSE_PYTHON_ERROR, "workers-in-a-worker", 0.90, 0.97, 0, "daemonic"},
+    {"disk-full", CAUSE_PYTHON_ERROR, "disk-full", 0.75, 0.82, 0, "does not name /dev/shm"},
+    {"docker-137", CAUSE_KILLED, "sigkill", 0.45, 0.52, 0, "docker stop"},
+    {"docker-inspect", CAUSE_KILLED, "sigkill", 0.45, 0.52, 0, "SIGKILL"},
+    {"fork-warning-timeout", CAUSE_WORKER_HANG, NULL, 0.65, 0.72, 0, "timeout"},
+    {"gloo-closed", CAUSE_UNKNOWN, NULL, 0.05, 0.12, 0, "only after-effects"},
+    {"gloo-timeout", CAUSE_WORKER_HANG, "collective-timeout", 0.35, 0.42, 0, "waited for one"},
+    {"gpu-memory", CAUSE_PYTHON_ERROR, "gpu-out-of-memory", 0.92, 0.99, 0,
+     "nothing to do with shared memory"},
+    {"gpu-memory-old", CAUSE_PYTHON_ERROR, "gpu-out-of-memory", 0.92, 0.99, 0,
+     "nothing to do with shared memory"},
+    {"heap", CAUSE_SEGFAULT, "heap-corruption", 0.80, 0.87, 3216, "corrupted the heap"},
+    {"jupyter", CAUSE_SHM_EXHAUSTED, NULL, 0.80, 0.87, 4242, "pid 4242"},
+    {"kernel-oom-new", CAUSE_SYSTEM_OOM, NULL, 0.90, 0.97, 8112, "pid 8112, pt_main_thread"},
+    {"kernel-oom-old", CAUSE_SYSTEM_OOM, NULL, 0.90, 0.97, 12902, "whole machine"},
+    {"kernel-segfault", CAUSE_SEGFAULT, NULL, 0.85, 0.92, 0, "segmentation fault"},
+    {"keyboard-interrupt", CAUSE_KILLED, "interrupted", 0.65, 0.72, 0, "interrupted"},
+    {"kubernetes-emptydir", CAUSE_SHM_EXHAUSTED, "emptydir-limit", 0.85, 0.92, 0, "sizeLimit"},
+    {"kubernetes-evicted", CAUSE_KILLED, "evicted", 0.85, 0.92, 0, "evicted"},
+    {"kubernetes-oomkilled", CAUSE_CGROUP_OOM, "kubernetes", 0.90, 0.97, 0, "OOMKilled"},
+    {"mp-spawn-sigsegv", CAUSE_SEGFAULT, NULL, 0.85, 0.92, 0, "segmentation fault"},
+    {"nccl-attach", CAUSE_SEGMENTS_DELETED, "nccl", 0.45, 0.52, 0, "another rank"},
+    {"nccl-cuda-failure", CAUSE_PYTHON_ERROR, "cuda-error", 0.65, 0.72, 0, "CUDA"},
+    {"nccl-fallocate", CAUSE_SHM_EXHAUSTED, "nccl", 0.90, 0.97, 0, "NCCL"},
+    {"nccl-last-error", CAUSE_SHM_EXHAUSTED, "nccl", 0.65, 0.72, 0, "most likely"},
+    {"nccl-no-space", CAUSE_SHM_EXHAUSTED, "nccl", 0.90, 0.97, 0, "NCCL"},
+    {"nccl-unknown", CAUSE_UNKNOWN, NULL, 0.15, 0.22, 0, "NCCL_DEBUG=INFO"},
+    {"nccl-watchdog", CAUSE_WORKER_HANG, "collective-timeout", 0.35, 0.42, 0, "the log of that rank"},
+    {"old-0.4-worker-exception", CAUSE_PYTHON_ERROR, NULL, 0.85, 0.92, 0,
+     "FileNotFoundError: [Errno 2] No such file or directory: 'train/n01440764_18.JPEG', at "
+     "/home/user/project/data.py"},
+    {"old-0.4-write", CAUSE_SHM_EXHAUSTED, NULL, 0.80, 0.87, 71, "Shared memory ran out"},
+    {"old-1.0-bus", CAUSE_SHM_EXHAUSTED, NULL, 0.80, 0.87, 325, "bus error"},
+    {"old-1.1-memory", CAUSE_PYTHON_ERROR, "memory-error", 0.85, 0.92, 0, "RAM"},
+    {"old-1.3-open", CAUSE_FD_EXHAUSTED, NULL, 0.50, 0.57, 0, "does not say why"},
+    {"old-1.4-write-feeder", CAUSE_SHM_EXHAUSTED, NULL, 0.80, 0.87, 4396, "Shared memory ran out"},
+    {"pickle-3.14", CAUSE_PYTHON_ERROR, "not-picklable", 0.90, 0.97, 0, "pickle"},
+    {"pickle-h5py", CAUSE_PYTHON_ERROR, "not-picklable", 0.90, 0.97, 0, "pickle"},
+    {"pickle-main-attribute", CAUSE_PYTHON_ERROR, "not-picklable", 0.85, 0.92, 0, "imports the script anew"},
+    {"pickle-old", CAUSE_PYTHON_ERROR, "not-picklable", 0.90, 0.97, 0, "pickle"},
+    {"progress-bar", CAUSE_SHM_EXHAUSTED, NULL, 0.80, 0.87, 2991, "pid 2991"},
+    {"rank-exception", CAUSE_PYTHON_ERROR, NULL, 0.75, 0.82, 0,
+     "IndexError: Target 1000 is out of bounds, at /workspace/train.py line 64"},
+    {"resource-tracker", CAUSE_UNKNOWN, NULL, 0.05, 0.12, 0, "does not say"},
+    {"rich", CAUSE_UNKNOWN, NULL, 0.15, 0.22, 164244, "pid 164244"},
+    {"shell-core-dumped", CAUSE_SHM_EXHAUSTED, NULL, 0.55, 0.62, 0, "cut short"},
+    {"shell-killed", CAUSE_KILLED, "sigkill", 0.45, 0.52, 8156, "pid 8156"},
+    {"shm-file-full", CAUSE_SHM_EXHAUSTED, NULL, 0.90, 0.97, 0, "/dev/shm was full"},
+    {"slurm-cancelled", CAUSE_KILLED, "cancelled", 0.80, 0.87, 0, "scancel"},
+    {"slurm-oom", CAUSE_CGROUP_OOM, "scheduler", 0.90, 0.97, 22048, "batch system"},
+    {"slurm-oom-new", CAUSE_CGROUP_OOM, "scheduler", 0.90, 0.97, 0, "batch system"},
+    {"slurm-preemption", CAUSE_KILLED, "preempted", 0.92, 0.99, 0, "make room"},
+    {"slurm-time-limit", CAUSE_KILLED, "time-limit", 0.92, 0.99, 5120, "time limit"},
+    {"threads", CAUSE_PYTHON_ERROR, "threads-exhausted", 0.85, 0.92, 0, "not memory"},
+    {"timeout-after-exception", CAUSE_PYTHON_ERROR, NULL, 0.85, 0.92, 0,
+     "The thread that sends a worker's batches raised ValueError: not to be sent"},
+    {"timestamp-exception", CAUSE_PYTHON_ERROR, NULL, 0.75, 0.82, 0,
+     "project.errors.CheckpointMismatch: 3 is not 4, at /workspace/train.py line 18"},
+    {"torch-2.10-stale-errno", CAUSE_SHM_EXHAUSTED, NULL, 0.85, 0.92, 911, "not the true one"},
+    {"torch-2.10-stale-errno-again", CAUSE_SHM_EXHAUSTED, NULL, 0.85, 0.92, 3021, "not the true one"},
+    {"torch-write-full", CAUSE_SHM_EXHAUSTED, NULL, 0.92, 0.99, 31911, "Shared memory ran out"},
+    {"torchrun-only", CAUSE_UNKNOWN, NULL, 0.05, 0.12, 0, "launcher"},
+    {"torchrun-signal", CAUSE_KILLED, "sigterm", 0.40, 0.47, 2606, "look for an earlier failure"},
+    {"torchrun-sigkill", CAUSE_KILLED, "sigkill", 0.45, 0.52, 2630, "pid 2630"},
+    {"windows-line-ends", CAUSE_PYTHON_ERROR, NULL, 0.75, 0.82, 0, "ValueError: no such split: val, at C:"},
+};
+
+static void test_logs(void **state)
+{
+    (void)state;
+    _cleanup_buffer_ Buffer text = {0};
+    for (size_t i = 0; i < ARRAY_SIZE(log_cases); i++) {
+        const LogCase *c = &log_cases[i];
+        _cleanup_arena_ Arena arena = {0};
+        Diagnosis got;
+        log_load(c->log, &text);
+        explain_text(buffer_text(&text), text.size, 0, NULL, &arena, &got);
+        if (got.cause.id != c->id || got.cause.confidence < c->least || got.cause.confidence > c->most ||
+            got.cause.pid != c->pid || !strstr(got.cause.summary, c->summary) ||
+            (c->detail ? !got.detail || strcmp(got.detail, c->detail) != 0 : got.detail != NULL))
+            fail_msg("%s: %s (%s) %.2f, pid %d: %s", c->log, cause_name(got.cause.id),
+                     got.detail ? got.detail : "-", got.cause.confidence, got.cause.pid, got.cause.summary);
+        bool told = got.cause.confidence > 0;
+        assert_true(told == (got.n_matched > 0));
+        assert_true(told == (got.cause.n_evidence > 0));
+        assert_true(got.n_matched <= 12);
+        assert_true(got.n_notes <= 3);
+    }
+}
+
+static void test_every_log_is_in_the_table(void **state)
+{
+    (void)state;
+    char path[512];
+    snprintf(path, sizeof path, "%s/logs", TESTS_DIRECTORY);
+    DIR *dir = opendir(path);
+    assert_non_null(dir);
+    size_t logs = 0;
+    for (struct dirent *entry; (entry = readdir(dir));)
+        logs += text_ends(text_of(entry->d_name), ".log");
+    closedir(dir);
+    assert_int_equal(logs, ARRAY_SIZE(log_cases));
+}
+
+static void test_pieces_of_any_size(void **state)
+{
+    (void)state;
+    static const size_t steps[] = {1, 7, 512, 4096};
+    _cleanup_buffer_ Buffer text = {0};
+    for (size_t i = 0; i < ARRAY_SIZE(log_cases); i++) {
+        _cleanup_arena_ Arena arena = {0};
+        Diagnosis whole;
+        log_load(log_cases[i].log, &text);
+        explain_text(buffer_text(&text), text.size, 0, NULL, &arena, &whole);
+        for (size_t k = 0; k < ARRAY_SIZE(steps); k++) {
+            Diagnosis pieces;
+            explain_text(buffer_text(&text), text.size, steps[k], NULL, &arena, &pieces);
+            assert_same(&whole, &pieces);
+        }
+    }
+}
+
+static uint64_t random_next(uint64_t *seed)
+{
+    *seed ^= *seed << 13;
+    *seed ^= *seed >> 7;
+    *seed ^= *seed << 17;
+    return *seed;
+}
+
+static void test_junk_in_front(void **state)
+{
+    (void)state;
+    size_t n = (size_t)10 << 20;
+    _cleanup_buffer_ Buffer text = {0};
+    _cleanup_free_ char *junk = malloc(n);
+    assert_non_null(junk);
+    uint64_t seed = 88172645463325252;
+    for (size_t i = 0; i < n; i++)
+        junk[i] = (char)random_next(&seed);
+    static const char *const names[] = {"torch-2.13-cgroup-oom", "torch-2.13-item", "jupyter",
+                                        "torch-2.13-healthy"};
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        _cleanup_arena_ Arena arena = {0};
+        _cleanup_explainer_ Explainer *explainer = explainer_new();
+        Diagnosis plain;
+        Diagnosis got;
+        log_load(names[i], &text);
+        explain_text(buffer_text(&text), text.size, 0, NULL, &arena, &plain);
+        assert_int_equal(explainer_feed(explainer, junk, n), 0);
+        assert_int_equal(explainer_feed(explainer, "\n", 1), 0);
+        assert_int_equal(explainer_feed(explainer, buffer_text(&text), text.size), 0);
+        assert_int_equal(explainer_finish(explainer, NULL, NULL, &arena, &got), 0);
+        assert_int_equal(got.cause.id, plain.cause.id);
+        assert_int_equal(got.cause.pid, plain.cause.pid);
+        assert_string_equal(got.cause.summary, plain.cause.summary);
+    }
+}
+
+static const char bus_line[] =
+    "RuntimeError: DataLoader worker (pid 77) is killed by signal: Bus error. It is possible";
+
+static void test_one_line_of_50_mb(void **state)
+{
+    (void)state;
+    _cleanup_arena_ Arena arena = {0};
+    _cleanup_explainer_ Explainer *explainer = explainer_new();
+    Diagnosis got;
+    char x[65536];
+    memset(x, 'x', sizeof x);
+    for (size_t i = 0; i < 800; i++) {
+        assert_int_equal(explainer_feed(explainer, x, sizeof x), 0);
+        if (i == 400)
+            assert_int_equal(explainer_feed(explainer, bus_line, strlen(bus_line)), 0);
+    }
+    assert_int_equal(explainer_finish(explainer, NULL, NULL, &arena, &got), 0);
+    assert_int_equal(got.cause.id, CAUSE_SHM_EXHAUSTED);
+    assert_int_equal(got.cause.pid, 77);
+    assert_int_equal(got.n_matched, 1);
+    assert_non_null(strstr(got.matched[0], "is killed by signal: Bus error"));
+    assert_true(strlen(got.matched[0]) < 500);
+}
+
+/* Lines are cut after 8192 bytes: the message must be found wherever the cut falls, and count once. */
+static void test_cut_of_a_long_line(void **state)
+{
+    (void)state;
+    static char text[20000];
+    for (size_t at = 8192 - 2 * sizeof bus_line; at < 8192 + 64; at++) {
+        _cleanup_arena_ Arena arena = {0};
+        Diagnosis got;
+        memset(text, ' ', sizeof text);
+        memcpy(text + at, bus_line, sizeof bus_line - 1);
+        explain_text(text, sizeof text, 0, NULL, &arena, &got);
+        assert_int_equal(got.cause.id, CAUSE_SHM_EXHAUSTED);
+        assert_int_equal(got.cause.pid, 77);
+        assert_int_equal(got.n_matched, 1);
+        assert_false(list_mentions(got.cause.evidence, got.cause.n_evidence, "such lines"));
+    }
+}
+
+static void test_nothing(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"", "\n\n\n", "hello", "\x1b[", "\x1b", "\r\r"};
+    for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+        _cleanup_arena_ Arena arena = {0};
+        Diagnosis got;
+        explain_text(texts[i], strlen(texts[i]), 0, NULL, &arena, &got);
+        assert_int_equal(got.cause.id, CAUSE_UNKNOWN);
+        assert_true(got.cause.confidence == 0);
+        assert_int_equal(got.n_matched, 0);
+        assert_non_null(strstr(got.cause.summary, texts[i][0] ? "Nothing in this log" : "The log is empty"));
+    }
+}
+
+static void test_hostile_lines(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {
+        "File \"",
+        "File \"x\", line ",
+        "\", line 99999999999999999999, in",
+        "  File \"\", line 1, in ",
+        "Error",
+        "Error:",
+        ".Error: x",
+        "_: Error",
+        "X.: Error",
+        "RuntimeError: Caught  in ",
+        "RuntimeError: Traceback (most recent call last):",
+        "Traceback (most recent call last)",
+        "% /dev/shm",
+        "a b c d 101% /dev/shm",
+        "a 99999999999999999999T c d 9% /dev/shm",
+        "tmpfs 64 1 1 99% /dev/shm",
+        "PyTorch version: ",
+        "PyTorch version: 99999999999.1",
+        "torch==0.",
+        "torch==2.",
+        "memory: usage , limit 99999999999999999999kB",
+        "memory: usage 1kB, limit 9999999999999999999kB",
+        "oom-kill:constraint=CONSTRAINT_MEMCG,task=,pid=",
+        "oom-kill:constraint=CONSTRAINT_MEMCG,task=a\\b,pid=7,x",
+        "Memory cgroup out of memory: Killed process 7 (a) (b) anon-rss:99999999999999999999kB",
+        "unable to mmap ",
+        "unable to mmap 1 Cannot allocate memory",
+        "unable to mmap x bytes Cannot allocate memory __>",
+        "exit code",
+        "exit code -",
+        "exit code 99999999999",
+        "exit code 128",
+        "exit code 191",
+        "exit code -64",
+        "died with <Signals.",
+        "died with <Signals.X: 77>",
+        "terminated with signal SIG",
+        "Killed",
+        " 7 Killed  ",
+        "99999999999 Killed  x",
+        "Killed (core dumped)",
+        "(pid 99999999999) is killed by signal: Killed",
+        "(pid -1) is killed by signal: Killed",
+        "what():",
+        "terminate called after throwing",
+        "Current thread 0x",
+        "File \"x\", line 3 in f",
+        "raise raise Raise",
+        "unable to write to file </torch_",
+        "[rank",
+        "[rank1]: ",
+    };
+    _cleanup_buffer_ Buffer all = {0};
+    for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
+        _cleanup_arena_ Arena arena = {0};
+        Diagnosis got;
+        explain_text(lines[i], strlen(lines[i]), 0, NULL, &arena, &got);
+        assert_non_null(got.cause.summary);
+        assert_int_equal(buffer_printf(&all, "%s\n", lines[i]), 0);
+    }
+    _cleanup_arena_ Arena arena = {0};
+    Diagnosis got;
+    explain_text(buffer_text(&all), all.size, 0, NULL, &arena, &got);
+    assert_true(got.n_matched <= 12);
+}
+
+/* A log may end anywhere. */
+static void test_truncated_logs(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"torch-2.13-item", "torch-2.13-cgroup-oom", "jupyter",
+                                        "nccl-last-error"};
+    _cleanup_buffer_ Buffer text = {0};
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        log_load(names[i], &text);
+        for (size_t n = 0; n < text.size; n += 61) {
+            _cleanup_arena_ Arena arena = {0};
+            _cleanup_free_ char *copy =
+                malloc(n + 1); /* of its own size, so that the sanitizer sees a step too far */
+            assert_non_null(copy);
+            memcpy(copy, buffer_text(&text), n);
+            Diagnosis got;
+            explain_text(copy, n, 0, NULL, &arena, &got);
+            assert_non_null(got.cause.summary);
+        }
+    }
+}
+
+static void test_repeats_are_counted(void **state)
+{
+    (void)state;
+    _cleanup_buffer_ Buffer text = {0};
+    for (size_t i = 0; i < 1000; i++)
+        assert_int_equal(buffer_printf(&text, "OSError: [Errno 24] Too many open files\nstep %zu\n", i), 0);
+    _cleanup_arena_ Arena arena = {0};
+    Diagnosis got;
+    explain_text(buffer_text(&text), text.size, 0, NULL, &arena, &got);
+    assert_int_equal(got.cause.id, CAUSE_FD_EXHAUSTED);
+    assert_int_equal(got.n_matched, 1);
+    assert_true(list_mentions(got.cause.evidence, got.cause.n_evidence, "(1000 such lines)"));
+}
+
+static void test_survived_exception(void **state)
+{
+    (void)state;
+    _cleanup_buffer_ Buffer text = {0};
+    log_load("timestamp-exception", &text);
+    for (size_t i = 0; i < 5000; i++)
+        assert_int_equal(buffer_printf(&text, "step %zu\n", i), 0);
+    _cleanup_arena_ Arena arena = {0};
+    Diagnosis got;
+    explain_text(buffer_text(&text), text.size, 0, NULL, &arena, &got);
+    assert_int_equal(got.cause.id, CAUSE_PYTHON_ERROR);
+    assert_true(got.cause.confidence <= 0.5);
+    assert_true(list_mentions(got.cause.evidence, got.cause.n_evidence, "survived"));
+}
+
+static void test_notes_fit_the_log(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *log;
+        const char *note; /* NULL: there is none at all */
+    } cases[] = {
+        {"beliefs", "'file_system' avoids shared memory"},
+        {"beliefs", "pin_memory=False halves"},
+        {"bus-but-oom", "guess with every bus error"},
+        {"bus-storage", "Every bus error is about"},
+        {"torch-2.13-small-shm-fork-file_system", "The OOM killer strikes"},
+        {"torch-2.13-cgroup-oom", "A larger /dev/shm helps"},
+        {"torch-2.13-open-files", "needs no descriptor a tensor"},
+        {"gpu-memory", "three things"},
+        {"torch-2.13-item", NULL},
+        {"torch-2.13-healthy", NULL},
+        {"slurm-time-limit", NULL},
+    };
+    _cleanup_buffer_ Buffer text = {0};
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        _cleanup_arena_ Arena arena = {0};
+        Diagnosis got;
+        log_load(cases[i].log, &text);
+        explain_text(buffer_text(&text), text.size, 0, NULL, &arena, &got);
+        if (cases[i].note)
+            assert_true(list_mentions(got.notes, got.n_notes, cases[i].note));
+        else
+            assert_int_equal(got.n_notes, 0);
+    }
+}
+
+static void test_what_is_shown_is_harmless(void **state)
+{
+    (void)state;
+    static const char text[] = "ValueError: a\x1b]0;title\x07 b\xff\xe2\x80\xae c\n";
+    _cleanup_arena_ Arena arena = {0};
+    Diagnosis got;
+    explain_text(text, sizeof text - 1, 0, NULL, &arena, &got);
+    assert_int_equal(got.cause.id, CAUSE_PYTHON_ERROR);
+    for (const char *c = got.cause.summary; *c; c++)
+        assert_true((unsigned char)*c >= 0x20 && (unsigned char)*c < 0x7F);
+    assert_string_equal(got.matched[0], "ValueError: a]0;title\\x07 b\\xff\\xe2\\x80\\xae c");
+}
+
+/* The kernel's log of this machine names the worker that the log only knows as killed. */
+static void test_machine_knows_the_victim(void **state)
+{
+    (void)state;
+    OomKill kills[] = {{.pid = 1, .scope = OOM_SCOPE_MACHINE},
+                       {.pid = 18660, .comm = "pt_data_worker", .scope = OOM_SCOPE_CGROUP}};
+    Machine machine = {
+        .kills = {kills, ARRAY_SIZE(kills), ARRAY_SIZE(kills)},
+        .shm = {.state = SHM_OK, .size_bytes = 64 << 20, .used_bytes = 1 << 20},
+        .memory = {.total_bytes = UINT64_C(32) << 30},
+        .max_map_count = 65530,
+    };
+    _cleanup_buffer_ Buffer text = {0};
+    _cleanup_arena_ Arena arena = {0};
+    Diagnosis got;
+    log_load("torch-2.13-SIGKILL", &text);
+    explain_text(buffer_text(&text), text.size, 0, &machine, &arena, &got);
+    assert_int_equal(got.cause.id, CAUSE_CGROUP_OOM);
+    assert_int_equal(got.cause.pid, 18660);
+    assert_null(got.detail);
+    assert_non_null(strstr(got.cause.summary, "pt_data_worker"));
+    assert_true(got.fixes.n > 0);
+
+    log_load("torch-1.13-SIGKILL", &text);
+    explain_text(buffer_text(&text), text.size, 0, &machine, &arena, &got);
+    assert_int_equal(got.cause.id, CAUSE_KILLED);
+
+    log_load("torch-1.13-small-shm-fork-file_system", &text);
+    explain_text(buffer_text(&text), text.size, 0, &machine, &arena, &got);
+    assert_int_equal(got.cause.id, CAUSE_SHM_EXHAUSTED);
+    assert_true(got.cause.confidence >= 0.9);
+    assert_true(list_mentions(got.cause.evidence, got.cause.n_evidence, "64.0 MiB"));
+    for (size_t i = 1; i < got.fixes.n; i++)
+        assert_true(got.fixes.items[i - 1].needs <= got.fixes.items[i].needs);
+}
+
+/* Whoever may not read the kernel's log is told who may. */
+static void test_kernel_log_is_for_whom(void **state)
+{
+    (void)state;
+    static const struct {
+        int error;
+        EnvironmentKind kind;
+        bool root;
+        FixNeeds needs;
+        const char *command;
+    } cases[] = {
+        {0, ENVIRONMENT_BARE, false, NEEDS_NOTHING, "dmesg | grep -i error"},
+        {-EPERM, ENVIRONMENT_BARE, false, NEEDS_ROOT, "sudo dmesg | grep -i error"},
+        {-EPERM, ENVIRONMENT_BARE, true, NEEDS_ROOT, "dmesg | grep -i error"},
+        {-EPERM, ENVIRONMENT_DOCKER, true, NEEDS_ADMIN, "sudo dmesg | grep -i error"},
+        {-EPERM, ENVIRONMENT_DOCKER, false, NEEDS_ADMIN, "sudo dmesg | grep -i error"},
+    };
+    _cleanup_buffer_ Buffer text = {0};
+    log_load("bus-storage", &text);
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        Machine machine = {
+            .kills_error = cases[i].error,
+            .sandbox = {.kind = cases[i].kind, .root = cases[i].root, .initial_userns = true},
+            .memory = {.total_bytes = UINT64_C(32) << 30},
+        };
+        _cleanup_arena_ Arena arena = {0};
+        Diagnosis got;
+        explain_text(buffer_text(&text), text.size, 0, &machine, &arena, &got);
+        const Fix *last = &got.fixes.items[got.fixes.n - 1];
+        assert_non_null(strstr(last->what, "I/O errors"));
+        assert_int_equal(last->needs, cases[i].needs);
+        assert_string_equal(last->command, cases[i].command);
+    }
+}
+
+/* No assertion on time, which depends on the machine; the figure is printed. */
+static void test_speed(void **state)
+{
+    (void)state;
+    _cleanup_buffer_ Buffer text = {0};
+    for (size_t i = 0; text.size < (size_t)1 << 20; i++)
+        assert_int_equal(
+            buffer_printf(&text,
+                          "2026-04-15 03:12:%02zu,118 INFO trainer step %zu loss 0.%04zu lr 0.0003 it/s 12.4 "
+                          "data 0.003s mem 31.2G rank 0\n",
+                          i % 60, i, i * 7919 % 10000),
+            0);
+    _cleanup_arena_ Arena arena = {0};
+    _cleanup_explainer_ Explainer *explainer = explainer_new();
+    Diagnosis got;
+    struct timespec before;
+    struct timespec after;
+    clock_gettime(CLOCK_MONOTONIC, &before);
+    for (size_t i = 0; i < 200; i++)
+        assert_int_equal(explainer_feed(explainer, buffer_text(&text), text.size), 0);
+    clock_gettime(CLOCK_MONOTONIC, &after);
+    assert_int_equal(explainer_finish(explainer, NULL, NULL, &arena, &got), 0);
+    assert_int_equal(got.cause.id, CAUSE_UNKNOWN);
+    double seconds = (double)(after.tv_sec - before.tv_sec) + (double)(after.tv_nsec - before.tv_nsec) / 1e9;
+    print_message("200 MiB in %.2f s: %.0f MiB/s\n", seconds, 200 / seconds);
+}
+
+static void test_cause_names(void **state)
+{
+    (void)state;
+    for (int id = 0; id < CAUSE_IDS; id++)
+        assert_true(cause_name((CauseId)id)[0] != '\0');
+    assert_string_equal(cause_name(CAUSE_BUS_ERROR_FILE), "bus-error-file");
+    assert_string_equal(cause_name(CAUSE_IDS), "unknown");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_logs),
+        cmocka_unit_test(test_every_log_is_in_the_table),
+        cmocka_unit_test(test_pieces_of_any_size),
+        cmocka_unit_test(test_junk_in_front),
+        cmocka_unit_test(test_one_line_of_50_mb),
+        cmocka_unit_test(test_cut_of_a_long_line),
+        cmocka_unit_test(test_nothing),
+        cmocka_unit_test(test_hostile_lines),
+        cmocka_unit_test(test_truncated_logs),
+        cmocka_unit_test(test_repeats_are_counted),
+        cmocka_unit_test(test_survived_exception),
+        cmocka_unit_test(test_notes_fit_the_log),
+        cmocka_unit_test(test_what_is_shown_is_harmless),
+        cmocka_unit_test(test_machine_knows_the_victim),
+        cmocka_unit_test(test_kernel_log_is_for_whom),
+        cmocka_unit_test(test_speed),
+        cmocka_unit_test(test_cause_names),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
