@@ -1,5 +1,5 @@
 # The front door. Meson does the work; every target installs what it needs (Debian packages, with sudo when not root).
-.PHONY: all build page demo test test-frameworks sanitize coverage soak gpu bench lint fuzz install clean
+.PHONY: all build page demo test test-distros test-frameworks sanitize coverage soak gpu bench lint fuzz install clean
 
 BUILD := build
 PYTHON := /usr/bin/python3
@@ -36,6 +36,10 @@ test:
 	@ninja -C $(BUILD)
 	meson test -C $(BUILD) --print-errorlogs
 	scripts/e2e $(BUILD) "not long"
+
+# The two targets above on fresh systems, Debian 12 and 13, as committed. Needs root; takes an hour.
+test-distros:
+	@scripts/test-distros
 
 # Real frameworks under the guard in a /dev/shm of 64 MB, compared with plain runs that have room. Fetches the frameworks; needs root.
 test-frameworks: build
@@ -94,4 +98,4 @@ install: build
 	meson install -C $(BUILD)
 
 clean:
-	rm -rf $(BUILD) $(BUILD)-demo $(BUILD)-sanitize $(BUILD)-fuzz
+	rm -rf $(BUILD) $(BUILD)-demo $(BUILD)-distros $(BUILD)-sanitize $(BUILD)-fuzz

@@ -151,7 +151,11 @@ def test_cuda_tensors_between_processes(here, python):
 
 
 def test_the_stress_can_fail():
-    done = subprocess.run(["/usr/bin/python3", "-W", "ignore", STRESS, "--batches", "3000", "--seconds", "60", "--seed", "1",
-                           "--methods", "fork"],
-                          env=preloaded(BROKEN), stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, text=True)
+    """Whether a segment is issued too early while somebody looks is a matter of luck, and of little luck on a busy machine."""
+    for seed in range(1, 9):
+        done = subprocess.run(["/usr/bin/python3", "-W", "ignore", STRESS, "--batches", "3000", "--seconds", "20", "--seed", str(seed),
+                               "--methods", "fork"],
+                              env=preloaded(BROKEN), stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, text=True)
+        if done.returncode != 0:
+            break
     assert done.returncode != 0 and "words are wrong" in done.stderr
