@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -510,3 +511,43 @@ void view_replaced(void *address, size_t size)
         real_munmap((char *)address + kept, whole - kept);
     real_munmap(hold, page);
 }
+
+#ifdef GUARD_CHECKS
+static bool is_found_by_inode(const View *view)
+{
+    uint16_t i = *inode_bucket(view->inode);
+    for (size_t steps = 0; i != NONE && &views[i - 1] != view && steps < VIEWS_MAX; steps++)
+        i = views[i - 1].next_by_inode;
+    return i != NONE && &views[i - 1] == view;
+}
+
+static void view_check(const View *view)
+{
+    assert(view->size > 0 && view->used <= view->size);
+    assert(is_found_by_inode(view));
+    assert(!view->hold == (view->used == 0 && !(view->pin && pin_is_waiting(view->pin))));
+    assert(!view->keep || view->used > 0);
+    assert(!view->sole || (view->used > 0 && view->pinnable));
+    assert(!view->pin || pin_is_at(view->pin, view->address));
+}
+
+void views_check(void)
+{
+    uintptr_t end = 1; /* so that no view lies at NULL */
+    size_t n_free = 0;
+    assert(order_changes % 2 == 0);
+    assert(n_by_address <= fresh_views && fresh_views <= VIEWS_MAX);
+    for (size_t i = 0; i < n_by_address; i++) {
+        const View *view = ordered(i);
+        assert(view_start(view) >= end);
+        view_check(view);
+        end = view_end(view);
+    }
+    for (uint16_t i = free_views; i != NONE; i = views[i - 1].next_by_inode) {
+        assert(i <= fresh_views && n_free < fresh_views);
+        assert(!views[i - 1].address && !views[i - 1].hold && !views[i - 1].keep && !views[i - 1].pin);
+        n_free++;
+    }
+    assert(n_free + n_by_address == fresh_views);
+}
+#endif
