@@ -21,9 +21,12 @@ page: $(BUILD)/build.ninja
 	@meson configure $(BUILD) -Dpage=enabled
 	@ninja -C $(BUILD)
 
-demo: build
-	@scripts/need test
-	@demo/run $(BUILD)/shmguard
+# Without the page and the tests, which it does not show.
+demo:
+	@scripts/need build demo
+	@test -e $(BUILD)-demo/build.ninja || meson setup $(BUILD)-demo -Dpage=disabled -Dtests=disabled
+	@ninja -C $(BUILD)-demo shmguard libshmguard-preload.so
+	@demo/run $(BUILD)-demo/shmguard
 
 # Unit tests, the corpora of the fuzz targets, and the real program with real PyTorch.
 test:
@@ -99,4 +102,4 @@ install: build
 	meson install -C $(BUILD)
 
 clean:
-	rm -rf $(BUILD) $(BUILD)-sanitize $(BUILD)-fuzz
+	rm -rf $(BUILD) $(BUILD)-demo $(BUILD)-sanitize $(BUILD)-fuzz

@@ -23,6 +23,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 PROJECT = HERE.parent.parent
 TRAIN = PROJECT / "demo" / "train.py"
 PROGRAM = os.environ.get("SHMGUARD", str(PROJECT / "build" / "shmguard"))
+BUILD = pathlib.Path(PROGRAM).resolve().parent
+ROOTS = BUILD / "tests" / "roots"  # the machines of tests/roots, unpacked
 PYTHONS = {"1.13": "/usr/bin/python3", "2.13": str(PROJECT / ".venv-torch-2.13" / "bin" / "python")}
 NOBODY = 65534
 

@@ -237,8 +237,7 @@ def test_other_processes_on_request(here, tmp_path):
             assert (tmp_path / name / f"proc/{child}/stat").is_file()
         assert len(list((tmp_path / "all/proc").iterdir())) > len(list((tmp_path / "asked/proc").iterdir()))
     finally:
-        subprocess.run(["kill", str(child), str(sleeper.pid)], check=False)
-        sleeper.wait()
+        end_tree(sleeper)
 
 
 BAD = {

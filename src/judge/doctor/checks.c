@@ -207,6 +207,7 @@ Health findings_health(const Findings *findings)
     Health health = HEALTH_OK;
     for (size_t i = 0; i < findings->n; i++)
         switch (findings->items[i].severity) {
+        case SEVERITY_GOOD:
         case SEVERITY_INFO:
             break;
         case SEVERITY_WARNING:
@@ -227,19 +228,6 @@ const char *health_name(Health health)
     case HEALTH_WARNING:
         return "warning";
     case HEALTH_CRITICAL:
-        return "critical";
-    }
-    return "critical";
-}
-
-const char *severity_name(Severity severity)
-{
-    switch (severity) {
-    case SEVERITY_INFO:
-        return "info";
-    case SEVERITY_WARNING:
-        return "warning";
-    case SEVERITY_CRITICAL:
         return "critical";
     }
     return "critical";

@@ -6,13 +6,8 @@
 #pragma once
 
 #include "advice.h"
+#include "severity.h"
 #include "survey.h"
-
-typedef enum Severity {
-    SEVERITY_INFO,
-    SEVERITY_WARNING,
-    SEVERITY_CRITICAL,
-} Severity;
 
 typedef struct Finding {
     const char *id;
@@ -43,4 +38,3 @@ typedef enum Health {
 
 Health findings_health(const Findings *findings);
 const char *health_name(Health health);
-const char *severity_name(Severity severity);

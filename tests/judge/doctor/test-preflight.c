@@ -242,7 +242,7 @@ static void test_captured(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(roots); i++) {
         char path[512];
         _cleanup_arena_ Arena arena = {0};
-        snprintf(path, sizeof path, TESTS_DIRECTORY "/roots/%s", roots[i]);
+        snprintf(path, sizeof path, ROOTS_DIRECTORY "/%s", roots[i]);
         Root root;
         Machine machine;
         Preflight preflight;
