@@ -173,7 +173,7 @@ static const char *remedy_by_option(const Flight *flight)
     if (!flight->plan->guarded && flight->guard->ready && !shm_is_unusable(shm))
         return "Remove --no-guard: the guard keeps tensors out of it.";
     if (!flight->plan->shm_tried && shm->state != SHM_ABSENT &&
-        (sandbox->sys_admin || sandbox->user_namespaces))
+        (sandbox->sys_admin || sandbox->user_namespaces == YES))
         return "Use --shm auto to give the job its own.";
     return NULL;
 }

@@ -247,7 +247,7 @@ static void test_captured(void **state)
         Machine machine;
         Preflight preflight;
         assert_int_equal(root_open(path, &root), 0);
-        if (machine_read(&root, 0, &arena, &machine) == 0) {
+        if (machine_read(&root, 0, MACHINE_NAMESPACES | MACHINE_KERNEL_LOG, &arena, &machine) == 0) {
             assert_int_equal(preflight_judge(&machine, &ready, &plain, &arena, &preflight), 0);
             assert_true(preflight.n <= THREATS_MAX);
             if (strcmp(roots[i], "docker") == 0)
