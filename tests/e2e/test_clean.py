@@ -121,7 +121,7 @@ def test_processes_that_cannot_be_seen(old):
     inside = machine.within("unshare", "-pf", "--mount-proc")
     assert orphans(inside) == {"psm_1ef70001": "unknown"}
     done = inside.json("clean", codes=(0,))
-    assert done["removed"] == [] and "cannot be seen" in why(done)["psm_1ef70001"]
+    assert done["removed"] == [] and "not visible" in why(done)["psm_1ef70001"]
     assert names(machine) == {"psm_1ef70001"}
     assert inside.doctor()["by_id"].get("shm-orphans") is None
 

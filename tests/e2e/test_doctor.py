@@ -63,7 +63,7 @@ def test_a_full_mount(small_shm):
     assert b"No space left" in filled.stderr
     report = small_shm.doctor()
     finding = report["by_id"]["shm-nearly-full"]
-    assert finding["severity"] == "critical" and "100 %" in finding["title"]
+    assert finding["severity"] == "critical" and "100% full" in finding["title"]
     assert "64.0 MiB of 64.0 MiB" in finding["evidence"]
     assert report["shm"]["available"] == 0
     assert "shmguard ps --segments" in commands(finding)
@@ -167,9 +167,9 @@ def test_a_job_that_outgrows_its_mount(small_shm, python):
         batch = 40 * 3 * 295 * 295
         report = small_shm.doctor("--pid", trainer)
         finding = report["by_id"]["shm-too-small"]
-        assert finding["severity"] == "critical" and "too small for the job" in finding["title"]
+        assert finding["severity"] == "critical" and "too small for the running job" in finding["title"]
         assert f"pid {trainer} holds" in finding["evidence"] and "4 workers" in finding["evidence"]
-        assert "Estimated: a batch is 10.0 MiB and up to 9 are alive" in finding["evidence"]
+        assert "Estimated: a batch is 10.0 MiB and up to 9 are in memory at once" in finding["evidence"]
         assert any("num_workers=" in fix["what"] for fix in finding["fixes"])
         remount = next(command for command in commands(finding) if "mount -o remount" in command)
         small_shm.run("sh", "-ec", remount)
@@ -196,7 +196,7 @@ def test_one_job_by_any_of_its_processes(private_shm, here):
 
         # Seen from a machine with another /dev/shm, its size is nobody's guess.
         outside = here.doctor("--pid", one)
-        assert any(line.startswith("shm-too-small: 1 of the jobs") for line in outside["skipped"])
+        assert any(line.startswith("shm-too-small: 1 job keeps its batches in its own /dev/shm") for line in outside["skipped"])
         assert "shm-need" not in outside["by_id"]
 
         # Of a process that does not train, only the machine can be judged.
@@ -244,7 +244,7 @@ def test_more_workers_than_cpus(private_shm):
         report = private_shm.doctor("--pid", trainer)
         finding = report["by_id"]["workers-exceed-cpus"]
         assert finding["severity"] == "warning"
-        assert "2 workers of 1 trainer run, and 1 CPU is granted" in finding["evidence"]
+        assert "2 workers of 1 trainer are running. 1 CPU is granted" in finding["evidence"]
         assert any("num_workers=1 " in fix["what"] for fix in finding["fixes"])
 
         if len(cpus) >= 2:

@@ -164,7 +164,7 @@ def test_findings_and_the_remedy_of_the_place(name):
         needs, command = wanted["fix"]
         assert offers[0][0] == needs
         assert command.fullmatch(offers[0][1]) if isinstance(command, re.Pattern) else command == offers[0][1]
-    assert all("100 %" not in fix["what"] for finding in found.values() for fix in finding["fixes"])
+    assert all("100%" not in fix["what"] for finding in found.values() for fix in finding["fixes"])
 
 
 @pytest.mark.parametrize("name", TREES)

@@ -180,7 +180,7 @@ static void test_preflight(void **state)
         {no_inodes, &guarded, &ready, HEALTH_WARNING, "shm-inodes-low", "10 more files"},
         {few_inodes, &guarded, &ready, HEALTH_OK, "", NULL},
         {few_inodes, &plain, &ready, HEALTH_CRITICAL, "shm-inodes-low", "64 more files"},
-        {absent, &guarded, &ready, HEALTH_CRITICAL, "shm-missing", "there is no /dev/shm"},
+        {absent, &guarded, &ready, HEALTH_CRITICAL, "shm-missing", "/dev/shm does not exist"},
         {absent, &plain, &ready, HEALTH_CRITICAL, "shm-missing", "Run shmguard doctor"},
         {read_only, &guarded, &ready, HEALTH_CRITICAL, "shm-missing", "--shm auto"},
         {on_disk, &guarded, &ready, HEALTH_OK, "", NULL},
