@@ -88,7 +88,7 @@ static int explain_run(const Command *command, int argc, char **argv)
     bool known =
         root_open(NULL, &root) >= 0 && machine_read(&root, 0, MACHINE_KERNEL_LOG, &arena, &machine) >= 0;
     GuardOffer guard = guard_offer_find(known ? &machine : NULL);
-    Explanation explanation;
+    Diagnosis explanation;
     int r = explainer_finish(explainer, known ? &machine : NULL, &guard, &arena, &explanation);
     root_close(&root);
     if (r < 0)

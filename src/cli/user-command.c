@@ -79,7 +79,7 @@ int start_complain(const char *name, const char *command, ChildStage stage, int 
 }
 
 int end_judge(Run *run, const RunResult *result, const char *command, int start_error, Arena *arena,
-              Evidence *ret_evidence, Judged *ret)
+              Evidence *ret_evidence, Diagnosis *ret)
 {
     Evidence evidence;
     int r = run_evidence(run, result, arena, &evidence);
