@@ -2,47 +2,9 @@
 /* `run` for people and for scripts. */
 #pragma once
 
-#include "causes.h"
+#include "job-run.h"
 #include "json.h"
-#include "run.h"
 #include "terminal.h"
-
-/* What an attempt put in the place of {name}. */
-typedef struct AttemptValue {
-    const char *name;
-    const char *value;
-} AttemptValue;
-
-typedef struct RunAttempt {
-    char *const *command; /* NULL-terminated */
-    const AttemptValue *values;
-    size_t n_values;
-    RunResult result; /* pid 0: it could not be started */
-    Evidence evidence;
-    Judged judged;
-} RunAttempt;
-
-typedef struct RunReport {
-    RunAttempt *attempts; /* in their order; the last one is what the run came to */
-    size_t n_attempts;    /* at least one */
-    size_t attempts_capacity;
-    Peaks peaks;      /* of all attempts */
-    const char *path; /* where the JSON goes, NULL: nowhere */
-} RunReport;
-
-static inline const RunAttempt *report_last(const RunReport *report)
-{
-    return &report->attempts[report->n_attempts - 1];
-}
-
-/* Of `run` itself: the command's, and 1 when that is 0 although batches were lost, or work that it had left
- * running had to be ended. */
-static inline int report_exit_code(const RunReport *report)
-{
-    const RunAttempt *last = report_last(report);
-    bool lost = last->judged.cause.id == CAUSE_BUDGET_EXCEEDED || last->result.work.n > 0;
-    return last->result.code == 0 && lost ? 1 : last->result.code;
-}
 
 /* The end of a run: what the guard did, and after a bad end what died, why we think so and what to do.
  * Nothing of the latter when the command could not be started: that was said before. */
