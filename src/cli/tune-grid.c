@@ -6,6 +6,7 @@
 #include "cli-text.h"
 #include "command.h"
 #include "tune-grid.h"
+#include "tune-rate.h"
 
 /* The grid while it is built from --vary. */
 typedef struct Vary {
@@ -76,11 +77,13 @@ static int values_check(const Vary *vary, const Knob *knob)
     bool is_batch = axis.counts == COUNTS_SAMPLES;
     bool is_processes = tune_counts_processes(axis.counts);
     for (size_t i = 0; i < knob->n_values; i++) {
-        if (is_batch && (!axis.numbers || axis.numbers[i] < 1))
+        double number = 0;
+        bool is_number = rate_number_parse(text_of(knob->values[i]), &number) == 0;
+        if (is_batch && (!is_number || number < 1))
             return complain(EX_USAGE, CLI_VARY_BATCH, knob->name, shown(vary, knob->values[i]));
         if (is_processes && knob->values[i][0] == '-')
             return complain(EX_USAGE, CLI_VARY_WORKERS, knob->name, shown(vary, knob->values[i]));
-        if (is_processes && axis.numbers && axis.numbers[i] == 0 && !vary->by_rate)
+        if (is_processes && is_number && number == 0 && !vary->by_rate)
             return complain(EX_USAGE, CLI_VARY_NO_WORKERS, knob->name, shown(vary, knob->values[i]));
     }
     return EX_OK;
