@@ -172,7 +172,7 @@ static bool look_ahead(const RunOptions *options, PrivateShm *shm, int *ret_code
     int r = root_open(NULL, &root);
     if (r < 0)
         return true; /* without /proc nothing can be checked */
-    r = machine_read(&root, 0, &arena, &machine);
+    r = machine_read(&root, 0, MACHINE_NAMESPACES, &arena, &machine);
     if (r >= 0) {
         ShmHints hints;
         private_shm_look(&root, &hints);
@@ -367,6 +367,8 @@ static int job_open(RunCommand *run)
         return complain(EX_SOFTWARE, CLI_NO_SUPERVISOR, "run", strerror(-r));
     if (run->shm.answer == SHM_PRIVATE)
         run_private_shm(job->run, &run->shm);
+    if (job->recorder) /* if that fails, the supervisor takes samples of its own */
+        (void)run_relay(job->run, recorder_relay(job->recorder));
     if (outer_find(&run->outer) && !options->quiet)
         outer_say(run);
     job->command = run->words;

@@ -72,7 +72,7 @@ void survey_close(OpenedSurvey *opened);
  */
 int survey_open(const char *root_path, int pid, unsigned flags, OpenedSurvey *ret);
 
-/* Reads the machine without its processes. Returns the same codes as survey_open. */
+/* Reads the machine without its processes and its MachineParts. Returns the same codes as survey_open. */
 int machine_open(const char *root_path, Arena *arena, Machine *ret);
 
 /* The place of the "--" before a command in argv, or the end of argv; argv[0] is the name of our command. */

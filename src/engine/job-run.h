@@ -14,7 +14,7 @@
 #include "recorder.h"
 #include "run.h"
 
-/* What an attempt put in the place of {name}. */
+/* A value that replaced {name} in the command of an attempt. */
 typedef struct AttemptValue {
     const char *name;
     const char *value;
@@ -24,17 +24,17 @@ typedef struct RunAttempt {
     char *const *command; /* NULL-terminated */
     const AttemptValue *values;
     size_t n_values;
-    RunResult result; /* pid 0: it could not be started */
+    RunResult result; /* pid 0: the command could not be started */
     Evidence evidence;
-    Judged judged;
+    Diagnosis judged;
 } RunAttempt;
 
 typedef struct RunReport {
-    RunAttempt *attempts; /* in their order; the last one is the outcome of the run */
+    RunAttempt *attempts; /* in order; the last one decides how the run ended */
     size_t n_attempts;    /* at least one */
     size_t attempts_capacity;
     Peaks peaks;      /* of all attempts */
-    const char *path; /* where the JSON goes, NULL: nowhere */
+    const char *path; /* of the JSON report; NULL: not asked for */
 } RunReport;
 
 static inline const RunAttempt *report_last(const RunReport *report)
@@ -42,8 +42,8 @@ static inline const RunAttempt *report_last(const RunReport *report)
     return &report->attempts[report->n_attempts - 1];
 }
 
-/* The exit code of `run` itself: the command's, or 1 if that is 0 although batches were lost or the command
- * left work running that had to be ended. */
+/* The exit code of `run` itself: the command's, or 1 where that is 0 although batches were lost, or although
+ * processes that it had left running were still working and had to be ended. */
 static inline int report_exit_code(const RunReport *report)
 {
     const RunAttempt *last = report_last(report);

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "figures.h"
+#include "moment-relay.h"
 #include "recording.h"
 
 typedef struct Recorder Recorder;
@@ -31,6 +32,9 @@ int recorder_begin(Recorder *recorder, int pid, const char *attempt);
 
 /* What the guard has done so far, for the next sample. */
 void recorder_guard(Recorder *recorder, const GuardFigures *figures);
+
+/* What each sample has seen, for the supervisor of the same job; valid until recorder_close. */
+MomentRelay *recorder_relay(const Recorder *recorder);
 
 RecorderStatus recorder_status(Recorder *recorder);
 

@@ -124,7 +124,7 @@ static const char *silence_words(const Trials *trials, const RunResult *result, 
 
 static int trial_judge(Trials *trials, const RunResult *result, TuneTrial *trial)
 {
-    Judged judged = {0};
+    Diagnosis judged = {0};
     Evidence evidence;
     int r = end_judge(trials->run, result, trials->running.program, 0, trials->arena, &evidence, &judged);
     if (r < 0)

@@ -17,4 +17,4 @@ int guard_serve(Run *run, char library[static PATH_MAX], const GuardWish *wish);
 /* Why the command ended as it did. start_error: a positive errno if it could not be started. What is returned
  * lives in arena. -ENOMEM. */
 int end_judge(Run *run, const RunResult *result, const char *command, int start_error, Arena *arena,
-              Evidence *ret_evidence, Judged *ret);
+              Evidence *ret_evidence, Diagnosis *ret);

@@ -7,5 +7,5 @@
 
 void show_attempt(const Terminal *terminal, const NextAttempt *next);
 
-/* There is none: `why` as in "not tried again: why". */
+/* No attempt follows; `why` is the reason, as in "not tried again: it was asked to stop". */
 void show_no_attempt(const Terminal *terminal, const char *why);

@@ -6,17 +6,17 @@
 #include "json.h"
 #include "terminal.h"
 
-/* The end of a run: what the guard did, and after a bad end what died, why we think so and what to do.
- * Nothing of the latter when the command could not be started: that was said before. */
+/* The summary of a run: what the guard did and, after a failure, what died, the evidence and what to do.
+ * Prints nothing when the command could not be started, since that was reported when it failed. */
 void show_run(const Terminal *terminal, const RunReport *report);
 
 /* The command returned before its work was done, and what to do about it. A part of show_run. */
 void show_stray_work(const Terminal *terminal, const StrayWork *work);
 
-/* While it runs: one line that says why workers wait for room and get on by rescues alone, and what to do. */
+/* While it runs: one line that says why workers wait and proceed by rescues alone, and what to do. */
 void show_crawl(const Terminal *terminal, const RunTick *tick);
 
-/* { NAME: value } and { shm, rss, fds, processes }, what is not measured null; NULL: no memory. */
+/* { NAME: value }, and { shm, rss, fds, processes } with null for what was not measured. NULL: no memory. */
 json_t *json_values(const AttemptValue *values, size_t n);
 json_t *json_peaks(const Peaks *peaks);
 
