@@ -4,6 +4,11 @@
 #include "cli-text.h"
 #include "command.h"
 
+const Command *const commands[COMMANDS + 1] = {
+    &command_doctor, &command_ps,   &command_clean,  &command_explain, &command_plan,
+    &command_run,    &command_tune, &command_record, &command_report,  &command_watch,
+};
+
 const char *const color_choices[] = {"auto", "always", "never", NULL};
 
 void command_help(const Command *command, FILE *out)

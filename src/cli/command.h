@@ -30,6 +30,10 @@ extern const Command command_run;
 extern const Command command_tune;
 extern const Command command_watch;
 
+/* In the order in which they are listed; NULL behind the last. */
+enum { COMMANDS = 10 };
+extern const Command *const commands[COMMANDS + 1];
+
 /* Options that mean the same everywhere; T is the command's struct of values. */
 #define OPTION_JSON(T)                                                                                       \
     {                                                                                                        \

@@ -8,16 +8,11 @@
 #include "command.h"
 #include "crash.h"
 
-static const Command *const commands[] = {
-    &command_doctor, &command_ps,   &command_clean,  &command_explain, &command_plan,
-    &command_run,    &command_tune, &command_record, &command_report,  &command_watch,
-};
-
 static const Command *command_find(const char *name)
 {
-    for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
-        if (strcmp(commands[i]->name, name) == 0)
-            return commands[i];
+    for (const Command *const *command = commands; *command; command++)
+        if (strcmp((*command)->name, name) == 0)
+            return *command;
     return NULL;
 }
 
@@ -27,16 +22,16 @@ static void usage_print(FILE *out)
           "Shows how PyTorch training uses shared memory, what is wrong, and what to do.\n\n"
           "Commands:\n",
           out);
-    for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
-        fprintf(out, "  %-8s  %s\n", commands[i]->name, commands[i]->summary);
+    for (const Command *const *command = commands; *command; command++)
+        fprintf(out, "  %-8s  %s\n", (*command)->name, (*command)->summary);
     fputs("\nshmguard COMMAND --help shows the options of a command, shmguard --version the\nversion.\n",
           out);
 }
 
 static int command_unknown(const char *name)
 {
-    const char *names[ARRAY_SIZE(commands) + 1] = {0};
-    for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+    const char *names[COMMANDS + 1] = {0};
+    for (size_t i = 0; commands[i]; i++)
         names[i] = commands[i]->name;
     const char *nearest = nearest_name(name, names);
     _cleanup_buffer_ Buffer safe = {0};

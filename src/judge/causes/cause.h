@@ -33,3 +33,4 @@ typedef struct Cause {
 } Cause;
 
 const char *cause_name(CauseId id);
+const char *cause_meaning(CauseId id); /* one sentence, for the documentation */

@@ -337,3 +337,20 @@
     "user."
 #define ABSENT_INNER_RUN          "Another shmguard within this one served it."
 #define ABSENT_UNREADABLE_PROCESS "shmguard may not look into it; that requires CAP_SYS_PTRACE."
+
+/* --- The causes, for the documentation --- */
+
+#define CAUSE_OK_MEANING               "The command succeeded, and no batch was lost."
+#define CAUSE_SHM_EXHAUSTED_MEANING    "/dev/shm was full."
+#define CAUSE_BUDGET_EXCEEDED_MEANING  "The guard refused shared memory, and batches were lost."
+#define CAUSE_CGROUP_OOM_MEANING       "The kernel killed a process at the memory limit of its control group."
+#define CAUSE_SYSTEM_OOM_MEANING       "The kernel killed a process because the machine was out of memory."
+#define CAUSE_KILLED_MEANING           "A process was killed or told to end from outside (SIGKILL or SIGTERM)."
+#define CAUSE_SEGFAULT_MEANING         "A process crashed in native code."
+#define CAUSE_BUS_ERROR_FILE_MEANING   "A process read a mapped file that had been truncated."
+#define CAUSE_FD_EXHAUSTED_MEANING     "A process ran out of file descriptors."
+#define CAUSE_MAPS_EXHAUSTED_MEANING   "A process had as many mappings as the kernel allows."
+#define CAUSE_SEGMENTS_DELETED_MEANING "Shared memory was deleted while it was in use, or could not be found."
+#define CAUSE_PYTHON_ERROR_MEANING     "An exception ended the training or a worker."
+#define CAUSE_WORKER_HANG_MEANING      "A worker or a rank did not answer in time."
+#define CAUSE_UNKNOWN_MEANING          "The evidence does not show the cause."
