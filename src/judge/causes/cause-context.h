@@ -70,6 +70,7 @@ typedef enum Fullness {
 } Fullness;
 
 Fullness shm_fullness(uint64_t size_bytes, uint64_t free_bytes);
+void evidence_shm(CauseContext *context, Diagnosis *diagnosis); /* how full /dev/shm was at its fullest */
 
 /* The death of one process, from its signal, its fault and the kernel's counters. ret is unknown where they
  * do not show it. */

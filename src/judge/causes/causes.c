@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cause-context.h"
+#include "causes-text.h"
 #include "units.h"
 
 enum { LINES_QUOTED = 3 };
@@ -21,29 +22,32 @@ static const double SECONDS_BEFORE = 5;
 const char *ended_who(CauseContext *context, const Ended *ended)
 {
     if (ended->pid == 0)
-        return "A process of the job";
+        return WHO_UNKNOWN;
     if (ended->pid == context->evidence->pid)
-        return cause_printf(context, "The command (pid %d)", ended->pid);
-    switch (ended->role) {
-    case ROLE_WORKER:
-        return cause_printf(context, "DataLoader worker %d", ended->pid);
-    case ROLE_TRAINER:
-        return cause_printf(context, "Trainer %d", ended->pid);
-    case ROLE_MANAGER:
-    case ROLE_OTHER:
-        break;
-    }
+        return cause_printf(context, WHO_COMMAND, ended->pid);
+    if (ended->role == ROLE_WORKER)
+        return cause_printf(context, WHO_WORKER, ended->pid);
+    if (ended->role == ROLE_TRAINER)
+        return cause_printf(context, WHO_TRAINER, ended->pid);
     if (!ended->comm[0])
-        return cause_printf(context, "Process %d", ended->pid);
-    return cause_printf(context, "Process %d (%s)", ended->pid, cause_escape(context, text_of(ended->comm)));
+        return cause_printf(context, WHO_PROCESS, ended->pid);
+    return cause_printf(context, WHO_PROCESS_NAMED, ended->pid, cause_escape(context, text_of(ended->comm)));
 }
 
 const char *ended_who_inside(CauseContext *context, const Ended *ended)
 {
-    const char *who = ended_who(context, ended);
-    return ended->role == ROLE_WORKER && ended->pid != context->evidence->pid
-               ? who
-               : cause_printf(context, "%c%s", tolower((unsigned char)who[0]), who[0] ? who + 1 : "");
+    if (ended->pid == 0)
+        return WHO_UNKNOWN_INSIDE;
+    if (ended->pid == context->evidence->pid)
+        return cause_printf(context, WHO_COMMAND_INSIDE, ended->pid);
+    if (ended->role == ROLE_WORKER)
+        return cause_printf(context, WHO_WORKER, ended->pid);
+    if (ended->role == ROLE_TRAINER)
+        return cause_printf(context, WHO_TRAINER_INSIDE, ended->pid);
+    if (!ended->comm[0])
+        return cause_printf(context, WHO_PROCESS_INSIDE, ended->pid);
+    return cause_printf(context, WHO_PROCESS_NAMED_INSIDE, ended->pid,
+                        cause_escape(context, text_of(ended->comm)));
 }
 
 const char *signal_name(CauseContext *context, int signo)
@@ -112,7 +116,7 @@ static void evidence_lines(CauseContext *context, Diagnosis *diagnosis, size_t m
 {
     for (size_t i = 0; i < MIN(context->log->n_matched, most); i++)
         diagnosis_evidence(context, diagnosis,
-                           cause_printf(context, "the error output says: %s", context->log->matched[i]));
+                           cause_printf(context, EVIDENCE_SAID, context->log->matched[i]));
 }
 
 /* --- Limits --- */
@@ -127,25 +131,20 @@ static bool limit_is_far(uint64_t most, uint64_t limit)
     return most != U64_UNKNOWN && limit != U64_UNKNOWN && most < limit / 2;
 }
 
-static void evidence_limit(CauseContext *context, Diagnosis *diagnosis, const char *what, uint64_t most,
-                           uint64_t limit)
-{
-    if (most != U64_UNKNOWN && limit != U64_UNKNOWN)
-        diagnosis_evidence(context, diagnosis,
-                           cause_printf(context, "one process had %llu %s; its limit is %llu",
-                                        (unsigned long long)most, what, (unsigned long long)limit));
-}
-
 static void evidence_files(CauseContext *context, Diagnosis *diagnosis)
 {
-    evidence_limit(context, diagnosis, "open files", context->evidence->fds_most,
-                   context->evidence->open_files_soft);
+    unsigned long long most = context->evidence->fds_most;
+    unsigned long long limit = context->evidence->open_files_soft;
+    if (most != U64_UNKNOWN && limit != U64_UNKNOWN)
+        diagnosis_evidence(context, diagnosis, cause_printf(context, EVIDENCE_FILES, most, limit));
 }
 
 static void evidence_maps(CauseContext *context, Diagnosis *diagnosis)
 {
-    evidence_limit(context, diagnosis, "mappings", context->evidence->maps_most,
-                   context->evidence->max_map_count);
+    unsigned long long most = context->evidence->maps_most;
+    unsigned long long limit = context->evidence->max_map_count;
+    if (most != U64_UNKNOWN && limit != U64_UNKNOWN)
+        diagnosis_evidence(context, diagnosis, cause_printf(context, EVIDENCE_MAPS, most, limit));
 }
 
 static bool files_are_near(const Evidence *evidence)
@@ -163,23 +162,22 @@ static Fullness shm_fullest(const Evidence *evidence)
     return shm_fullness(evidence->shm_size_bytes, evidence->shm_free_least_bytes);
 }
 
-static void evidence_shm(CauseContext *context, Diagnosis *diagnosis)
+void evidence_shm(CauseContext *context, Diagnosis *diagnosis)
 {
     const Evidence *evidence = context->evidence;
     if (evidence->shm_size_bytes != U64_UNKNOWN && evidence->shm_size_bytes > 0 &&
         evidence->shm_free_least_bytes != U64_UNKNOWN)
-        diagnosis_evidence(
-            context, diagnosis,
-            cause_printf(context, "/dev/shm had %s free of %s when it was fullest (sampled once a second)",
-                         SIZE_TEXT(evidence->shm_free_least_bytes), SIZE_TEXT(evidence->shm_size_bytes)));
+        diagnosis_evidence(context, diagnosis,
+                           cause_printf(context, EVIDENCE_SHM, SIZE_TEXT(evidence->shm_free_least_bytes),
+                                        SIZE_TEXT(evidence->shm_size_bytes)));
 }
 
 /* --- The text, with the facts beside it --- */
 
 static const char *text_who(CauseContext *context)
 {
-    return context->log->cause.pid > 0 ? cause_printf(context, "Process %d", context->log->cause.pid)
-                                       : "A process";
+    return context->log->cause.pid > 0 ? cause_printf(context, WHO_PROCESS, context->log->cause.pid)
+                                       : WHO_TEXT;
 }
 
 static void judge_text_shm(CauseContext *context, Diagnosis *ret)
@@ -208,15 +206,11 @@ static void judge_text_exception(CauseContext *context, Diagnosis *ret)
     else if (no_space && shm_fullest(evidence) >= FULLNESS_NEARLY) {
         evidence_shm(context, ret);
         ret->detail = NULL;
-        diagnosis_set(
-            ret, CAUSE_SHM_EXHAUSTED, 0.7,
-            "A write failed for lack of space while /dev/shm was full: most likely shared memory ran out.");
+        diagnosis_set(ret, CAUSE_SHM_EXHAUSTED, 0.7, LIMIT_SHM_WRITE);
     } else if (detail_is(ret->detail, "memory-error") && maps_are_near(evidence)) {
         evidence_maps(context, ret);
         ret->detail = NULL;
-        diagnosis_set(ret, CAUSE_MAPS_EXHAUSTED, 0.75,
-                      "A process got no more memory because it was at the kernel's limit of memory mappings "
-                      "(vm.max_map_count): it holds too many shared tensors at once.");
+        diagnosis_set(ret, CAUSE_MAPS_EXHAUSTED, 0.75, LIMIT_MAPS_MEMORY);
     }
     if (ret->cause.id == CAUSE_PYTHON_ERROR && !lost_judge_exception(context, ret) && ret->cause.pid == 0)
         ret->cause.pid = evidence->pid;
@@ -243,9 +237,7 @@ static void judge_text_maps(CauseContext *context, Diagnosis *ret)
     else if (limit_is_far(evidence->maps_most, evidence->max_map_count)) {
         /* A weak witness: mappings are counted in turns, and taken in a blink. */
         *confidence = *confidence >= 0.8 ? 0.6 : 0.45;
-        ret->cause.summary = "A segment could not be mapped: because of the limit of mappings "
-                             "(vm.max_map_count), a limit on address space (ulimit -v), or a lack of memory. "
-                             "The number of mappings seen was far below its limit.";
+        ret->cause.summary = LIMIT_MAPS_DOUBTFUL;
     }
 }
 
@@ -257,11 +249,8 @@ static void judge_text_hang(CauseContext *context, Diagnosis *ret)
     }
     if (ret->detail)
         return;
-    diagnosis_evidence(context, ret, "no process of the job had crashed before");
-    diagnosis_set(
-        ret, CAUSE_WORKER_HANG, 0.9,
-        "No worker delivered a batch within the DataLoader's timeout, and none had crashed: a worker "
-        "hangs or is too slow.");
+    diagnosis_evidence(context, ret, EVIDENCE_NO_CRASH);
+    diagnosis_set(ret, CAUSE_WORKER_HANG, 0.9, HANG_TIMEOUT);
 }
 
 /* A worker that lost a batch for want of room: its trainer would have waited for it for ever (admission.h).
@@ -336,18 +325,13 @@ static void judge_want(CauseContext *context, Diagnosis *ret)
         budget_judge(context, refused_confidence(evidence), ret);
     else if (files_are_near(evidence)) {
         evidence_files(context, ret);
-        diagnosis_set(ret, CAUSE_FD_EXHAUSTED, 0.55,
-                      "A process was at its limit of open files, and nothing else explains the end.");
+        diagnosis_set(ret, CAUSE_FD_EXHAUSTED, 0.55, LIMIT_FILES);
     } else if (maps_are_near(evidence)) {
         evidence_maps(context, ret);
-        diagnosis_set(
-            ret, CAUSE_MAPS_EXHAUSTED, 0.55,
-            "A process was at the kernel's limit of memory mappings (vm.max_map_count), and nothing "
-            "else explains the end.");
+        diagnosis_set(ret, CAUSE_MAPS_EXHAUSTED, 0.55, LIMIT_MAPS);
     } else if (shm_fullest(evidence) == FULLNESS_FULL && evidence_trains(evidence)) {
         evidence_shm(context, ret);
-        diagnosis_set(ret, CAUSE_SHM_EXHAUSTED, symptom ? 0.55 : 0.4,
-                      "/dev/shm was full, and nothing else explains the end.");
+        diagnosis_set(ret, CAUSE_SHM_EXHAUSTED, symptom ? 0.55 : 0.4, LIMIT_SHM);
     }
     if (ret->cause.id != CAUSE_UNKNOWN)
         ret->from_log = false;
@@ -467,7 +451,7 @@ static int signal_behind(int code)
 static void judge_no_start(CauseContext *context, Diagnosis *ret)
 {
     const Evidence *evidence = context->evidence;
-    diagnosis_set(ret, CAUSE_UNKNOWN, 0, "The command could not be started.");
+    diagnosis_set(ret, CAUSE_UNKNOWN, 0, END_NOT_STARTED);
     diagnosis_evidence(context, ret,
                        cause_printf(context, "%s: %s", cause_escape(context, text_of(evidence->command)),
                                     strerror(evidence->start_error)));
@@ -475,9 +459,9 @@ static void judge_no_start(CauseContext *context, Diagnosis *ret)
 
 static void judge_good(CauseContext *context, Diagnosis *ret)
 {
-    diagnosis_set(ret, CAUSE_OK, 1, "The command succeeded.");
+    diagnosis_set(ret, CAUSE_OK, 1, END_GOOD);
     ret->cause.confidence = 1;
-    diagnosis_evidence(context, ret, "exit code 0");
+    diagnosis_evidence(context, ret, cause_printf(context, EVIDENCE_EXIT_CODE, 0));
 }
 
 /* Something had gone wrong well before we were asked to end the command: worth telling, but the cause of the
@@ -492,8 +476,7 @@ static void judge_before(CauseContext *context, Diagnosis *ret)
     death_judge(context, ended, &before);
     if (before.cause.confidence < 0.7)
         return;
-    ret->cause.summary =
-        cause_printf(context, "%s Before that: %s", ret->cause.summary, before.cause.summary);
+    ret->cause.summary = cause_printf(context, END_BEFORE, ret->cause.summary, before.cause.summary);
     for (size_t i = 0; i < before.cause.n_evidence; i++)
         diagnosis_evidence(context, ret, before.cause.evidence[i]);
 }
@@ -505,17 +488,16 @@ static void judge_request(CauseContext *context, Diagnosis *ret)
     bool by_it = evidence->signal == signo || evidence->code == 128 + signo;
     const char *name = signal_name(context, signo);
     ret->cause.pid = evidence->pid;
-    diagnosis_evidence(context, ret, cause_printf(context, "shmguard was sent %s, and passed it on", name));
+    diagnosis_evidence(context, ret, cause_printf(context, EVIDENCE_PASSED_ON, name));
     diagnosis_evidence(context, ret,
-                       by_it ? cause_printf(context, "the command was ended by %s", name)
-                             : cause_printf(context, "the command exited with code %d", evidence->code));
+                       by_it ? cause_printf(context, EVIDENCE_ENDED, name)
+                             : cause_printf(context, EVIDENCE_EXITED, evidence->code));
     if (signo == SIGTERM || signo == SIGKILL)
-        diagnosis_set(ret, CAUSE_KILLED, by_it ? 0.97 : 0.7,
-                      cause_printf(context, "The command was asked to stop (%s), and did.", name));
+        diagnosis_set(ret, CAUSE_KILLED, by_it ? 0.97 : 0.7, cause_printf(context, END_STOPPED, name));
     else
         diagnosis_set(ret, CAUSE_UNKNOWN, 0,
-                      cause_printf(context, "The command was interrupted (%s%s).", name,
-                                   signo == SIGINT ? ", as from Ctrl-C" : ""));
+                      signo == SIGINT ? cause_printf(context, END_CTRL_C, name)
+                                      : cause_printf(context, END_INTERRUPTED, name));
     judge_before(context, ret);
 }
 
@@ -564,14 +546,13 @@ static void judge_death(CauseContext *context, const Ended *ended, Diagnosis *re
         evidence_lines(context, ret, 1);
     if (ret->ended == ended && death_is_loose(context->evidence, ended)) {
         ret->cause.confidence *= 0.6;
-        diagnosis_evidence(
-            context, ret,
-            cause_printf(context, "the command then exited with code %d", context->evidence->code));
+        diagnosis_evidence(context, ret,
+                           cause_printf(context, EVIDENCE_THEN_EXITED, context->evidence->code));
     }
     if (context->evidence->passed_on != 0) {
         ret->cause.confidence *= 0.8;
         diagnosis_evidence(context, ret,
-                           cause_printf(context, "shmguard had been sent %s, and passed it on",
+                           cause_printf(context, EVIDENCE_HAD_PASSED_ON,
                                         signal_name(context, context->evidence->passed_on)));
     }
 }
@@ -584,9 +565,9 @@ static bool judge_told(CauseContext *context, Diagnosis *ret)
     if (signo == 0)
         return false;
     const Ended below = {.has_status = true, .signal = signo};
-    diagnosis_evidence(context, ret,
-                       cause_printf(context, "exit code %d, which stands for %s in a child process",
-                                    evidence->code, signal_name(context, signo)));
+    diagnosis_evidence(
+        context, ret,
+        cause_printf(context, EVIDENCE_EXIT_STANDS, evidence->code, signal_name(context, signo)));
     death_judge(context, &below, ret);
     ret->ended = NULL;
     ret->cause.confidence *= 0.65;
@@ -611,17 +592,16 @@ static void judge_unknown(CauseContext *context, Diagnosis *ret)
     bool symptom = context->log->cause.confidence > 0;
     ret->from_log = ret->from_log && !left && symptom;
     if (left)
-        ret->cause.summary =
-            cause_printf(context, "%s exited by itself with code %d: something in it calls exit.",
-                         ended_who(context, left), left->code);
-    diagnosis_evidence(context, ret, cause_printf(context, "exit code %d", evidence->code));
+        ret->cause.summary = cause_printf(context, END_LEFT, ended_who(context, left), left->code);
+    diagnosis_evidence(context, ret, cause_printf(context, EVIDENCE_EXIT_CODE, evidence->code));
     ret->cause.pid = ret->cause.pid > 0 ? ret->cause.pid : evidence->pid;
     if (symptom)
         return;
     /* An ordinary exit code: the program has told its reason itself, in words of its own. */
-    const char *command =
-        evidence->command ? cause_escape(context, text_of(evidence->command)) : "The command";
-    ret->cause.summary = cause_printf(context, "%s exited with code %d.", command, evidence->code);
+    ret->cause.summary = evidence->command
+                             ? cause_printf(context, END_EXITED,
+                                            cause_escape(context, text_of(evidence->command)), evidence->code)
+                             : cause_printf(context, END_EXITED_COMMAND, evidence->code);
 }
 
 static void judge(CauseContext *context, Diagnosis *ret)

@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "cause-context.h"
+#include "causes-text.h"
+#include "clues-text.h"
 #include "units.h"
 
 /* What is known beside the cause. */
@@ -71,11 +73,7 @@ static int fix_measure_shm(CauseContext *context, Diagnosis *diagnosis)
 {
     uint64_t guess = context->machine ? shm_first_guess(context->machine) : SHM_GUESS_BYTES;
     return fix_add(context->arena, &diagnosis->fixes, NEEDS_NOTHING,
-                   cause_printf(context,
-                                "Run `shmguard doctor` where the job runs, and while it does: it sees how "
-                                "much the job needs. A log does not tell; %s is a first guess.",
-                                SIZE_TEXT(guess)),
-                   "shmguard doctor");
+                   cause_printf(context, FIX_DOCTOR_MEASURE, SIZE_TEXT(guess)), "shmguard doctor");
 }
 
 static int fix_guard(CauseContext *context, Diagnosis *diagnosis)
@@ -126,10 +124,7 @@ static int fix_remove_ipc(CauseContext *context, Diagnosis *diagnosis)
 static int fix_budget(CauseContext *context, Diagnosis *diagnosis)
 {
     return fix_add(context->arena, &diagnosis->fixes, NEEDS_NOTHING,
-                   cause_printf(context,
-                                "Raise --budget to several times the largest batch (%s), or remove --budget.",
-                                SIZE_TEXT(refused_most_bytes(context->evidence))),
-                   NULL);
+                   cause_printf(context, FIX_BUDGET, SIZE_TEXT(refused_most_bytes(context->evidence))), NULL);
 }
 
 static int fix_kernel_log(CauseContext *context, Diagnosis *diagnosis)
@@ -139,8 +134,7 @@ static int fix_kernel_log(CauseContext *context, Diagnosis *diagnosis)
     FixNeeds needs = !machine || machine->kills_error == 0 ? NEEDS_NOTHING : root ? NEEDS_ROOT : NEEDS_ADMIN;
     bool plain = needs == NEEDS_NOTHING || (root && machine->sandbox.root);
     return fix_add(context->arena, &diagnosis->fixes, needs,
-                   needs == NEEDS_ADMIN ? "Have somebody look for I/O errors in the host's kernel log."
-                                        : "Look for I/O errors in the kernel's log.",
+                   needs == NEEDS_ADMIN ? FIX_KERNEL_LOG_ADMIN : FIX_KERNEL_LOG,
                    plain ? "dmesg | grep -i error" : "sudo dmesg | grep -i error");
 }
 
@@ -164,125 +158,65 @@ typedef struct FixRule {
 static const FixRule rules[] = {
     {ANY_CAUSE, LOG, .advise = fix_of_clue},
 
-    {SHM, UNGUARDED,
-     .what = "Run it without --no-guard: the batches are then kept outside /dev/shm, whose "
-             "size no longer matters."},
-    {SHM, GUARDED,
-     .what = "The guard keeps PyTorch's tensors out of /dev/shm, so something else fills it (NCCL, other "
-             "jobs, leftovers): find out what while the job runs.",
-     .command = "shmguard ps --segments"},
+    {SHM, UNGUARDED, .what = FIX_DROP_NO_GUARD_SHM},
+    {SHM, GUARDED, .what = FIX_FIND_WHAT_FILLS, .command = "shmguard ps --segments"},
     {SHM, INODES | MACHINE, .advise = fix_inodes},
-    {SHM, INODES, MACHINE, NEEDS_ADMIN, "Have /dev/shm mounted with more inodes (option nr_inodes)."},
-    {SHM, LOG | LARGE_SHM, INODES,
-     .what = "Run `shmguard doctor` while the job runs: /dev/shm is large here, so either the log "
-             "comes from elsewhere, or the job has very much in flight.",
-     .command = "shmguard doctor"},
+    {SHM, INODES, MACHINE, NEEDS_ADMIN, FIX_MORE_INODES},
+    {SHM, LOG | LARGE_SHM, INODES, .what = FIX_DOCTOR_LARGE, .command = "shmguard doctor"},
     {SHM, LOG, LARGE_SHM | INODES, .advise = fix_measure_shm},
     {SHM, LOG, INODES, .advise = fix_guard},
     {SHM, 0, INODES, .advise = fix_smaller_batches},
     {SHM, MACHINE, INODES | LARGE_SHM, .advise = fix_larger_shm},
-    {SHM, 0, INODES | MACHINE, NEEDS_RESTART, "Start the container or job with a larger /dev/shm."},
-    {SHM, LOG, .what = "See who holds shared memory now.", .command = "shmguard ps --segments"},
-    {SHM, LOG, .what = "See whether dead jobs left something behind that may be removed.",
-     .command = "shmguard clean --dry-run"},
-    {SHM, LOG | DETAIL_NCCL,
-     .what = "Or let NCCL do without shared memory; slower where GPUs cannot reach each other directly.",
-     .command = "export NCCL_SHM_DISABLE=1"},
+    {SHM, 0, INODES | MACHINE, NEEDS_RESTART, FIX_LARGER_SHM},
+    {SHM, LOG, .what = FIX_SEE_HOLDERS, .command = "shmguard ps --segments"},
+    {SHM, LOG, .what = FIX_SEE_LEFTOVERS, .command = "shmguard clean --dry-run"},
+    {SHM, LOG | DETAIL_NCCL, .what = FIX_NCCL_NO_SHM, .command = "export NCCL_SHM_DISABLE=1"},
 
-    {ANY_CAUSE, LOG | MAPPED_FILE,
-     .what = "Do not change or cut files while a training has them mapped: write a new file and rename it."},
-    {ANY_CAUSE, RUN | MAPPED_FILE,
-     .what =
-         "Do not change or truncate files while a training has them mapped: write a new file and rename it."},
-    {ANY_CAUSE, LOG | MAPPED_FILE,
-     .what = "Compare the sizes of the dataset's files with what they should be."},
+    {ANY_CAUSE, MAPPED_FILE, .what = FIX_KEEP_FILES},
+    {ANY_CAUSE, LOG | MAPPED_FILE, .what = FIX_COMPARE_SIZES},
     {ANY_CAUSE, LOG | MAPPED_FILE, .advise = fix_kernel_log},
-    {ANY_CAUSE, RUN | MAPPED_FILE,
-     .what = "Compare the file's size with what it should be, and look for I/O errors.",
-     .command = "dmesg | grep -i error"},
+    {ANY_CAUSE, RUN | MAPPED_FILE, .what = FIX_COMPARE_SIZE, .command = "dmesg | grep -i error"},
 
     {ANY_CAUSE, MEMORY | MACHINE, .advise = fix_memory},
-    {ANY_CAUSE, LOG | MEMORY, MACHINE,
-     .what =
-         "Use less memory: fewer workers, a smaller batch or prefetch_factor, and arrays instead of lists "
-         "of objects in the dataset."},
-    {ANY_CAUSE, RUN | MEMORY, MACHINE,
-     .what = "Lower num_workers first, because each worker has its own memory; then batch_size and "
-             "prefetch_factor."},
-    {ANY_CAUSE, MEMORY, MACHINE, NEEDS_RESTART, "Ask for more memory for the container or job."},
+    {ANY_CAUSE, MEMORY, MACHINE, .what = FIX_LESS_MEMORY},
+    {ANY_CAUSE, MEMORY, MACHINE, NEEDS_RESTART, FIX_MORE_MEMORY},
     {OF(CAUSE_BUDGET_EXCEEDED), 0, MEMORY, .advise = fix_budget},
-    {OF(CAUSE_BUDGET_EXCEEDED), 0, MEMORY, .what = "Or make the batches smaller: lower batch_size."},
+    {OF(CAUSE_BUDGET_EXCEEDED), 0, MEMORY, .what = FIX_SMALLER},
 
-    {OF(CAUSE_FD_EXHAUSTED), RUN,
-     .what = "Hold fewer tensors: keep numbers (loss.item()) and clones of what the loader gives, not the "
-             "batches themselves, and pack many small tensors into one."},
+    {OF(CAUSE_FD_EXHAUSTED), RUN, .what = CLUE_FD_FIX},
     {OF(CAUSE_FD_EXHAUSTED), MACHINE, .advise = fix_open_files},
-    {OF(CAUSE_FD_EXHAUSTED), 0, MACHINE,
-     .what = "Raise the limit of open files in the shell that starts the training.",
-     .command = "ulimit -n $(ulimit -Hn)"},
+    {OF(CAUSE_FD_EXHAUSTED), 0, MACHINE, .what = FIX_OPEN_FILES, .command = "ulimit -n $(ulimit -Hn)"},
     {OF(CAUSE_MAPS_EXHAUSTED), MACHINE, .advise = fix_maps},
-    {OF(CAUSE_MAPS_EXHAUSTED), 0, MACHINE,
-     .what = "Hold fewer shared tensors: each takes a mapping, however small it is. Pack many into one."},
-    {OF(CAUSE_MAPS_EXHAUSTED), 0, MACHINE, NEEDS_ROOT, "Raise the kernel's limit of mappings.",
-     "sysctl -w vm.max_map_count=262144"},
+    {OF(CAUSE_MAPS_EXHAUSTED), 0, MACHINE, .what = FIX_HOLD_FEWER},
+    {OF(CAUSE_MAPS_EXHAUSTED), 0, MACHINE, NEEDS_ROOT, FIX_MAPS, "sysctl -w vm.max_map_count=262144"},
 
-    {OF(CAUSE_SEGMENTS_DELETED), UNGUARDED,
-     .what = "Run it without --no-guard: the supervisor then keeps the names, and no other "
-             "program can delete them."},
+    {OF(CAUSE_SEGMENTS_DELETED), UNGUARDED, .what = FIX_DROP_NO_GUARD_NAMES},
     {OF(CAUSE_SEGMENTS_DELETED) | OF(CAUSE_KILLED) | OF(CAUSE_SEGFAULT) | OF(CAUSE_PYTHON_ERROR) |
          OF(CAUSE_WORKER_HANG) | OF(CAUSE_UNKNOWN),
      RUN | FROM_LOG, .advise = fixes_of_log},
     {OF(CAUSE_SEGMENTS_DELETED), RUN | MACHINE, .advise = fix_remove_ipc},
     {OF(CAUSE_SEGMENTS_DELETED), LOG | MACHINE, DETAIL_PYTHON_SEGMENT, .advise = fix_remove_ipc},
-    {OF(CAUSE_SEGMENTS_DELETED), LOG, MACHINE | DETAIL_PYTHON_SEGMENT, NEEDS_ADMIN,
-     "Set RemoveIPC=no in /etc/systemd/logind.conf, and stop jobs that clear /dev/shm."},
+    {OF(CAUSE_SEGMENTS_DELETED), LOG, MACHINE | DETAIL_PYTHON_SEGMENT, NEEDS_ADMIN, FIX_REMOVE_IPC},
 
-    {OF(CAUSE_KILLED), RUN, FROM_LOG | REQUESTED,
-     .what = "Find out what ended it: look at the scheduler's log (time limit, preemption) and the "
-             "container's events, and ask colleagues. Save checkpoints so that nothing is lost."},
-    {OF(CAUSE_KILLED), LOG | DETAIL_SIGKILL,
-     .what = "Run `shmguard doctor` on the machine where it happened: it looks for OOM kills in the kernel's "
-             "log.",
-     .command = "shmguard doctor"},
-    {OF(CAUSE_SEGFAULT), RUN | PYTHON_STACK, FROM_LOG,
-     .what = "Update or reinstall the package that the Python line calls, together with the other packages "
-             "that have native code."},
-    {OF(CAUSE_SEGFAULT), RUN, FROM_LOG | PYTHON_STACK,
-     .what = "Run it with the fault handler enabled: it prints the Python line of the crash.",
+    {OF(CAUSE_KILLED), RUN, FROM_LOG | REQUESTED, .what = FIX_FIND_SENDER},
+    {OF(CAUSE_KILLED), LOG | DETAIL_SIGKILL, .what = FIX_DOCTOR_KILLS, .command = "shmguard doctor"},
+    {OF(CAUSE_SEGFAULT), RUN | PYTHON_STACK, FROM_LOG, .what = FIX_UPDATE_ONE},
+    {OF(CAUSE_SEGFAULT), RUN, FROM_LOG | PYTHON_STACK, .what = FIX_FAULTHANDLER,
      .command = "export PYTHONFAULTHANDLER=1"},
-    {OF(CAUSE_SEGFAULT), RUN, FROM_LOG | PYTHON_STACK,
-     .what = "Update or reinstall the packages that have native code, all together; suspect the newest one "
-             "first."},
+    {OF(CAUSE_SEGFAULT), RUN, FROM_LOG | PYTHON_STACK, .what = FIX_UPDATE_ALL},
 
-    {OF(CAUSE_WORKER_HANG), LOG | DETAIL_COLLECTIVE,
-     .what = "Look at the output of every rank for the one that stopped first."},
-    {OF(CAUSE_WORKER_HANG), LOG | NO_DETAIL,
-     .what = "Find where the worker waits: dump its stack while it hangs.",
-     .command = "py-spy dump --pid PID"},
-    {OF(CAUSE_WORKER_HANG), LOG | NO_DETAIL,
-     .what = "If items are only slow, raise the DataLoader's timeout= or add workers."},
-    {OF(CAUSE_WORKER_HANG), LOG | NO_DETAIL,
-     .what = "If it hangs at once, libraries with threads (OpenCV, tokenizers, OpenMP) may not survive "
-             "fork: give the DataLoader multiprocessing_context='spawn', or switch their threads off."},
+    {OF(CAUSE_WORKER_HANG), LOG | DETAIL_COLLECTIVE, .what = FIX_RANKS},
+    {OF(CAUSE_WORKER_HANG), LOG | NO_DETAIL, .what = FIX_PY_SPY, .command = "py-spy dump --pid PID"},
+    {OF(CAUSE_WORKER_HANG), LOG | NO_DETAIL, .what = FIX_TIMEOUT},
+    {OF(CAUSE_WORKER_HANG), LOG | NO_DETAIL, .what = FIX_FORK_HANG},
 
-    {OF(CAUSE_PYTHON_ERROR), LOG | EXCEPTION | IN_WORKER,
-     .what = "Fix the dataset, transform or collate_fn at the line shown above. With num_workers=0 "
-             "a debugger can stop there."},
-    {OF(CAUSE_PYTHON_ERROR), LOG | EXCEPTION, IN_WORKER,
-     .what = "Fix the exception at the line shown above."},
+    {OF(CAUSE_PYTHON_ERROR), LOG | EXCEPTION | IN_WORKER, .what = FIX_WORKER_EXCEPTION},
+    {OF(CAUSE_PYTHON_ERROR), LOG | EXCEPTION, IN_WORKER, .what = FIX_EXCEPTION},
 
-    {OF(CAUSE_UNKNOWN), LOG,
-     .what = "Run `shmguard doctor` on the machine where it happened: it looks for OOM kills in the kernel's "
-             "log.",
-     .command = "shmguard doctor"},
-    {OF(CAUSE_UNKNOWN), LOG | NCCL_FAILED,
-     .what = "Run it again with NCCL's own log, and look at every rank's output.",
-     .command = "export NCCL_DEBUG=INFO"},
-    {OF(CAUSE_UNKNOWN), LOG,
-     .what = "Run it again with the fault handler on: it prints where a crash happens.",
-     .command = "export PYTHONFAULTHANDLER=1"},
-    {OF(CAUSE_UNKNOWN), LOG,
-     .what = "Run it once with num_workers=0: an exception then shows its own traceback."},
+    {OF(CAUSE_UNKNOWN), LOG, .what = FIX_DOCTOR_KILLS, .command = "shmguard doctor"},
+    {OF(CAUSE_UNKNOWN), LOG | NCCL_FAILED, .what = FIX_NCCL_DEBUG, .command = "export NCCL_DEBUG=INFO"},
+    {OF(CAUSE_UNKNOWN), LOG, .what = FIX_FAULTHANDLER, .command = "export PYTHONFAULTHANDLER=1"},
+    {OF(CAUSE_UNKNOWN), LOG, .what = FIX_NO_WORKERS},
 };
 
 /* --- What is known --- */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cause-context.h"
+#include "clues-text.h"
 
 enum { EVIDENCE_MAX = 10, NOTES_MAX = 3 };
 
@@ -23,8 +24,8 @@ const char *cause_frame(CauseContext *context, const Frame *frame)
 {
     const char *file = cause_escape(context, text_trim(text_of(frame->file)));
     const char *function = cause_escape(context, text_of(frame->function));
-    return function[0] ? cause_printf(context, "%s line %u, in %s", file, frame->line, function)
-                       : cause_printf(context, "%s line %u", file, frame->line);
+    return function[0] ? cause_printf(context, EXPLAIN_FRAME, file, frame->line, function)
+                       : cause_printf(context, EXPLAIN_FRAME_AT, file, frame->line);
 }
 
 /* Leaves out what goes beyond `most`. */

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "cause-context.h"
+#include "clues-text.h"
 #include "units.h"
 
 enum { EVIDENCE_CLUES_MAX = 6 };
@@ -269,9 +270,9 @@ static const char *summary_fill(CauseContext *context, const char *template, int
         return template;
     const char *who = "";
     if (pid != 0)
-        who = comm && comm[0] ? cause_printf(context, " (pid %d, %s)", pid,
+        who = comm && comm[0] ? cause_printf(context, SUMMARY_PID_NAME, pid,
                                              text_shown(context, text_of(comm), false, false))
-                              : cause_printf(context, " (pid %d)", pid);
+                              : cause_printf(context, SUMMARY_PID, pid);
     return cause_printf(context, "%.*s%s%s", (int)(mark - template), template, who, mark + strlen("{pid}"));
 }
 
@@ -285,11 +286,7 @@ static const char *decide_by_machine(CauseContext *context, const OomKill *kill)
     cause->id = clue_infos[as].cause;
     cause->confidence = MIN(clue_infos[as].confidence, 0.85);
     context->log->detail = NULL;
-    diagnosis_evidence(context, context->log,
-                       cause_printf(context,
-                                    "The kernel's log of this machine says that the OOM killer killed "
-                                    "process %d. If this log comes from another machine, that is chance.",
-                                    kill->pid));
+    diagnosis_evidence(context, context->log, cause_printf(context, EXPLAIN_KERNEL_KILLED, kill->pid));
     return summary_fill(context, clue_infos[as].summary, kill->pid, kill->comm);
 }
 
@@ -300,8 +297,7 @@ static const char *cpp_summary(CauseContext *context)
     Text what;
     if (!kept || !text_key(text_trim(kept->excerpt), "what()", &what))
         return clue_infos[CLUE_CPP].summary;
-    return cause_printf(context, "A C++ exception that nobody caught ended the process: %s",
-                        text_shown(context, what, false, kept->cut_after));
+    return cause_printf(context, CPP_WHAT_SUMMARY, text_shown(context, what, false, kept->cut_after));
 }
 
 static void decide_clue(CauseContext *context)
@@ -321,22 +317,35 @@ static void decide_clue(CauseContext *context)
     else if (bus_is_file(context)) {
         cause->id = CAUSE_BUS_ERROR_FILE;
         cause->confidence = 0.6;
-        cause->summary =
-            summary_fill(context,
-                         "A process{pid} died of a bus error, and the log tells of mapped files or "
-                         "failing storage: most likely a file that it had mapped was cut short or could "
-                         "not be read. PyTorch's talk of shared memory is a guess.",
-                         cause->pid, NULL);
+        cause->summary = summary_fill(context, BUS_FILE_SUMMARY, cause->pid, NULL);
     } else if (is_bus(context->clue) && cause->confidence <= BUS_DOUBTFUL)
-        cause->summary =
-            summary_fill(context,
-                         "A process{pid} died of a bus error: either /dev/shm was full, or a file that it "
-                         "had mapped was cut short. This log does not tell which.",
-                         cause->pid, NULL);
+        cause->summary = summary_fill(context, BUS_DOUBTFUL_SUMMARY, cause->pid, NULL);
     else if (context->clue == CLUE_CPP)
         cause->summary = cpp_summary(context);
     else
         cause->summary = summary_fill(context, info->summary, cause->pid, victim ? victim->comm : NULL);
+}
+
+/* As Python prints it: "ValueError: bad label 7". */
+static const char *exception_text(CauseContext *context, const LoggedException *exception, Text message)
+{
+    const char *type = text_shown(context, text_of(exception->type), false, false);
+    const char *shown = text_shown(context, message, false, false);
+    return shown[0] ? cause_printf(context, "%s: %s", type, shown) : type;
+}
+
+/* at may be NULL. */
+static const char *exception_sentence(CauseContext *context, const char *raised, const char *at)
+{
+    const LoggedException *exception = context->exception;
+    if (exception->feeder)
+        return at ? cause_printf(context, EXCEPTION_FEEDER_AT, raised, at)
+                  : cause_printf(context, EXCEPTION_FEEDER, raised);
+    if (exception == &context->facts->worker)
+        return at ? cause_printf(context, EXCEPTION_WORKER_AT, raised, at)
+                  : cause_printf(context, EXCEPTION_WORKER, raised);
+    return at ? cause_printf(context, EXCEPTION_PROGRAM_AT, raised, at)
+              : cause_printf(context, EXCEPTION_PROGRAM, raised);
 }
 
 static void decide_exception(CauseContext *context)
@@ -349,51 +358,37 @@ static void decide_exception(CauseContext *context)
     if (context->facts->lines > exception->line + LINES_SURVIVED) {
         cause->confidence = 0.5;
         diagnosis_evidence(context, context->log,
-                           cause_printf(context,
-                                        "The log goes on for %llu lines after the exception: the program "
-                                        "may have survived it, and ended for another reason.",
+                           cause_printf(context, EXPLAIN_SURVIVED,
                                         (unsigned long long)(context->facts->lines - exception->line)));
     }
     const Frame *frame = exception->user.file[0] ? &exception->user : &exception->inner;
     Text message = text_of(exception->message);
     if (text_ends(message, "."))
         message.size--;
-    cause->summary =
-        cause_printf(context, "%s raised %s%s%s%s%s. %s",
-                     exception->feeder ? "The thread that sends a worker's batches"
-                     : worker          ? "A DataLoader worker"
-                                       : "The program",
-                     text_shown(context, text_of(exception->type), false, false), message.size ? ": " : "",
-                     text_shown(context, message, false, false), frame->file[0] ? ", at " : "",
-                     frame->file[0] ? cause_frame(context, frame) : "",
-                     exception->feeder ? "That batch is lost, and the trainer waits for it for ever."
-                     : worker          ? "PyTorch only passed it on. Nothing in the log points to memory."
-                                       : "Nothing in the log points to memory.");
+    const char *raised = exception_text(context, exception, message);
+    const char *at = frame->file[0] ? cause_frame(context, frame) : NULL;
+    cause->summary = cause_printf(context, "%s %s", exception_sentence(context, raised, at),
+                                  exception->feeder ? EXCEPTION_FEEDER_MEANING
+                                  : worker          ? EXCEPTION_WORKER_MEANING
+                                                    : EXCEPTION_PROGRAM_MEANING);
 }
 
 /* What can be said when the log holds no more than after-effects; symptom is CLUES when not even that. */
 static const char *symptom_summary(const CauseContext *context, Clue symptom)
 {
     if (context->facts->bytes == 0)
-        return "The log is empty. Give the training's error output (stderr) and, if a process was killed, "
-               "the kernel's log (dmesg).";
+        return LOG_EMPTY_SUMMARY;
     if (symptom == CLUES)
-        return "Nothing in this log tells of a failure that I know. The last lines of the training's "
-               "error output (stderr) or the kernel's log (dmesg) may.";
+        return LOG_NOTHING_SUMMARY;
     if (clue_is_seen(context, CLUE_WORKER_EXITED))
-        return "A DataLoader worker{pid} died, but this log does not say of what: it may have been "
-               "killed, or have crashed, or have ended itself.";
+        return LOG_WORKER_EXITED_SUMMARY;
     if (clue_is_seen(context, CLUE_NCCL_ERROR))
-        return "NCCL failed, and this log does not say why. Too little room in /dev/shm is one common "
-               "reason; NCCL_DEBUG=INFO makes it tell.";
+        return LOG_NCCL_ERROR_SUMMARY;
     if (clue_is_seen(context, CLUE_CHILD_FAILED))
-        return "A launcher found that one of its processes had failed. The reason stands in that "
-               "process's own output, which is not in this log.";
+        return LOG_CHILD_FAILED_SUMMARY;
     if (symptom == CLUE_LEAKED)
-        return "A process ended without removing its shared objects. Why it ended, this log does not say; "
-               "the line that the shell printed (\"Bus error\", \"Killed\") would.";
-    return "This log holds only after-effects: a process was gone when another talked to it. Why it went, "
-           "it does not say.";
+        return LOG_LEAKED_SUMMARY;
+    return LOG_AFTER_EFFECTS_SUMMARY;
 }
 
 static void decide_symptom(CauseContext *context)
@@ -456,12 +451,16 @@ static size_t clues_in_order(const CauseContext *context, Clue order[static CLUE
 
 static void evidence_clue(CauseContext *context, Clue clue)
 {
-    const ClueSeen *s = clue_seen(context, clue);
-    const char *other = clue_is_related(context, clue) ? "" : "something else went wrong too: ";
-    const char *text = cause_printf(context, "Line %llu: %s%s", (unsigned long long)s->first_line, other,
-                                    clue_infos[clue].evidence);
-    if (s->count > 1)
-        text = cause_printf(context, "%s (%llu such lines)", text, (unsigned long long)s->count);
+    const char *meaning = clue_infos[clue].evidence;
+    unsigned long long line = clue_seen(context, clue)->first_line;
+    unsigned long long n = clue_seen(context, clue)->count;
+    const char *text;
+    if (clue_is_related(context, clue))
+        text = n > 1 ? cause_printf(context, EXPLAIN_LINES, line, n, meaning)
+                     : cause_printf(context, EXPLAIN_LINE, line, meaning);
+    else
+        text = n > 1 ? cause_printf(context, EXPLAIN_SEPARATE_LINES, line, n, meaning)
+                     : cause_printf(context, EXPLAIN_SEPARATE_LINE, line, meaning);
     diagnosis_evidence(context, context->log, text);
 }
 
@@ -473,7 +472,7 @@ static void evidence_where(CauseContext *context)
         where = &context->facts->fatal;
     if (where->file[0])
         diagnosis_evidence(context, context->log,
-                           cause_printf(context, "It happened at %s.", cause_frame(context, where)));
+                           cause_printf(context, EXPLAIN_HAPPENED_AT, cause_frame(context, where)));
 }
 
 static void evidence_bus(CauseContext *context)
@@ -481,32 +480,26 @@ static void evidence_bus(CauseContext *context)
     const LogFacts *facts = context->facts;
     if (facts->shm_used_percent > 0)
         diagnosis_evidence(context, context->log,
-                           cause_printf(context, "The log shows /dev/shm %u%% full (size %s).",
-                                        facts->shm_used_percent, SIZE_TEXT(facts->shm_size_bytes)));
+                           cause_printf(context, EXPLAIN_SHM_FULL, facts->shm_used_percent,
+                                        SIZE_TEXT(facts->shm_size_bytes)));
     if (torch_reserves(facts))
-        diagnosis_evidence(context, context->log,
-                           cause_printf(context,
-                                        "PyTorch %u.%u reserves shared memory before it writes: a full "
-                                        "/dev/shm raises an exception there, so this bus error may come "
-                                        "from elsewhere.",
-                                        facts->torch_major, facts->torch_minor));
-    else if (!shm_seen_full(facts))
         diagnosis_evidence(
             context, context->log,
-            "A mapped file that was cut short ends in the same words; the log alone cannot tell.");
+            cause_printf(context, EXPLAIN_TORCH_RESERVES, facts->torch_major, facts->torch_minor));
+    else if (!shm_seen_full(facts))
+        diagnosis_evidence(context, context->log, EXPLAIN_BUS_AMBIGUOUS);
 }
 
 static void evidence_oom(CauseContext *context)
 {
     const LoggedVictim *victim = deciding_victim(context);
     if (context->facts->cgroup_limit_bytes != U64_UNKNOWN)
-        diagnosis_evidence(context, context->log,
-                           cause_printf(context, "The control group's memory limit was %s.",
-                                        SIZE_TEXT(context->facts->cgroup_limit_bytes)));
+        diagnosis_evidence(
+            context, context->log,
+            cause_printf(context, EXPLAIN_CGROUP_LIMIT, SIZE_TEXT(context->facts->cgroup_limit_bytes)));
     if (victim && victim->anon_bytes != U64_UNKNOWN)
         diagnosis_evidence(context, context->log,
-                           cause_printf(context, "Process %d had %s of private and %s of shared memory.",
-                                        victim->pid, SIZE_TEXT(victim->anon_bytes),
+                           cause_printf(context, EXPLAIN_VICTIM, victim->pid, SIZE_TEXT(victim->anon_bytes),
                                         SIZE_TEXT(victim->shmem_bytes)));
 }
 
@@ -516,15 +509,11 @@ static void evidence_maps(CauseContext *context)
     uint64_t count = 0;
     maps_numbers(context, &bytes, &count);
     if (count > 0)
-        diagnosis_evidence(context, context->log,
-                           cause_printf(context,
-                                        "It was this process's segment number %llu, of %s; the kernel's "
-                                        "usual limit is 65530 mappings.",
-                                        (unsigned long long)count, SIZE_TEXT(bytes)));
-    if (count < MAPS_MANY)
         diagnosis_evidence(
             context, context->log,
-            "A limit on address space (ulimit -v) or a real lack of memory give the same message.");
+            cause_printf(context, EXPLAIN_SEGMENT_NUMBER, (unsigned long long)count, SIZE_TEXT(bytes)));
+    if (count < MAPS_MANY)
+        diagnosis_evidence(context, context->log, EXPLAIN_MAPS_AMBIGUOUS);
 }
 
 /* What this machine says; the log may be from another. */
@@ -533,41 +522,39 @@ static void evidence_machine(CauseContext *context)
     const Machine *machine = context->machine;
     CauseId id = context->log->cause.id;
     if (id == CAUSE_SHM_EXHAUSTED && machine->shm.state == SHM_OK)
+        diagnosis_evidence(context, context->log,
+                           cause_printf(context, EXPLAIN_SHM_HERE, SIZE_TEXT(machine->shm.size_bytes),
+                                        SIZE_TEXT(machine->shm.used_bytes)));
+    if (id == CAUSE_MAPS_EXHAUSTED && machine->max_map_count != U64_UNKNOWN)
         diagnosis_evidence(
             context, context->log,
-            cause_printf(context,
-                         "Here and now /dev/shm has %s, of which %s are used (measured; the log may "
-                         "be from elsewhere).",
-                         SIZE_TEXT(machine->shm.size_bytes), SIZE_TEXT(machine->shm.used_bytes)));
-    if (id == CAUSE_MAPS_EXHAUSTED && machine->max_map_count != U64_UNKNOWN)
-        diagnosis_evidence(context, context->log,
-                           cause_printf(context,
-                                        "Here vm.max_map_count is %llu (the log may be from elsewhere).",
-                                        (unsigned long long)machine->max_map_count));
+            cause_printf(context, EXPLAIN_MAPS_HERE, (unsigned long long)machine->max_map_count));
     if (id == CAUSE_FD_EXHAUSTED && machine->limits.open_files_soft < RLIMIT_UNLIMITED)
-        diagnosis_evidence(context, context->log,
-                           cause_printf(context,
-                                        "Here a process may open %llu files (the log may be from elsewhere).",
-                                        (unsigned long long)machine->limits.open_files_soft));
+        diagnosis_evidence(
+            context, context->log,
+            cause_printf(context, EXPLAIN_FILES_HERE, (unsigned long long)machine->limits.open_files_soft));
 }
 
 static void exception_show(CauseContext *context)
 {
     const LoggedException *exception = context->exception;
+    unsigned long long line = exception->line;
+    bool worker = exception == &context->facts->worker;
     const char *type = text_shown(context, text_of(exception->type), false, false);
-    const char *message = text_shown(context, text_of(exception->message), false, false);
-    const char *text =
-        cause_printf(context, "Line %llu: %s was raised%s", (unsigned long long)exception->line, type,
-                     exception == &context->facts->worker ? " in a worker" : "");
-    if (exception->inner.file[0])
-        text = cause_printf(context, "%s at %s", text, cause_frame(context, &exception->inner));
+    const char *text;
+    if (exception->inner.file[0]) {
+        const char *at = cause_frame(context, &exception->inner);
+        text = worker ? cause_printf(context, EXPLAIN_RAISED_WORKER_AT, line, type, at)
+                      : cause_printf(context, EXPLAIN_RAISED_AT, line, type, at);
+    } else
+        text = worker ? cause_printf(context, EXPLAIN_RAISED_WORKER, line, type)
+                      : cause_printf(context, EXPLAIN_RAISED, line, type);
     diagnosis_evidence(context, context->log, text);
     if (exception->led_to[0])
         diagnosis_evidence(context, context->log,
-                           cause_printf(context, "It led to the %s that the log shows after it.",
+                           cause_printf(context, EXPLAIN_LED_TO,
                                         text_shown(context, text_of(exception->led_to), false, false)));
-    diagnosis_match(context, context->log,
-                    message[0] ? cause_printf(context, "%s: %s", type, message) : type);
+    diagnosis_match(context, context->log, exception_text(context, exception, text_of(exception->message)));
 }
 
 static void evidence_list(CauseContext *context)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `explain` for people and for scripts; the cause in JSON for whoever has one. */
+/* `explain` for people and for scripts; the cause in JSON for every command that names one. */
 #pragma once
 
 #include "explain.h"

@@ -90,18 +90,18 @@ static const LogCase log_cases[] = {
     {"torch-1.13-checkpoint", CAUSE_PYTHON_ERROR, "disk-full", 0.55, 0.62, 0, "torch.save"},
     {"torch-1.13-collate", CAUSE_PYTHON_ERROR, "collate-shapes", 0.85, 0.92, 0, "different shapes"},
     {"torch-1.13-cpu-memory", CAUSE_PYTHON_ERROR, "memory-error", 0.85, 0.92, 0, "neither /dev/shm nor"},
-    {"torch-1.13-deleted", CAUSE_SEGMENTS_DELETED, NULL, 0.85, 0.92, 0, "Somebody deleted"},
+    {"torch-1.13-deleted", CAUSE_SEGMENTS_DELETED, NULL, 0.85, 0.92, 0, "were deleted from /dev/shm"},
     {"torch-1.13-faulthandler", CAUSE_SHM_EXHAUSTED, NULL, 0.65, 0.72, 0, "probably /dev/shm was full"},
     {"torch-1.13-feeder", CAUSE_SHM_EXHAUSTED, NULL, 0.92, 0.99, 17956, "Shared memory ran out"},
     {"torch-1.13-file", CAUSE_PYTHON_ERROR, "disk-full", 0.75, 0.82, 0, "if the file is below it"},
-    {"torch-1.13-full", CAUSE_SHM_EXHAUSTED, "semaphore", 0.85, 0.92, 0, "could not even make a lock"},
+    {"torch-1.13-full", CAUSE_SHM_EXHAUSTED, "semaphore", 0.85, 0.92, 0, "could not even create a lock"},
     {"torch-1.13-handle", CAUSE_PYTHON_ERROR, "not-picklable", 0.90, 0.97, 0, "pickle"},
     {"torch-1.13-inodes", CAUSE_SHM_EXHAUSTED, "inodes", 0.85, 0.92, 5328, "no inodes left"},
     {"torch-1.13-inodes-python", CAUSE_SHM_EXHAUSTED, "inodes", 0.85, 0.92, 0, "no inodes left"},
     {"torch-1.13-item", CAUSE_PYTHON_ERROR, NULL, 0.85, 0.92, 0,
      "A DataLoader worker raised ValueError: image 5 has 4 channels, expected 3, at /workspace/fail.py"},
     {"torch-1.13-lambda", CAUSE_PYTHON_ERROR, "not-picklable", 0.90, 0.97, 0, "pickle"},
-    {"torch-1.13-leave", CAUSE_UNKNOWN, NULL, 0.15, 0.22, 18091, "does not say of what"},
+    {"torch-1.13-leave", CAUSE_UNKNOWN, NULL, 0.15, 0.22, 18091, "does not say why: it may"},
     {"torch-1.13-mapped", CAUSE_SHM_EXHAUSTED, NULL, 0.55, 0.62, 18233, "either /dev/shm was full"},
     {"torch-1.13-maps", CAUSE_MAPS_EXHAUSTED, NULL, 0.90, 0.97, 17889, "vm.max_map_count"},
     {"torch-1.13-nearly-full", CAUSE_SHM_EXHAUSTED, NULL, 0.80, 0.87, 17812, "/dev/shm was full"},
@@ -132,11 +132,11 @@ static const LogCase log_cases[] = {
     {"torch-2.13-checkpoint", CAUSE_PYTHON_ERROR, "disk-full", 0.55, 0.62, 0, "torch.save"},
     {"torch-2.13-collate", CAUSE_PYTHON_ERROR, "collate-shapes", 0.85, 0.92, 0, "different shapes"},
     {"torch-2.13-cpu-memory", CAUSE_PYTHON_ERROR, "memory-error", 0.85, 0.92, 0, "neither /dev/shm nor"},
-    {"torch-2.13-deleted", CAUSE_SEGMENTS_DELETED, NULL, 0.80, 0.87, 0, "Somebody deleted"},
+    {"torch-2.13-deleted", CAUSE_SEGMENTS_DELETED, NULL, 0.80, 0.87, 0, "were deleted from /dev/shm"},
     {"torch-2.13-faulthandler", CAUSE_SHM_EXHAUSTED, NULL, 0.65, 0.72, 0, "probably /dev/shm was full"},
     {"torch-2.13-feeder", CAUSE_SHM_EXHAUSTED, NULL, 0.92, 0.99, 18643, "Shared memory ran out"},
     {"torch-2.13-file", CAUSE_PYTHON_ERROR, "disk-full", 0.75, 0.82, 0, "if the file is below it"},
-    {"torch-2.13-full", CAUSE_SHM_EXHAUSTED, "semaphore", 0.85, 0.92, 0, "could not even make a lock"},
+    {"torch-2.13-full", CAUSE_SHM_EXHAUSTED, "semaphore", 0.85, 0.92, 0, "could not even create a lock"},
     {"torch-2.13-handle", CAUSE_PYTHON_ERROR, "not-picklable", 0.90, 0.97, 0, "pickle"},
     {"torch-2.13-healthy", CAUSE_UNKNOWN, NULL, 0.00, 0.00, 0, "Nothing in this log"},
     {"torch-2.13-inodes", CAUSE_SHM_EXHAUSTED, "inodes", 0.85, 0.92, 5370, "no inodes left"},
@@ -144,7 +144,7 @@ static const LogCase log_cases[] = {
     {"torch-2.13-item", CAUSE_PYTHON_ERROR, NULL, 0.85, 0.92, 0,
      "A DataLoader worker raised ValueError: image 5 has 4 channels, expected 3, at /workspace/fail.py"},
     {"torch-2.13-lambda", CAUSE_PYTHON_ERROR, "not-picklable", 0.90, 0.97, 0, "pickle"},
-    {"torch-2.13-leave", CAUSE_UNKNOWN, NULL, 0.15, 0.22, 18889, "does not say of what"},
+    {"torch-2.13-leave", CAUSE_UNKNOWN, NULL, 0.15, 0.22, 18889, "does not say why: it may"},
     {"torch-2.13-mapped", CAUSE_SHM_EXHAUSTED, NULL, 0.55, 0.62, 19210, "either /dev/shm was full"},
     {"torch-2.13-maps", CAUSE_MAPS_EXHAUSTED, NULL, 0.90, 0.97, 18570, "vm.max_map_count"},
     {"torch-2.13-nearly-full", CAUSE_SHM_EXHAUSTED, NULL, 0.92, 0.99, 18456, "/dev/shm was full"},
@@ -165,21 +165,21 @@ static const LogCase log_cases[] = {
      "/dev/shm was full"},
     {"torch-2.13-timeout", CAUSE_WORKER_HANG, NULL, 0.65, 0.72, 0, "No worker delivered"},
     /* composed from the documented wording */
-    {"accelerate-sigkill", CAUSE_KILLED, "sigkill", 0.45, 0.52, 0, "does not tell which"},
+    {"accelerate-sigkill", CAUSE_KILLED, "sigkill", 0.45, 0.52, 0, "does not show which"},
     {"ancdata-rank", CAUSE_FD_EXHAUSTED, NULL, 0.92, 0.99, 0, "file descriptors"},
     {"beliefs", CAUSE_SHM_EXHAUSTED, NULL, 0.80, 0.87, 12902, "most likely /dev/shm was full"},
     {"bus-and-another-oom", CAUSE_SHM_EXHAUSTED, NULL, 0.80, 0.87, 12902, "bus error"},
     {"bus-but-oom", CAUSE_CGROUP_OOM, NULL, 0.92, 0.99, 12902, "at its memory limit"},
     {"bus-df", CAUSE_SHM_EXHAUSTED, NULL, 0.90, 0.97, 31, "/dev/shm was full"},
-    {"bus-new-torch", CAUSE_SHM_EXHAUSTED, NULL, 0.55, 0.62, 31, "does not tell which"},
-    {"bus-storage", CAUSE_BUS_ERROR_FILE, NULL, 0.55, 0.62, 771, "cut short"},
+    {"bus-new-torch", CAUSE_SHM_EXHAUSTED, NULL, 0.55, 0.62, 31, "does not show which"},
+    {"bus-storage", CAUSE_BUS_ERROR_FILE, NULL, 0.55, 0.62, 771, "truncated"},
     {"chain", CAUSE_PYTHON_ERROR, NULL, 0.75, 0.82, 0,
      "KeyError: 'resnet51', at /workspace/config.py line 11, in load"},
     {"connection-reset", CAUSE_UNKNOWN, NULL, 0.05, 0.12, 0, "only after-effects"},
     {"cpp-exception", CAUSE_PYTHON_ERROR, "cpp-exception", 0.45, 0.52, 0, "decoder: bad magic number"},
     {"cuda-assert", CAUSE_PYTHON_ERROR, "cuda-error", 0.65, 0.72, 0, "CUDA reports late"},
     {"cuda-fork", CAUSE_PYTHON_ERROR, "cuda-in-forked-worker", 0.92, 0.99, 0, "CUDA does not survive a fork"},
-    {"cuda-fork-old", CAUSE_PYTHON_ERROR, "cuda-in-forked-worker", 0.60, 0.67, 0, "made by fork"},
+    {"cuda-fork-old", CAUSE_PYTHON_ERROR, "cuda-in-forked-worker", 0.60, 0.67, 0, "a forked worker"},
     {"daemonic", CAUSE_PYTHON_ERROR, "workers-in-a-worker", 0.90, 0.97, 0, "daemonic"},
     {"disk-full", CAUSE_PYTHON_ERROR, "disk-full", 0.75, 0.82, 0, "does not name /dev/shm"},
     {"docker-137", CAUSE_KILLED, "sigkill", 0.45, 0.52, 0, "docker stop"},
@@ -218,14 +218,14 @@ static const LogCase log_cases[] = {
     {"old-1.4-write-feeder", CAUSE_SHM_EXHAUSTED, NULL, 0.80, 0.87, 4396, "Shared memory ran out"},
     {"pickle-3.14", CAUSE_PYTHON_ERROR, "not-picklable", 0.90, 0.97, 0, "pickle"},
     {"pickle-h5py", CAUSE_PYTHON_ERROR, "not-picklable", 0.90, 0.97, 0, "pickle"},
-    {"pickle-main-attribute", CAUSE_PYTHON_ERROR, "not-picklable", 0.85, 0.92, 0, "imports the script anew"},
+    {"pickle-main-attribute", CAUSE_PYTHON_ERROR, "not-picklable", 0.85, 0.92, 0, "imports the script again"},
     {"pickle-old", CAUSE_PYTHON_ERROR, "not-picklable", 0.90, 0.97, 0, "pickle"},
     {"progress-bar", CAUSE_SHM_EXHAUSTED, NULL, 0.80, 0.87, 2991, "pid 2991"},
     {"rank-exception", CAUSE_PYTHON_ERROR, NULL, 0.75, 0.82, 0,
      "IndexError: Target 1000 is out of bounds, at /workspace/train.py line 64"},
     {"resource-tracker", CAUSE_UNKNOWN, NULL, 0.05, 0.12, 0, "does not say"},
     {"rich", CAUSE_UNKNOWN, NULL, 0.15, 0.22, 164244, "pid 164244"},
-    {"shell-core-dumped", CAUSE_SHM_EXHAUSTED, NULL, 0.55, 0.62, 0, "cut short"},
+    {"shell-core-dumped", CAUSE_SHM_EXHAUSTED, NULL, 0.55, 0.62, 0, "truncated"},
     {"shell-killed", CAUSE_KILLED, "sigkill", 0.45, 0.52, 8156, "pid 8156"},
     {"shm-file-full", CAUSE_SHM_EXHAUSTED, NULL, 0.90, 0.97, 0, "/dev/shm was full"},
     {"slurm-cancelled", CAUSE_KILLED, "cancelled", 0.80, 0.87, 0, "scancel"},
@@ -233,13 +233,13 @@ static const LogCase log_cases[] = {
     {"slurm-oom-new", CAUSE_CGROUP_OOM, "scheduler", 0.90, 0.97, 0, "batch system"},
     {"slurm-preemption", CAUSE_KILLED, "preempted", 0.92, 0.99, 0, "make room"},
     {"slurm-time-limit", CAUSE_KILLED, "time-limit", 0.92, 0.99, 5120, "time limit"},
-    {"threads", CAUSE_PYTHON_ERROR, "threads-exhausted", 0.85, 0.92, 0, "not memory"},
+    {"threads", CAUSE_PYTHON_ERROR, "threads-exhausted", 0.85, 0.92, 0, "not because of memory"},
     {"timeout-after-exception", CAUSE_PYTHON_ERROR, NULL, 0.85, 0.92, 0,
      "The thread that sends a worker's batches raised ValueError: not to be sent"},
     {"timestamp-exception", CAUSE_PYTHON_ERROR, NULL, 0.75, 0.82, 0,
      "project.errors.CheckpointMismatch: 3 is not 4, at /workspace/train.py line 18"},
-    {"torch-2.10-stale-errno", CAUSE_SHM_EXHAUSTED, NULL, 0.85, 0.92, 911, "not the true one"},
-    {"torch-2.10-stale-errno-again", CAUSE_SHM_EXHAUSTED, NULL, 0.85, 0.92, 3021, "not the true one"},
+    {"torch-2.10-stale-errno", CAUSE_SHM_EXHAUSTED, NULL, 0.85, 0.92, 911, "a wrong reason"},
+    {"torch-2.10-stale-errno-again", CAUSE_SHM_EXHAUSTED, NULL, 0.85, 0.92, 3021, "a wrong reason"},
     {"torch-write-full", CAUSE_SHM_EXHAUSTED, NULL, 0.92, 0.99, 31911, "Shared memory ran out"},
     {"torchrun-only", CAUSE_UNKNOWN, NULL, 0.05, 0.12, 0, "launcher"},
     {"torchrun-signal", CAUSE_KILLED, "sigterm", 0.40, 0.47, 2606, "look for an earlier failure"},
@@ -377,7 +377,7 @@ static void test_cut_of_a_long_line(void **state)
         assert_int_equal(got.cause.id, CAUSE_SHM_EXHAUSTED);
         assert_int_equal(got.cause.pid, 77);
         assert_int_equal(got.n_matched, 1);
-        assert_false(list_mentions(got.cause.evidence, got.cause.n_evidence, "such lines"));
+        assert_false(list_mentions(got.cause.evidence, got.cause.n_evidence, "first of"));
     }
 }
 
@@ -499,7 +499,7 @@ static void test_repeats_are_counted(void **state)
     explain_text(buffer_text(&text), text.size, 0, NULL, &arena, &got);
     assert_int_equal(got.cause.id, CAUSE_FD_EXHAUSTED);
     assert_int_equal(got.n_matched, 1);
-    assert_true(list_mentions(got.cause.evidence, got.cause.n_evidence, "(1000 such lines)"));
+    assert_true(list_mentions(got.cause.evidence, got.cause.n_evidence, "(first of 1000)"));
 }
 
 static void test_survived_exception(void **state)
@@ -530,8 +530,8 @@ static void test_notes_fit_the_log(void **state)
         {"bus-storage", "Every bus error is about"},
         {"torch-2.13-small-shm-fork-file_system", "The OOM killer strikes"},
         {"torch-2.13-cgroup-oom", "A larger /dev/shm helps"},
-        {"torch-2.13-open-files", "needs no descriptor a tensor"},
-        {"gpu-memory", "three things"},
+        {"torch-2.13-open-files", "needs no descriptor per tensor"},
+        {"gpu-memory", "three different things"},
         {"torch-2.13-item", NULL},
         {"torch-2.13-healthy", NULL},
         {"slurm-time-limit", NULL},
