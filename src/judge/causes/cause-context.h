@@ -50,8 +50,7 @@ void diagnosis_note(CauseContext *context, Diagnosis *diagnosis, const char *tex
 
 /* Begins a sentence: "The command (pid 7)", "DataLoader worker 7", "Process 7 (ffmpeg)". */
 const char *ended_who(CauseContext *context, const Ended *ended);
-const char *ended_who_inside(CauseContext *context, const Ended *ended); /* within a sentence */
-const char *signal_name(CauseContext *context, int signo);               /* as SIGNAL_TEXT */
+const char *signal_name(CauseContext *context, int signo); /* as SIGNAL_TEXT */
 
 /* The signal that ended it, as far as its own fault or status says; 0: no signal. */
 int ended_signal(const Ended *ended);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What became of requests for shared memory that were refused. */
-#include <ctype.h>
 #include <string.h>
 
 #include "cause-context.h"
@@ -75,11 +74,21 @@ static const char *sentences_join(CauseContext *context, const char *first, cons
     return cause_printf(context, "%s %s", first, second);
 }
 
+/* Within a sentence. */
 static const char *refusal_who(CauseContext *context, const Refusal *refusal)
 {
-    const Ended unseen = {.pid = refusal->pid, .role = ROLE_OTHER};
     const Ended *ended = ended_of(context->evidence, refusal->pid);
-    return ended_who_inside(context, ended ? ended : &unseen);
+    int pid = refusal->pid;
+    if (pid == context->evidence->pid)
+        return cause_printf(context, WHO_COMMAND_INSIDE, pid);
+    if (ended && ended->role == ROLE_WORKER)
+        return cause_printf(context, WHO_WORKER, pid);
+    if (ended && ended->role == ROLE_TRAINER)
+        return cause_printf(context, WHO_TRAINER_INSIDE, pid);
+    if (ended && ended->comm[0])
+        return cause_printf(context, WHO_PROCESS_NAMED_INSIDE, pid,
+                            cause_escape(context, text_of(ended->comm)));
+    return cause_printf(context, WHO_PROCESS_INSIDE, pid);
 }
 
 uint64_t refused_most_bytes(const Evidence *evidence)

@@ -104,9 +104,9 @@ static void evidence_death(CauseContext *context, const Ended *ended, Diagnosis 
     const char *who = ended_who(context, ended);
     const char *name = signal_name(context, ended_signal(ended));
     const char *text = fault_is_sent(ended)
-                           ? cause_printf(context, DEATH_EVIDENCE_SENT, who, name, fault->sender)
+                           ? cause_printf(context, DEATH_BY_SENT_SIGNAL, who, name, fault->sender)
                        : fault_is_kernels(fault) ? fault_text(context, who, fault)
-                                                 : cause_printf(context, DEATH_EVIDENCE, who, name);
+                                                 : cause_printf(context, DEATH_BY_SIGNAL, who, name);
     diagnosis_evidence(context, diagnosis, text);
 }
 
@@ -455,7 +455,7 @@ static void odd_judge(CauseContext *context, int signo, const char *who, Diagnos
         summary = cause_printf(context, SIGNAL_PIPE, who);
         break;
     default:
-        summary = cause_printf(context, SIGNAL_ENDED, who, signal_name(context, signo));
+        summary = cause_printf(context, DEATH_BY_SIGNAL, who, signal_name(context, signo));
         break;
     }
     diagnosis_set(ret, CAUSE_UNKNOWN, confidence, summary);

@@ -34,22 +34,6 @@ const char *ended_who(CauseContext *context, const Ended *ended)
     return cause_printf(context, WHO_PROCESS_NAMED, ended->pid, cause_escape(context, text_of(ended->comm)));
 }
 
-const char *ended_who_inside(CauseContext *context, const Ended *ended)
-{
-    if (ended->pid == 0)
-        return WHO_UNKNOWN_INSIDE;
-    if (ended->pid == context->evidence->pid)
-        return cause_printf(context, WHO_COMMAND_INSIDE, ended->pid);
-    if (ended->role == ROLE_WORKER)
-        return cause_printf(context, WHO_WORKER, ended->pid);
-    if (ended->role == ROLE_TRAINER)
-        return cause_printf(context, WHO_TRAINER_INSIDE, ended->pid);
-    if (!ended->comm[0])
-        return cause_printf(context, WHO_PROCESS_INSIDE, ended->pid);
-    return cause_printf(context, WHO_PROCESS_NAMED_INSIDE, ended->pid,
-                        cause_escape(context, text_of(ended->comm)));
-}
-
 const char *signal_name(CauseContext *context, int signo)
 {
     return cause_printf(context, "%s", SIGNAL_TEXT(signo));
@@ -493,7 +477,7 @@ static void judge_request(CauseContext *context, Diagnosis *ret)
     diagnosis_evidence(context, ret, cause_printf(context, EVIDENCE_PASSED_ON, name));
     diagnosis_evidence(context, ret,
                        by_it ? cause_printf(context, EVIDENCE_ENDED, name)
-                             : cause_printf(context, EVIDENCE_EXITED, evidence->code));
+                             : cause_printf(context, END_EXITED_COMMAND, evidence->code));
     if (signo == SIGTERM || signo == SIGKILL)
         diagnosis_set(ret, CAUSE_KILLED, by_it ? 0.97 : 0.7, cause_printf(context, END_STOPPED, name));
     else

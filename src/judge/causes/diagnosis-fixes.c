@@ -201,7 +201,7 @@ static const FixRule rules[] = {
     {OF(CAUSE_KILLED), RUN, FROM_LOG | REQUESTED, .what = FIX_FIND_SENDER},
     {OF(CAUSE_KILLED), LOG | DETAIL_SIGKILL, .what = FIX_DOCTOR_KILLS, .command = "shmguard doctor"},
     {OF(CAUSE_SEGFAULT), RUN | PYTHON_STACK, FROM_LOG, .what = FIX_UPDATE_ONE},
-    {OF(CAUSE_SEGFAULT), RUN, FROM_LOG | PYTHON_STACK, .what = FIX_FAULTHANDLER,
+    {OF(CAUSE_SEGFAULT), RUN, FROM_LOG | PYTHON_STACK, .what = CLUE_SEGFAULT_FIX,
      .command = "export PYTHONFAULTHANDLER=1"},
     {OF(CAUSE_SEGFAULT), RUN, FROM_LOG | PYTHON_STACK, .what = FIX_UPDATE_ALL},
 
@@ -215,7 +215,7 @@ static const FixRule rules[] = {
 
     {OF(CAUSE_UNKNOWN), LOG, .what = FIX_DOCTOR_KILLS, .command = "shmguard doctor"},
     {OF(CAUSE_UNKNOWN), LOG | NCCL_FAILED, .what = FIX_NCCL_DEBUG, .command = "export NCCL_DEBUG=INFO"},
-    {OF(CAUSE_UNKNOWN), LOG, .what = FIX_FAULTHANDLER, .command = "export PYTHONFAULTHANDLER=1"},
+    {OF(CAUSE_UNKNOWN), LOG, .what = CLUE_SEGFAULT_FIX, .command = "export PYTHONFAULTHANDLER=1"},
     {OF(CAUSE_UNKNOWN), LOG, .what = FIX_NO_WORKERS},
 };
 
