@@ -77,7 +77,12 @@ static int runtime_version(const char *path)
 {
     const char *name = base_name(path);
     const char *version = begins_with(name, "libcudart") ? strstr(name, ".so.") : NULL;
-    return version ? atoi(version + 4) : 0;
+    int number = 0;
+    /* By hand: since glibc 2.38 atoi is a symbol that older systems do not have. */
+    for (const char *digit = version ? version + 4 : ""; *digit >= '0' && *digit <= '9' && number < 1000;
+         digit++)
+        number = 10 * number + (*digit - '0');
+    return number;
 }
 
 /* Before 11 cudaPointerGetAttributes fills another structure. */

@@ -92,6 +92,16 @@ bool guard_is_inside(void);       /* this thread is inside: a signal handler ask
 void guard_leave(bool failed);    /* errno is put back unless the call failed */
 uint64_t now_msec(void);
 
+/*
+ * The tables check themselves in debug and sanitized builds (GUARD_CHECKS): whenever the lock is given back,
+ * and so after every change, whoever made it. A table that contradicts itself ends the process with SIGABRT.
+ */
+#ifdef GUARD_CHECKS
+void pool_check(void);
+void views_check(void);
+void pins_check(void);
+#endif
+
 /* --- file.c: files, descriptions and the locks on them --- */
 
 typedef struct FileId {
@@ -228,6 +238,10 @@ bool pin_leave(Pin *pin);                    /* it is to go */
 bool pin_is_shut(const Pin *pin);            /* it leaves, or is lost: not to be used again */
 bool pin_fits(const Pin *pin, size_t bytes); /* for a tensor of this size */
 void pin_orphan(Pin *pin);                   /* the view is somebody else's now */
+#ifdef GUARD_CHECKS
+bool pin_is_at(const Pin *pin, const char *address);
+bool pin_is_waiting(const Pin *pin);
+#endif
 
 /* Without the lock: */
 void pins_poll(void); /* asks whether copies are done, and lets go of what waited for them */

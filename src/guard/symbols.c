@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every symbol that the library interposes, and nothing else. A call that is none of our business costs a
- * load and a branch. */
+/*
+ * What stands behind the symbols in interposed.h, and nothing else. A call that does not concern us costs a
+ * few loads and branches. munmap and others that change memory also search the views of the process: with
+ * 4096 of them that takes less than 0.1 of the 4 microseconds of an mmap and munmap (bench/munmap.py).
+ */
 #include <alloca.h>
 #include <errno.h>
 #include <fcntl.h>

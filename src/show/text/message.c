@@ -8,17 +8,18 @@ static const char name[] = "shmguard:";
 
 enum { NAME_COLUMNS = sizeof name, INDENT = 2 }; /* with the blank behind it */
 
-void message_add(Buffer *message, const char *separator, const char *format, ...)
+int message_add(Buffer *message, const char *separator, const char *format, ...)
 {
     _cleanup_free_ char *text = NULL;
     va_list list;
     va_start(list, format);
-    int n = vasprintf(&text, format, list);
-    va_end(list);
-    if (n < 0)
+    if (vasprintf(&text, format, list) < 0)
         text = NULL;
-    else if (message->size == 0 || buffer_append_text(message, separator) == 0)
-        (void)buffer_append_text(message, text);
+    va_end(list);
+    if (!text)
+        return -ENOMEM;
+    int r = message->size > 0 ? buffer_append_text(message, separator) : 0;
+    return r < 0 ? r : buffer_append_text(message, text);
 }
 
 void message_print(const Terminal *terminal, Style style, const Buffer *message)

@@ -4,8 +4,9 @@
 
 #include "terminal.h"
 
-/* Appends a sentence, or an item of a list. The separator comes first, unless the message is still empty. */
-void message_add(Buffer *message, const char *separator, const char *format, ...) _printf_(3, 4);
+/* Appends a sentence, or an item of a list. The separator comes first, unless the message is still empty. 0
+ * or -ENOMEM, after which the message lacks it. */
+int message_add(Buffer *message, const char *separator, const char *format, ...) _printf_(3, 4);
 
 /* "shmguard: message", broken at blanks to fit; prints nothing when the message is empty. */
 void message_print(const Terminal *terminal, Style style, const Buffer *message);
