@@ -406,10 +406,7 @@ static void term_judge(CauseContext *context, const Ended *ended, const char *wh
 {
     bool command = ended->pid == context->evidence->pid;
     bool named = text_names_pid(context->evidence, ended->pid);
-    diagnosis_set(ret, CAUSE_KILLED,
-                  command ? 0.8
-                  : named ? 0.8
-                          : 0.5,
+    diagnosis_set(ret, CAUSE_KILLED, command || named ? 0.8 : 0.5,
                   cause_printf(context, command ? TERM_COMMAND : TERM_PROCESS, who));
     ret->detail = "sigterm";
 }
@@ -417,48 +414,39 @@ static void term_judge(CauseContext *context, const Ended *ended, const char *wh
 /* Signals for which the list of causes has no entry. */
 static void odd_judge(CauseContext *context, int signo, const char *who, Diagnosis *ret)
 {
-    double confidence = 0;
-    const char *summary;
     switch (signo) {
     case SIGABRT:
-        confidence = 0.3;
-        summary = cause_printf(context, SIGNAL_ABORTED, who);
+        diagnosis_set(ret, CAUSE_UNKNOWN, 0.3, cause_printf(context, SIGNAL_ABORTED, who));
         break;
     case SIGFPE:
-        confidence = 0.4;
-        summary = cause_printf(context, SIGNAL_DIVIDED, who);
+        diagnosis_set(ret, CAUSE_UNKNOWN, 0.4, cause_printf(context, SIGNAL_DIVIDED, who));
         break;
     case SIGILL:
-        confidence = 0.4;
-        summary = cause_printf(context, SIGNAL_ILLEGAL, who);
+        diagnosis_set(ret, CAUSE_UNKNOWN, 0.4, cause_printf(context, SIGNAL_ILLEGAL, who));
         break;
     case SIGINT:
-        summary = cause_printf(context, SIGNAL_INTERRUPTED, who);
+        diagnosis_set(ret, CAUSE_UNKNOWN, 0, cause_printf(context, SIGNAL_INTERRUPTED, who));
         break;
     case SIGHUP:
-        summary = cause_printf(context, SIGNAL_HANGUP, who);
+        diagnosis_set(ret, CAUSE_UNKNOWN, 0, cause_printf(context, SIGNAL_HANGUP, who));
         break;
     case SIGXCPU:
-        confidence = 0.5;
-        summary = cause_printf(context, SIGNAL_CPU_TIME, who);
+        diagnosis_set(ret, CAUSE_UNKNOWN, 0.5, cause_printf(context, SIGNAL_CPU_TIME, who));
         break;
     case SIGXFSZ:
-        confidence = 0.5;
-        summary = cause_printf(context, SIGNAL_FILE_SIZE, who);
+        diagnosis_set(ret, CAUSE_UNKNOWN, 0.5, cause_printf(context, SIGNAL_FILE_SIZE, who));
         break;
     case SIGSYS:
-        confidence = 0.5;
-        summary = cause_printf(context, SIGNAL_FORBIDDEN, who);
+        diagnosis_set(ret, CAUSE_UNKNOWN, 0.5, cause_printf(context, SIGNAL_FORBIDDEN, who));
         break;
     case SIGPIPE:
-        confidence = 0.3;
-        summary = cause_printf(context, SIGNAL_PIPE, who);
+        diagnosis_set(ret, CAUSE_UNKNOWN, 0.3, cause_printf(context, SIGNAL_PIPE, who));
         break;
     default:
-        summary = cause_printf(context, DEATH_BY_SIGNAL, who, signal_name(context, signo));
+        diagnosis_set(ret, CAUSE_UNKNOWN, 0,
+                      cause_printf(context, DEATH_BY_SIGNAL, who, signal_name(context, signo)));
         break;
     }
-    diagnosis_set(ret, CAUSE_UNKNOWN, confidence, summary);
 }
 
 void death_judge(CauseContext *context, const Ended *ended, Diagnosis *ret)
