@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "epochs.h"
 #include "report-view.h"
 #include "units.h"
 
@@ -122,6 +123,9 @@ int report_view_make(const char *path, const History *history, const Verdicts *v
     TrackView *tracks = arena_alloc(arena, MAX(history->n_tracks, (size_t)1) * sizeof *tracks);
     if (!tracks || sums_alloc(job->n, arena, &view.sums) < 0)
         return -ENOMEM;
+    int r = epochs_tell(history, arena, &view.events);
+    if (r < 0)
+        return r;
     view.sums.seconds = job->seconds;
     view.seconds = job->n > 0 ? job->seconds[job->n - 1] - job->seconds[0] : 0;
     for (size_t i = 0; i < history->n_tracks; i++) {

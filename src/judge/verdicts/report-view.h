@@ -28,6 +28,7 @@ typedef struct ReportView {
     const char *path; /* of the recording */
     const History *history;
     const Verdicts *verdicts;
+    EventList events;        /* the history's, with the epochs among them */
     double seconds;          /* from the first look to the last */
     const TrackView *tracks; /* as history->tracks */
     Series sums;             /* of SUM_METRICS, at the times of history->series */
