@@ -9,6 +9,7 @@
 #pragma once
 
 #include "checks.h"
+#include "doctor-text.h"
 #include "need.h"
 
 #define MIB (UINT64_C(1) << 20)
@@ -33,6 +34,11 @@ typedef struct CheckContext {
  */
 void check_found(CheckContext *check, Severity severity, const char *title, const char *evidence);
 void check_skipped(CheckContext *check, const char *why);
+
+/* A sentence of doctor-text.h, from the arena; NULL: no memory. */
+#define SENTENCE(check, ...) arena_printf((check)->arena, __VA_ARGS__)
+/* Two of them with a blank between them. NULL when one of them is NULL. */
+const char *check_join(CheckContext *check, const char *first, const char *second);
 
 /* Adds a fix, or keeps the error that an advise_* function returned. */
 void check_fix(CheckContext *check, FixNeeds needs, const char *what, const char *command);

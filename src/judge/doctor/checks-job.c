@@ -34,8 +34,6 @@ typedef struct Fullest {
     size_t n_unknown;
 } Fullest;
 
-static const char *strategy_note = "with the file_descriptor strategy each shared tensor takes one";
-
 static void fullest_by_files(CheckContext *check, Fullest *ret)
 {
     Fullest fullest = {0};
@@ -71,7 +69,7 @@ static void advise_prlimit(CheckContext *check, const Process *fullest)
     bool own = check->machine->sandbox.root || check->machine->uid == fullest->uid;
     if (!own && !root_within_reach(check->machine))
         return;
-    check_fix(check, own ? NEEDS_NOTHING : NEEDS_ROOT, "Raise the limit of the running processes at once.",
+    check_fix(check, own ? NEEDS_NOTHING : NEEDS_ROOT, DOCTOR_OPEN_FILES_FIX,
               pids ? arena_printf(check->arena, "for p in %s; do %sprlimit --pid $p --nofile=%llu:; done",
                                   pids, own ? "" : "sudo ", (unsigned long long)target)
                    : NULL);
@@ -83,17 +81,15 @@ static void check_open_files_idle(CheckContext *check)
 {
     const RLimits *limits = &check->machine->limits;
     if (limits->open_files_soft == U64_UNKNOWN) {
-        check_skipped(check, "the limit of open files is not known");
+        check_skipped(check, DOCTOR_OPEN_FILES_IDLE_SKIPPED);
         return;
     }
     if (limits->open_files_soft >= OPEN_FILES_USUAL)
         return;
     check_advice(check, advise_open_files(check->machine, check->arena, &check->fixes));
-    check_found(
-        check, SEVERITY_INFO, "Few files may be open at once",
-        arena_printf(check->arena,
-                     "Measured: a process started here may have %llu files open, where %d is usual; %s.",
-                     (unsigned long long)limits->open_files_soft, OPEN_FILES_USUAL, strategy_note));
+    check_found(check, SEVERITY_INFO, DOCTOR_OPEN_FILES_IDLE_TITLE,
+                SENTENCE(check, DOCTOR_OPEN_FILES_IDLE, (unsigned long long)limits->open_files_soft,
+                         OPEN_FILES_USUAL));
 }
 
 void check_open_files_low(CheckContext *check)
@@ -106,18 +102,18 @@ void check_open_files_low(CheckContext *check)
     Severity severity;
     fullest_by_files(check, &fullest);
     if (fullest.n_unknown > 0)
-        check_skipped(check,
-                      arena_printf(check->arena, "the open files of %zu training processes may not be read",
-                                   fullest.n_unknown));
+        check_skipped(check, SENTENCE(check,
+                                      PLURAL(fullest.n_unknown, DOCTOR_OPEN_FILES_SKIPPED_ONE,
+                                             DOCTOR_OPEN_FILES_SKIPPED_MANY),
+                                      fullest.n_unknown));
     if (!fullest.process || !used_severity(fullest.share, COUNT_WARNING, COUNT_CRITICAL, &severity))
         return;
     const Process *process = fullest.process;
     advise_prlimit(check, process);
     check_advice(check, advise_open_files(check->machine, check->arena, &check->fixes));
-    check_found(check, severity, "A training process is nearly out of file descriptors",
-                arena_printf(check->arena, "Measured: pid %d (%s) has %u of %llu files open; %s.",
-                             process->pid, role_name(process->role), process->fds,
-                             (unsigned long long)process->open_files_soft, strategy_note));
+    check_found(check, severity, DOCTOR_OPEN_FILES_LOW_TITLE,
+                SENTENCE(check, DOCTOR_OPEN_FILES_LOW, process->pid, role_name(process->role), process->fds,
+                         (unsigned long long)process->open_files_soft));
 }
 
 void check_max_map_count_low(CheckContext *check)
@@ -126,7 +122,7 @@ void check_max_map_count_low(CheckContext *check)
     if (check->n_jobs == 0)
         return;
     if (limit == U64_UNKNOWN) {
-        check_skipped(check, "vm.max_map_count could not be read");
+        check_skipped(check, DOCTOR_MAX_MAP_COUNT_SKIPPED);
         return;
     }
     const Process *fullest = NULL;
@@ -134,7 +130,7 @@ void check_max_map_count_low(CheckContext *check)
         if (process->maps != U64_UNKNOWN && (!fullest || process->maps > fullest->maps))
             fullest = process;
     if (!fullest) {
-        check_skipped(check, "the mappings of the training processes could not be counted");
+        check_skipped(check, DOCTOR_MAPS_SKIPPED);
         return;
     }
     Severity severity;
@@ -142,23 +138,20 @@ void check_max_map_count_low(CheckContext *check)
                        &severity))
         return;
     check_advice(check, advise_max_map_count(check->machine, check->arena, &check->fixes));
-    check_found(
-        check, severity, "A training process has nearly as many mappings as the kernel allows",
-        arena_printf(check->arena,
-                     "Measured: pid %d (%s) has %llu mappings, vm.max_map_count is %llu; each shared tensor "
-                     "takes one.",
-                     fullest->pid, role_name(fullest->role), (unsigned long long)fullest->maps,
-                     (unsigned long long)limit));
+    check_found(check, severity, DOCTOR_MAX_MAP_COUNT_TITLE,
+                SENTENCE(check, DOCTOR_MAX_MAP_COUNT, fullest->pid, role_name(fullest->role),
+                         (unsigned long long)fullest->maps, (unsigned long long)limit));
 }
 
-/* "2.5 CPUs are granted, by the control group's quota". */
-static const char *cpus_clause(CheckContext *check)
+static const char *cpus_granted(CheckContext *check)
 {
     const Machine *machine = check->machine;
     double quota = machine->cgroup.cpu_quota;
     bool limits = quota > 0 && quota <= machine->cpus && quota != (double)machine->cpus_seen;
-    return arena_printf(check->arena, "%.3g CPU%s granted%s", machine->cpus,
-                        machine->cpus == 1 ? " is" : "s are", limits ? ", by the control group's quota" : "");
+    return SENTENCE(check,
+                    limits ? PLURAL(machine->cpus, DOCTOR_CPUS_QUOTA_ONE, DOCTOR_CPUS_QUOTA_MANY)
+                           : PLURAL(machine->cpus, DOCTOR_CPUS_ONE, DOCTOR_CPUS_MANY),
+                    machine->cpus);
 }
 
 void check_workers_exceed_cpus(CheckContext *check)
@@ -168,25 +161,21 @@ void check_workers_exceed_cpus(CheckContext *check)
     if (workers == 0)
         return;
     if (machine->cpus <= 0) {
-        check_skipped(check, "how many CPUs are granted is not known");
+        check_skipped(check, DOCTOR_CPUS_SKIPPED);
         return;
     }
     /* A quota of 2.5 lets three run, most of the time. PyTorch's own warning draws the same line. */
     if ((double)workers <= ceil(machine->cpus))
         return;
-    const char *cpus = cpus_clause(check);
     check_fix(check, NEEDS_NOTHING,
-              arena_printf(
-                  check->arena,
-                  "Use num_workers=%.0f for each trainer, unless the workers mostly wait for a disk or the "
-                  "network.",
-                  MAX(floor(machine->cpus / (double)check->n_jobs), 1.0)),
+              SENTENCE(check, DOCTOR_WORKERS_FIX, MAX(floor(machine->cpus / (double)check->n_jobs), 1.0)),
               NULL);
     check_advice(check, advise_cpus(machine, workers, check->arena, &check->fixes));
-    check_found(check, SEVERITY_WARNING, "There are more DataLoader workers than CPUs",
-                cpus ? arena_printf(check->arena, "Measured: %u workers of %zu trainer%s run, and %s.",
-                                    workers, check->n_jobs, check->n_jobs == 1 ? "" : "s", cpus)
-                     : NULL);
+    check_found(check, SEVERITY_WARNING, DOCTOR_WORKERS_TITLE,
+                check_join(check,
+                           SENTENCE(check, PLURAL(check->n_jobs, DOCTOR_WORKERS_ONE, DOCTOR_WORKERS_MANY),
+                                    workers, check->n_jobs),
+                           cpus_granted(check)));
 }
 
 void check_threads_exceed_cpus(CheckContext *check)
@@ -209,30 +198,25 @@ void check_threads_exceed_cpus(CheckContext *check)
     if (processes == 0)
         return;
     if (machine->cpus <= 0) {
-        check_skipped(check, "how many CPUs are granted is not known");
+        check_skipped(check, DOCTOR_CPUS_SKIPPED);
         return;
     }
     if ((double)pool_threads < THREADS_INFO * machine->cpus)
         return;
-    const char *cpus = cpus_clause(check);
-    check_fix(
-        check, NEEDS_NOTHING,
-        "Start the training with one thread for each pool; PyTorch's workers need no more. It holds for "
-        "the trainer too: one that computes on the CPU gets slower and wants more.",
-        "export OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1");
-    check_fix(check, NEEDS_NOTHING,
-              "Where the dataset uses OpenCV, switch its pool off at the top of the script.",
-              "import cv2; cv2.setNumThreads(0)");
+    check_fix(check, NEEDS_NOTHING, DOCTOR_THREADS_FIX,
+              "export OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1");
+    check_fix(check, NEEDS_NOTHING, DOCTOR_THREADS_OPENCV_FIX, "import cv2; cv2.setNumThreads(0)");
+    const char *measured =
+        check_join(check,
+                   SENTENCE(check, PLURAL(processes, DOCTOR_THREADS_ONE, DOCTOR_THREADS_MANY),
+                            (unsigned long long)threads, (unsigned long long)processes),
+                   cpus_granted(check));
     check_found(
         check, (double)pool_threads >= THREADS_WARNING * machine->cpus ? SEVERITY_WARNING : SEVERITY_INFO,
-        "The training processes have many more threads than CPUs",
-        cpus
-            ? arena_printf(check->arena,
-                           "Measured: %llu threads in %llu processes, and %s. Estimated: %llu of them belong "
-                           "to pools (OpenMP, MKL, OpenBLAS, OpenCV). Unknown: how many run at once.",
-                           (unsigned long long)threads, (unsigned long long)processes, cpus,
-                           (unsigned long long)pool_threads)
-            : NULL);
+        DOCTOR_THREADS_TITLE,
+        check_join(check, measured,
+                   SENTENCE(check, PLURAL(pool_threads, DOCTOR_THREADS_POOLS_ONE, DOCTOR_THREADS_POOLS_MANY),
+                            (unsigned long long)pool_threads)));
 }
 
 static size_t count_workers(const CheckContext *check, StartMethod a, StartMethod b, bool trainer_cuda,
@@ -254,17 +238,9 @@ void check_fork_after_cuda(CheckContext *check)
     size_t n = count_workers(check, START_FORK, START_FORK, true, false);
     if (n == 0)
         return;
-    check_fix(check, NEEDS_NOTHING,
-              "Keep CUDA out of the dataset and of collate_fn, or start workers afresh: give the DataLoader "
-              "multiprocessing_context='spawn'.",
-              NULL);
-    check_found(
-        check, SEVERITY_INFO, "Workers were forked from a trainer that uses CUDA",
-        arena_printf(check->arena,
-                     "Measured: %zu forked worker%s below a trainer with a CUDA device open. That works as "
-                     "long as the dataset's code does not touch CUDA: in a forked process it cannot be "
-                     "initialised again.",
-                     n, n == 1 ? "" : "s"));
+    check_fix(check, NEEDS_NOTHING, DOCTOR_FORK_CUDA_FIX, NULL);
+    check_found(check, SEVERITY_INFO, DOCTOR_FORK_CUDA_TITLE,
+                SENTENCE(check, PLURAL(n, DOCTOR_FORK_CUDA_ONE, DOCTOR_FORK_CUDA_MANY), n));
 }
 
 void check_workers_use_cuda(CheckContext *check)
@@ -272,16 +248,9 @@ void check_workers_use_cuda(CheckContext *check)
     size_t n = count_workers(check, START_SPAWN, START_FORKSERVER, false, true);
     if (n == 0)
         return;
-    check_fix(
-        check, NEEDS_NOTHING,
-        "Load on the CPU in the workers and move batches to the GPU in the trainer, with pin_memory=True.",
-        NULL);
-    check_found(
-        check, SEVERITY_INFO, "DataLoader workers use the GPU themselves",
-        arena_printf(check->arena,
-                     "Measured: %zu spawned worker%s with a CUDA device open. Each has a context of its own "
-                     "on the GPU, which takes memory there; how much is unknown.",
-                     n, n == 1 ? "" : "s"));
+    check_fix(check, NEEDS_NOTHING, DOCTOR_WORKERS_CUDA_FIX, NULL);
+    check_found(check, SEVERITY_INFO, DOCTOR_WORKERS_CUDA_TITLE,
+                SENTENCE(check, PLURAL(n, DOCTOR_WORKERS_CUDA_ONE, DOCTOR_WORKERS_CUDA_MANY), n));
 }
 
 typedef struct Copies {
@@ -316,18 +285,22 @@ static bool copies_are_large(CheckContext *check, const Copies *copies)
 {
     uint64_t memory = memory_granted_bytes(check->machine);
     if (copies->n_unknown > 0)
-        check_skipped(check, arena_printf(check->arena, "the private memory of %zu workers was not measured",
-                                          copies->n_unknown));
+        check_skipped(
+            check,
+            SENTENCE(check, PLURAL(copies->n_unknown, DOCTOR_COPIES_SKIPPED_ONE, DOCTOR_COPIES_SKIPPED_MANY),
+                     copies->n_unknown));
     return copies->n > 0 && memory != U64_UNKNOWN && share_of(copies->bytes, memory) >= COPIES_SHARE;
 }
 
 static const char *copies_evidence(CheckContext *check, const Copies *copies, const char *meaning)
 {
     uint64_t memory = memory_granted_bytes(check->machine);
-    return arena_printf(check->arena, "%s: %zu worker%s %s of private memory, of %s that there is. %s",
-                        copies->n_estimated ? "Estimated from resident memory" : "Measured", copies->n,
-                        copies->n == 1 ? " has" : "s together have", SIZE_TEXT(copies->bytes),
-                        SIZE_TEXT(memory), meaning);
+    const char *figures = SENTENCE(
+        check,
+        copies->n_estimated ? PLURAL(copies->n, DOCTOR_COPIES_ESTIMATED_ONE, DOCTOR_COPIES_ESTIMATED_MANY)
+                            : PLURAL(copies->n, DOCTOR_COPIES_MEASURED_ONE, DOCTOR_COPIES_MEASURED_MANY),
+        copies->n, SIZE_TEXT(copies->bytes), SIZE_TEXT(memory));
+    return check_join(check, figures, meaning);
 }
 
 void check_spawn_copies(CheckContext *check)
@@ -338,15 +311,10 @@ void check_spawn_copies(CheckContext *check)
     copies_count(check, START_SPAWN, START_FORKSERVER, true, &copies);
     if (!copies_are_large(check, &copies))
         return;
-    check_fix(
-        check, NEEDS_NOTHING,
-        "Have the dataset open its data in the worker (memory-mapped files, a database) instead of carrying "
-        "it along, or use fewer workers.",
-        NULL);
+    check_fix(check, NEEDS_NOTHING, DOCTOR_SPAWN_COPIES_FIX, NULL);
     check_advice(check, advise_less_memory(check->machine, check->arena, &check->fixes));
-    check_found(check, SEVERITY_WARNING, "Spawned workers have much private memory",
-                copies_evidence(check, &copies,
-                                "Under spawn and forkserver each has a copy of the dataset of its own."));
+    check_found(check, SEVERITY_WARNING, DOCTOR_SPAWN_COPIES_TITLE,
+                copies_evidence(check, &copies, DOCTOR_SPAWN_COPIES));
 }
 
 void check_fork_copies(CheckContext *check)
@@ -355,15 +323,8 @@ void check_fork_copies(CheckContext *check)
     copies_count(check, START_FORK, START_FORK, false, &copies);
     if (!copies_are_large(check, &copies))
         return;
-    check_fix(
-        check, NEEDS_NOTHING,
-        "Keep the dataset's index in NumPy arrays or tensors instead of lists and dicts of Python objects, "
-        "whose reference counts make pages private.",
-        NULL);
+    check_fix(check, NEEDS_NOTHING, DOCTOR_FORK_COPIES_FIX, NULL);
     check_advice(check, advise_less_memory(check->machine, check->arena, &check->fixes));
-    check_found(
-        check, SEVERITY_WARNING, "Forked workers have much private memory",
-        copies_evidence(check, &copies,
-                        "Often it is the dataset, copied page by page as reference counts change: that ends "
-                        "at the dataset's size. Whether it grows without end takes a recording to tell."));
+    check_found(check, SEVERITY_WARNING, DOCTOR_FORK_COPIES_TITLE,
+                copies_evidence(check, &copies, DOCTOR_FORK_COPIES));
 }

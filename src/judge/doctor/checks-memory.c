@@ -39,35 +39,32 @@ void check_memory_low(CheckContext *check)
     const MemInfo *memory = &check->machine->memory;
     if (memory->total_bytes == U64_UNKNOWN || memory->total_bytes == 0 ||
         memory->available_bytes == U64_UNKNOWN) {
-        check_skipped(check, "the machine's free memory is not known");
+        check_skipped(check, DOCTOR_MEMORY_LOW_SKIPPED);
         return;
     }
     Severity severity;
     double left = share_of(memory->available_bytes, memory->total_bytes);
     if (!free_severity(left, MEMORY_WARNING, MEMORY_CRITICAL, &severity))
         return;
-    check_fix(check, NEEDS_NOTHING, "See which processes take it.", "ps -eo pid,rss,args --sort=-rss | head");
+    check_fix(check, NEEDS_NOTHING, DOCTOR_MEMORY_LOW_FIX, "ps -eo pid,rss,args --sort=-rss | head");
     check_advice(check, advise_less_memory(check->machine, check->arena, &check->fixes));
-    check_found(
-        check, severity, "The machine is nearly out of memory",
-        arena_printf(check->arena,
-                     "Measured: %s of %s are available (%.1f %%); shared memory takes %s, and %s of swap "
-                     "are free.",
-                     SIZE_TEXT(memory->available_bytes), SIZE_TEXT(memory->total_bytes), left * 100,
-                     SIZE_TEXT(memory->shmem_bytes), SIZE_TEXT(memory->swap_free_bytes)));
+    check_found(check, severity, DOCTOR_MEMORY_LOW_TITLE,
+                SENTENCE(check, DOCTOR_MEMORY_LOW, SIZE_TEXT(memory->available_bytes),
+                         SIZE_TEXT(memory->total_bytes), left * 100, SIZE_TEXT(memory->shmem_bytes),
+                         SIZE_TEXT(memory->swap_free_bytes)));
 }
 
 void check_cgroup_near_limit(CheckContext *check)
 {
     const Cgroup *cgroup = &check->machine->cgroup;
     if (cgroup->version == 0) {
-        check_skipped(check, "no memory control group can be seen");
+        check_skipped(check, DOCTOR_CGROUP_SKIPPED);
         return;
     }
     if (cgroup->memory_limit_bytes == U64_UNKNOWN)
         return;
     if (cgroup->memory_used_bytes == U64_UNKNOWN) {
-        check_skipped(check, "what the control group uses is not known");
+        check_skipped(check, DOCTOR_CGROUP_USED_SKIPPED);
         return;
     }
     uint64_t used = cgroup->memory_used_bytes;
@@ -79,21 +76,20 @@ void check_cgroup_near_limit(CheckContext *check)
         return;
     const char *path = check_escape(check, text_of(cgroup->limited_by));
     check_advice(check, advise_less_memory(check->machine, check->arena, &check->fixes));
-    check_found(
-        check, severity, "The control group is near its memory limit",
-        path ? arena_printf(check->arena,
-                            "Measured: %s of %s are used, not counting file pages that the kernel can drop; "
-                            "%s of it is shared memory. The limit is that of %s.",
-                            SIZE_TEXT(used), SIZE_TEXT(limit), SIZE_TEXT(cgroup->memory_shmem_bytes),
-                            *path ? path : "a group whose name is unknown")
-             : NULL);
+    check_found(check, severity, DOCTOR_CGROUP_TITLE,
+                check_join(check,
+                           SENTENCE(check, DOCTOR_CGROUP, SIZE_TEXT(used), SIZE_TEXT(limit),
+                                    SIZE_TEXT(cgroup->memory_shmem_bytes)),
+                           !path   ? NULL
+                           : *path ? SENTENCE(check, DOCTOR_CGROUP_LIMITED_BY, path)
+                                   : DOCTOR_CGROUP_NAMELESS));
 }
 
 void check_memory_pressure(CheckContext *check)
 {
     const Pressure *pressure = &check->machine->pressure;
     if (!check->machine->has_pressure) {
-        check_skipped(check, "the kernel does not say how long tasks wait for memory (PSI)");
+        check_skipped(check, DOCTOR_MEMORY_PRESSURE_SKIPPED);
         return;
     }
     if (pressure->some_avg60 < PRESSURE_SOME_WARNING && pressure->full_avg60 < PRESSURE_FULL_WARNING)
@@ -102,12 +98,8 @@ void check_memory_pressure(CheckContext *check)
     bool critical =
         pressure->full_avg60 >= PRESSURE_FULL_CRITICAL && pressure->full_avg10 >= PRESSURE_FULL_CRITICAL;
     check_advice(check, advise_less_memory(check->machine, check->arena, &check->fixes));
-    check_found(
-        check, critical ? SEVERITY_CRITICAL : SEVERITY_WARNING, "Processes wait for memory",
-        arena_printf(check->arena,
-                     "Measured: in the last minute some process waited for memory %.0f %% of the time, and "
-                     "all of them %.0f %%.",
-                     pressure->some_avg60, pressure->full_avg60));
+    check_found(check, critical ? SEVERITY_CRITICAL : SEVERITY_WARNING, DOCTOR_MEMORY_PRESSURE_TITLE,
+                SENTENCE(check, DOCTOR_MEMORY_PRESSURE, pressure->some_avg60, pressure->full_avg60));
 }
 
 void check_swap_low(CheckContext *check)
@@ -115,7 +107,7 @@ void check_swap_low(CheckContext *check)
     const MemInfo *memory = &check->machine->memory;
     if (memory->swap_total_bytes == U64_UNKNOWN || memory->swap_free_bytes == U64_UNKNOWN ||
         memory->available_bytes == U64_UNKNOWN || memory->total_bytes == U64_UNKNOWN) {
-        check_skipped(check, "how much swap is free is not known");
+        check_skipped(check, DOCTOR_SWAP_LOW_SKIPPED);
         return;
     }
     bool none = memory->swap_total_bytes == 0;
@@ -127,10 +119,10 @@ void check_swap_low(CheckContext *check)
     else
         check_advice(check, advise_less_memory(check->machine, check->arena, &check->fixes));
     check_found(check, matters && !none ? SEVERITY_WARNING : SEVERITY_INFO,
-                none ? "There is no swap, and memory is getting short" : "Swap is nearly full",
-                arena_printf(check->arena, "Measured: %s of %s swap and %s of %s memory are free.",
-                             SIZE_TEXT(memory->swap_free_bytes), SIZE_TEXT(memory->swap_total_bytes),
-                             SIZE_TEXT(memory->available_bytes), SIZE_TEXT(memory->total_bytes)));
+                none ? DOCTOR_SWAP_LOW_NONE_TITLE : DOCTOR_SWAP_LOW_TITLE,
+                SENTENCE(check, DOCTOR_SWAP_LOW, SIZE_TEXT(memory->swap_free_bytes),
+                         SIZE_TEXT(memory->swap_total_bytes), SIZE_TEXT(memory->available_bytes),
+                         SIZE_TEXT(memory->total_bytes)));
 }
 
 /* Python, and the names that PyTorch gives its own processes and threads. */
@@ -187,16 +179,18 @@ static const char *kill_scope(CheckContext *check, const OomKill *kill)
     const char *group = check_escape(check, text_of(kill->cgroup));
     switch (kill->scope) {
     case OOM_SCOPE_CGROUP:
-        return !group   ? NULL
-               : *group ? arena_printf(check->arena, "the control group %s was at its limit%s", group,
-                                       is_of_another_group(check, kill) ? ", which is not the job's" : "")
-                        : "a control group was at its limit (which one is unknown)";
+        if (!group)
+            return NULL;
+        if (!*group)
+            return DOCTOR_OOM_NAMELESS_GROUP;
+        return SENTENCE(check, is_of_another_group(check, kill) ? DOCTOR_OOM_OTHER_GROUP : DOCTOR_OOM_GROUP,
+                        group);
     case OOM_SCOPE_MACHINE:
-        return "the machine was out of memory";
+        return DOCTOR_OOM_MACHINE;
     case OOM_SCOPE_UNKNOWN:
         break;
     }
-    return "whether its control group or the machine was out of memory is unknown";
+    return DOCTOR_OOM_UNKNOWN;
 }
 
 static uint64_t known(uint64_t bytes)
@@ -211,16 +205,16 @@ static const char *kill_memory(CheckContext *check, const OomKill *kill)
     bool has_file = kill->file_bytes != U64_UNKNOWN;
     bool has_shared = kill->shmem_bytes != U64_UNKNOWN;
     if (!has_anon && !has_file && !has_shared)
-        return "how much memory the process had is unknown";
+        return DOCTOR_OOM_VICTIM_UNKNOWN;
     uint64_t all =
         bytes_add(bytes_add(known(kill->anon_bytes), known(kill->file_bytes)), known(kill->shmem_bytes));
     /* Before 4.5, where shared memory has no figure of its own, it is among the files. */
-    const char *least = has_anon && has_file ? "" : "at least ";
+    bool least = !has_anon || !has_file;
     if (!has_shared)
-        return arena_printf(check->arena, "the process had %s%s; how much of it was shared memory is unknown",
-                            least, SIZE_TEXT(all));
-    return arena_printf(check->arena, "the process had %s%s, of which %s shared memory", least,
-                        SIZE_TEXT(all), SIZE_TEXT(kill->shmem_bytes));
+        return SENTENCE(check, least ? DOCTOR_OOM_VICTIM_SHARED_LEAST : DOCTOR_OOM_VICTIM_SHARED,
+                        SIZE_TEXT(all));
+    return SENTENCE(check, least ? DOCTOR_OOM_VICTIM_LEAST : DOCTOR_OOM_VICTIM, SIZE_TEXT(all),
+                    SIZE_TEXT(kill->shmem_bytes));
 }
 
 static void tell_kill(CheckContext *check)
@@ -228,24 +222,19 @@ static void tell_kill(CheckContext *check)
     const Machine *machine = check->machine;
     const OomKill *kill = kill_to_tell(check);
     const char *comm = check_escape(check, text_of(kill->comm));
-    const char *scope = kill_scope(check, kill);
-    double age = kill_age(machine, kill);
-    const char *when =
-        age < 0 ? "at an unknown time" : arena_printf(check->arena, "%s ago", DURATION_TEXT(age));
-    const char *more = machine->kills.n == 1
-                           ? ""
-                           : arena_printf(check->arena, " The log has %zu kills in all.", machine->kills.n);
-    const char *memory = kill_memory(check, kill);
-    if (!comm || !scope || !when || !more || !memory) {
+    if (!comm) {
         check_advice(check, -ENOMEM);
         return;
     }
+    double age = kill_age(machine, kill);
+    const char *title = age < 0 ? SENTENCE(check, DOCTOR_OOM_TIMELESS_TITLE, comm, kill->pid)
+                                : SENTENCE(check, DOCTOR_OOM_TITLE, comm, kill->pid, DURATION_TEXT(age));
+    const char *evidence = check_join(check, kill_scope(check, kill), kill_memory(check, kill));
+    if (machine->kills.n > 1)
+        evidence = check_join(check, evidence, SENTENCE(check, DOCTOR_OOM_MORE, machine->kills.n));
     if (!is_of_another_group(check, kill))
         check_advice(check, advise_less_memory(machine, check->arena, &check->fixes));
-    check_found(
-        check, is_alarming(check, kill) ? SEVERITY_WARNING : SEVERITY_INFO,
-        arena_printf(check->arena, "The kernel killed %s (pid %d) %s to free memory", comm, kill->pid, when),
-        arena_printf(check->arena, "Kernel log: %s; %s.%s", scope, memory, more));
+    check_found(check, is_alarming(check, kill) ? SEVERITY_WARNING : SEVERITY_INFO, title, evidence);
 }
 
 static bool some(uint64_t count)
@@ -258,30 +247,25 @@ static void tell_kill_counts(CheckContext *check)
 {
     const Machine *machine = check->machine;
     bool group = some(machine->cgroup.oom_kills);
-    const char *log = machine->kills_error == 0
-                          ? "the kernel log does not have it any more"
-                          : arena_printf(check->arena, "the kernel log may not be read (%s)",
-                                         strerror(abs(machine->kills_error)));
-    if (!log) {
-        check_advice(check, -ENOMEM);
-        return;
-    }
     if (machine->kills_error != 0) {
         bool root = root_within_reach(machine) && machine->sandbox.kind == ENVIRONMENT_BARE;
-        check_fix(check, root ? NEEDS_ROOT : NEEDS_ADMIN,
-                  root ? "See in the kernel log which process it was."
-                       : "Have somebody look into the host's kernel log which process it was.",
+        check_fix(check, root ? NEEDS_ROOT : NEEDS_ADMIN, root ? DOCTOR_OOM_LOG_FIX : DOCTOR_OOM_HOST_LOG_FIX,
                   arena_printf(check->arena, "%sdmesg -T | grep -iE 'out of memory|oom-kill'",
                                root ? sudo_prefix(machine) : "sudo "));
     }
     check_advice(check, advise_less_memory(machine, check->arena, &check->fixes));
-    uint64_t count = group ? machine->cgroup.oom_kills : machine->oom_kills;
+    unsigned long long count = group ? machine->cgroup.oom_kills : machine->oom_kills;
+    const char *killed =
+        SENTENCE(check,
+                 group ? PLURAL(count, DOCTOR_OOM_COUNT_GROUP_ONE, DOCTOR_OOM_COUNT_GROUP_MANY)
+                       : PLURAL(count, DOCTOR_OOM_COUNT_ONE, DOCTOR_OOM_COUNT_MANY),
+                 count);
     check_found(check, group ? SEVERITY_WARNING : SEVERITY_INFO,
-                group ? "The kernel has killed processes of this control group to free memory"
-                      : "The kernel has killed processes of this machine to free memory",
-                arena_printf(check->arena, "Measured: %llu %s since %s. Unknown: which and when, for %s.",
-                             (unsigned long long)count, count == 1 ? "process" : "processes",
-                             group ? "the group was made" : "the machine started", log));
+                group ? DOCTOR_OOM_COUNT_GROUP_TITLE : DOCTOR_OOM_COUNT_TITLE,
+                check_join(check, killed,
+                           machine->kills_error == 0 ? DOCTOR_OOM_FORGOTTEN
+                                                     : SENTENCE(check, DOCTOR_OOM_UNREADABLE,
+                                                                strerror(abs(machine->kills_error)))));
 }
 
 void check_oom_recent(CheckContext *check)
@@ -292,9 +276,7 @@ void check_oom_recent(CheckContext *check)
     else if (some(machine->cgroup.oom_kills) || some(machine->oom_kills))
         tell_kill_counts(check);
     else if (machine->kills_error != 0 && machine->oom_kills == U64_UNKNOWN)
-        check_skipped(check,
-                      arena_printf(check->arena, "the kernel log may not be read (%s), and nothing counts",
-                                   strerror(abs(machine->kills_error))));
+        check_skipped(check, SENTENCE(check, DOCTOR_OOM_SKIPPED, strerror(abs(machine->kills_error))));
 }
 
 void check_disk_low(CheckContext *check)
@@ -302,12 +284,12 @@ void check_disk_low(CheckContext *check)
     const Machine *machine = check->machine;
     const FsStat *disk = &machine->disk;
     if (!machine->has_disk || disk->available_bytes == U64_UNKNOWN || disk->size_bytes == U64_UNKNOWN) {
-        check_skipped(check, "the file system of the working directory could not be read");
+        check_skipped(check, DOCTOR_DISK_LOW_SKIPPED);
         return;
     }
     if (disk->size_bytes == 0 || disk->type == SQUASHFS_MAGIC || disk->type == ISOFS_MAGIC ||
         disk->type == EROFS_MAGIC) {
-        check_skipped(check, "the working directory is on a file system that takes no files");
+        check_skipped(check, DOCTOR_DISK_READ_ONLY_SKIPPED);
         return;
     }
     uint64_t room = disk->available_bytes;
@@ -324,23 +306,17 @@ void check_disk_low(CheckContext *check)
         check_advice(check, -ENOMEM);
         return;
     }
-    check_fix(check, NEEDS_NOTHING, "Write checkpoints somewhere else, or keep fewer of them.", NULL);
+    check_fix(check, NEEDS_NOTHING, DOCTOR_DISK_LOW_FIX, NULL);
     if (text_equal(path, shown)) /* nobody pastes a path with control characters */
-        check_fix(check, NEEDS_NOTHING, "See what takes the room.",
+        check_fix(check, NEEDS_NOTHING, DOCTOR_DISK_USAGE_FIX,
                   arena_printf(check->arena, "du -xh --max-depth=1 %s | sort -h | tail", quoted));
     /* Without a job nothing is about to be written. */
     bool critical = room < DISK_CRITICAL_BYTES && check->n_jobs > 0;
-    const char *inodes = disk->inodes == 0 ? ""
-                                           : arena_printf(check->arena, " and %llu of %llu inodes",
-                                                          (unsigned long long)disk->inodes_free,
-                                                          (unsigned long long)disk->inodes);
-    check_found(
-        check, critical ? SEVERITY_CRITICAL : SEVERITY_WARNING,
-        narrow ? "There is little disk space where checkpoints go"
-               : "There is little room for more files where checkpoints go",
-        inodes ? arena_printf(check->arena,
-                              "Measured: %s of %s%s are available at %s, the working directory. Assumed: "
-                              "checkpoints go there.",
-                              SIZE_TEXT(room), SIZE_TEXT(disk->size_bytes), inodes, shown)
-               : NULL);
+    check_found(check, critical ? SEVERITY_CRITICAL : SEVERITY_WARNING,
+                narrow ? DOCTOR_DISK_LOW_TITLE : DOCTOR_DISK_LOW_INODES_TITLE,
+                disk->inodes == 0
+                    ? SENTENCE(check, DOCTOR_DISK_LOW, SIZE_TEXT(room), SIZE_TEXT(disk->size_bytes), shown)
+                    : SENTENCE(check, DOCTOR_DISK_LOW_INODES, SIZE_TEXT(room), SIZE_TEXT(disk->size_bytes),
+                               (unsigned long long)disk->inodes_free, (unsigned long long)disk->inodes,
+                               shown));
 }

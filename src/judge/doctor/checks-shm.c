@@ -97,23 +97,19 @@ void check_shm_missing(CheckContext *check)
     uint64_t wanted = MAX(demand.recommended_bytes, usual_bytes(check->machine));
 
     if (shm->state == SHM_UNKNOWN)
-        check_skipped(check, "/dev/shm could not be read, so nothing is known of its size and use");
+        check_skipped(check, DOCTOR_SHM_MISSING_SKIPPED);
     else if (shm->state == SHM_ABSENT) {
         /* No guard here: Python's semaphores live in /dev/shm as well, and nothing starts without them. */
         check_advice(check, advise_shm_mount(check->machine, wanted, check->arena, &check->fixes));
-        check_found(check, SEVERITY_CRITICAL, "There is no /dev/shm",
-                    "Measured: the directory does not exist. Without it no DataLoader worker starts.");
+        check_found(check, SEVERITY_CRITICAL, DOCTOR_SHM_MISSING_TITLE, DOCTOR_SHM_MISSING);
     } else if (shm->read_only || shm->no_access) {
         check_advice(check, advise_shm_writable(check->machine, check->arena, &check->fixes));
-        check_found(check, SEVERITY_CRITICAL, "/dev/shm cannot be written to",
-                    shm->read_only ? "Measured: it is mounted read-only."
-                                   : "Measured: this user may not create files in it.");
+        check_found(check, SEVERITY_CRITICAL, DOCTOR_SHM_NOT_WRITABLE_TITLE,
+                    shm->read_only ? DOCTOR_SHM_READ_ONLY : DOCTOR_SHM_NO_ACCESS);
     } else if (shm->state == SHM_NOT_TMPFS) {
         check_advice(check, advise_guard(check->guard, check->arena, &check->fixes));
         check_advice(check, advise_shm_mount(check->machine, wanted, check->arena, &check->fixes));
-        check_found(check, SEVERITY_WARNING, "/dev/shm is not a tmpfs",
-                    "Measured: it is a directory of another file system, so every batch is written to a disk "
-                    "or to the container's own layer.");
+        check_found(check, SEVERITY_WARNING, DOCTOR_SHM_NOT_TMPFS_TITLE, DOCTOR_SHM_NOT_TMPFS);
     }
 }
 
@@ -132,39 +128,26 @@ static void advise_less_in_flight(CheckContext *check, const ShmDemand *demand)
     double in_flight = (double)batches_in_flight(job->workers) * (double)job->batch_bytes;
     unsigned per_cent = (unsigned)floor(MIN((double)room / in_flight, 1.0) * 100);
 
-    const char *smaller =
-        per_cent == 0 || per_cent == 100
-            ? ""
-            : arena_printf(check->arena, ", or a batch_size of at most %u %% of today's", per_cent);
-    if (!smaller)
-        check_advice(check, -ENOMEM);
-    else if (fits > HELD_DEFAULT)
+    bool smaller = per_cent > 0 && per_cent < 100;
+    const char *fix = NULL;
+    if (fits > HELD_DEFAULT) {
         /* With prefetch_factor=1 each worker has one batch in flight. */
-        check_fix(check, NEEDS_NOTHING,
-                  arena_printf(check->arena,
-                               "Keep less in flight: batches of %s (estimated) fit with num_workers=%llu and "
-                               "prefetch_factor=1%s.",
-                               SIZE_TEXT(job->batch_bytes),
-                               (unsigned long long)MIN(fits - HELD_DEFAULT, (uint64_t)MAX(job->workers, 1U)),
-                               smaller),
-                  NULL);
-    else
-        check_fix(
-            check, NEEDS_NOTHING,
-            arena_printf(check->arena,
-                         "Keep less in flight: batches of %s (estimated) do not fit with any worker; use "
-                         "num_workers=0%s.",
-                         SIZE_TEXT(job->batch_bytes), smaller),
-            NULL);
+        unsigned long long workers = MIN(fits - HELD_DEFAULT, (uint64_t)MAX(job->workers, 1U));
+        fix = smaller ? SENTENCE(check, DOCTOR_LESS_IN_FLIGHT_SMALLER_FIX, SIZE_TEXT(job->batch_bytes),
+                                 workers, per_cent)
+                      : SENTENCE(check, DOCTOR_LESS_IN_FLIGHT_FIX, SIZE_TEXT(job->batch_bytes), workers);
+    } else
+        fix = smaller ? SENTENCE(check, DOCTOR_NO_WORKERS_SMALLER_FIX, SIZE_TEXT(job->batch_bytes), per_cent)
+                      : SENTENCE(check, DOCTOR_NO_WORKERS_FIX, SIZE_TEXT(job->batch_bytes));
+    check_fix(check, NEEDS_NOTHING, fix, NULL);
 }
 
-/* "job 12 has 4 workers and holds 20.0 MiB; …" for the jobs whose batches were seen. */
-static const char *jobs_measured(CheckContext *check)
+/* The jobs whose batches were seen, one sentence each, behind `text`. */
+static const char *jobs_measured(CheckContext *check, const char *text)
 {
-    const char *text = "";
     size_t told = 0;
     size_t left = 0;
-    for (size_t i = 0; i < check->n_jobs && text; i++) {
+    for (size_t i = 0; i < check->n_jobs; i++) {
         const JobNeed *job = &check->jobs[i];
         if (job->guarded || job->elsewhere)
             continue;
@@ -173,61 +156,47 @@ static const char *jobs_measured(CheckContext *check)
             continue;
         }
         told++;
-        text =
-            arena_printf(check->arena, "%s; the job of pid %d holds %s with %u worker%s", text, job->trainer,
-                         SIZE_TEXT(job->mount_bytes), job->workers, job->workers == 1 ? "" : "s");
+        text = check_join(check, text,
+                          SENTENCE(check, PLURAL(job->workers, DOCTOR_NEED_HELD_ONE, DOCTOR_NEED_HELD_MANY),
+                                   job->trainer, SIZE_TEXT(job->mount_bytes), job->workers));
     }
-    return text && left ? arena_printf(check->arena, "%s; %zu more jobs", text, left) : text;
+    if (left == 0)
+        return text;
+    return check_join(check, text,
+                      SENTENCE(check, PLURAL(left, DOCTOR_NEED_LEFT_ONE, DOCTOR_NEED_LEFT_MANY), left));
 }
 
 static const char *job_estimated(CheckContext *check, const JobNeed *job, uint64_t need_bytes)
 {
-    uint64_t in_flight = batches_in_flight(job->workers);
-    uint64_t estimate = bytes_add(job->other_bytes, bytes_scale(job->batch_bytes, (double)in_flight));
-    const char *other = job->other_bytes ? arena_printf(check->arena, " besides %s that are no batches",
-                                                        SIZE_TEXT(job->other_bytes))
-                                         : "";
-    if (!other)
-        return NULL;
-    const char *batches = arena_printf(check->arena, "a batch is %s and up to %llu are alive at once%s",
-                                       SIZE_TEXT(job->batch_bytes), (unsigned long long)in_flight, other);
-    if (!batches)
-        return NULL;
+    unsigned long long in_flight = batches_in_flight(job->workers);
+    uint64_t other = job->other_bytes;
+    uint64_t estimate = bytes_add(other, bytes_scale(job->batch_bytes, (double)in_flight));
+    if (job->held_bytes > estimate && other > 0)
+        return SENTENCE(check, DOCTOR_NEED_HOLDS_OTHER, SIZE_TEXT(job->batch_bytes), in_flight,
+                        SIZE_TEXT(other), SIZE_TEXT(estimate), SIZE_TEXT(need_bytes));
     if (job->held_bytes > estimate)
-        return arena_printf(check->arena,
-                            "%s, which makes %s; the job already holds more (%s, measured) and needs that",
-                            batches, SIZE_TEXT(estimate), SIZE_TEXT(need_bytes));
-    return arena_printf(check->arena, "%s, so the job needs %s", batches, SIZE_TEXT(need_bytes));
-}
-
-static const char *jobs_estimated(CheckContext *check, const ShmDemand *demand)
-{
-    if (check->n_jobs == 1)
-        return job_estimated(check, &check->jobs[0], demand->need_bytes);
-    return arena_printf(check->arena, "the jobs need %s together", SIZE_TEXT(demand->need_bytes));
-}
-
-static const char *size_clause(CheckContext *check, const ShmDemand *demand)
-{
-    uint64_t size = check->machine->shm.size_bytes;
-    const char *text =
-        size ? arena_printf(check->arena, "/dev/shm is %s large", SIZE_TEXT(size)) : "/dev/shm has no limit";
-    if (!text || demand->others_bytes == 0)
-        return text;
-    return arena_printf(check->arena, "%s; %s of it are used, but not by the jobs looked at", text,
-                        SIZE_TEXT(demand->others_bytes));
+        return SENTENCE(check, DOCTOR_NEED_HOLDS, SIZE_TEXT(job->batch_bytes), in_flight, SIZE_TEXT(estimate),
+                        SIZE_TEXT(need_bytes));
+    if (other > 0)
+        return SENTENCE(check, DOCTOR_NEED_BATCHES_OTHER, SIZE_TEXT(job->batch_bytes), in_flight,
+                        SIZE_TEXT(other), SIZE_TEXT(need_bytes));
+    return SENTENCE(check, DOCTOR_NEED_BATCHES, SIZE_TEXT(job->batch_bytes), in_flight,
+                    SIZE_TEXT(need_bytes));
 }
 
 static const char *demand_evidence(CheckContext *check, const ShmDemand *demand)
 {
-    const char *size = size_clause(check, demand);
-    const char *measured = jobs_measured(check);
-    const char *estimated = jobs_estimated(check, demand);
-    if (!size || !measured || !estimated)
-        return NULL;
-    return arena_printf(check->arena, "Measured: %s%s. Estimated: %s; with a margin%s, %s.", size, measured,
-                        estimated, demand->others_bytes ? " and what others use" : "",
-                        SIZE_TEXT(demand->tight_bytes));
+    uint64_t size = check->machine->shm.size_bytes;
+    const char *text = size ? SENTENCE(check, DOCTOR_NEED_LARGE, SIZE_TEXT(size)) : DOCTOR_NEED_UNLIMITED;
+    if (demand->others_bytes > 0)
+        text = check_join(check, text, SENTENCE(check, DOCTOR_NEED_OTHERS, SIZE_TEXT(demand->others_bytes)));
+    text = jobs_measured(check, text);
+    text = check_join(check, text,
+                      check->n_jobs == 1 ? job_estimated(check, &check->jobs[0], demand->need_bytes)
+                                         : SENTENCE(check, DOCTOR_NEED_JOBS, SIZE_TEXT(demand->need_bytes)));
+    return check_join(check, text,
+                      SENTENCE(check, demand->others_bytes ? DOCTOR_NEED_MARGIN_OTHERS : DOCTOR_NEED_MARGIN,
+                               SIZE_TEXT(demand->tight_bytes)));
 }
 
 /* Nobody to measure: what would a usual job find? */
@@ -243,15 +212,10 @@ static void judge_idle_size(CheckContext *check)
                                         check->arena, &check->fixes));
     uint64_t batches = batches_in_flight(EXAMPLE_WORKERS);
     bool tiny = shm->size_bytes <= SHM_TINY_BYTES;
-    check_found(
-        check, tiny ? SEVERITY_CRITICAL : SEVERITY_WARNING,
-        arena_printf(check->arena, "/dev/shm is only %s large", SIZE_TEXT(shm->size_bytes)),
-        arena_printf(check->arena,
-                     "Measured: its size is %s, %s of it used. Estimated: a DataLoader with %d workers has "
-                     "up to %llu batches alive, so batches of more than %s do not fit and end in a bus "
-                     "error.",
-                     SIZE_TEXT(shm->size_bytes), SIZE_TEXT(shm->used_bytes), EXAMPLE_WORKERS,
-                     (unsigned long long)batches, SIZE_TEXT(shm->size_bytes / batches)));
+    check_found(check, tiny ? SEVERITY_CRITICAL : SEVERITY_WARNING,
+                SENTENCE(check, DOCTOR_SHM_IDLE_TITLE, SIZE_TEXT(shm->size_bytes)),
+                SENTENCE(check, DOCTOR_SHM_IDLE, SIZE_TEXT(shm->size_bytes), SIZE_TEXT(shm->used_bytes),
+                         EXAMPLE_WORKERS, (unsigned long long)batches, SIZE_TEXT(shm->size_bytes / batches)));
 }
 
 void check_shm_too_small(CheckContext *check)
@@ -262,11 +226,10 @@ void check_shm_too_small(CheckContext *check)
     ShmDemand demand;
     shm_demand(check, &demand);
     if (demand.n_elsewhere > 0)
-        check_skipped(check,
-                      arena_printf(check->arena,
-                                   "%zu of the jobs keep their batches in a /dev/shm of their own, whose "
-                                   "size cannot be seen from here",
-                                   demand.n_elsewhere));
+        check_skipped(check, SENTENCE(check,
+                                      PLURAL(demand.n_elsewhere, DOCTOR_SHM_ELSEWHERE_SKIPPED_ONE,
+                                             DOCTOR_SHM_ELSEWHERE_SKIPPED_MANY),
+                                      demand.n_elsewhere));
     if (shm->size_bytes == 0)
         return;
 
@@ -285,9 +248,8 @@ void check_shm_too_small(CheckContext *check)
     check_advice(check,
                  advise_shm_mount(check->machine, demand.recommended_bytes, check->arena, &check->fixes));
     check_found(check, fits ? SEVERITY_WARNING : SEVERITY_CRITICAL,
-                arena_printf(check->arena, "/dev/shm is %s for %s",
-                             fits ? "barely large enough" : "too small",
-                             check->n_jobs == 1 ? "the job that runs" : "the jobs that run"),
+                fits ? PLURAL(check->n_jobs, DOCTOR_SHM_BARELY_TITLE_ONE, DOCTOR_SHM_BARELY_TITLE_MANY)
+                     : PLURAL(check->n_jobs, DOCTOR_SHM_TOO_SMALL_TITLE_ONE, DOCTOR_SHM_TOO_SMALL_TITLE_MANY),
                 demand_evidence(check, &demand));
 }
 
@@ -310,17 +272,17 @@ void check_shm_need(CheckContext *check)
     if (!has_shm(check))
         return;
     shm_demand(check, &demand);
-    if (check->survey->n_unreadable > 0 && unseen_bytes(check) >= UNSEEN_BYTES)
-        check_skipped(
-            check,
-            arena_printf(check->arena, "%zu process%s may not be read; what jobs among them need is unknown",
-                         check->survey->n_unreadable, check->survey->n_unreadable == 1 ? "" : "es"));
+    size_t unreadable = check->survey->n_unreadable;
+    if (unreadable > 0 && unseen_bytes(check) >= UNSEEN_BYTES)
+        check_skipped(check,
+                      SENTENCE(check,
+                               PLURAL(unreadable, DOCTOR_SHM_NEED_SKIPPED_ONE, DOCTOR_SHM_NEED_SKIPPED_MANY),
+                               unreadable));
     uint64_t size = check->machine->shm.size_bytes;
     if (demand.n_estimated == 0 || (size > 0 && demand.tight_bytes > size))
         return;
     check_found(check, SEVERITY_INFO,
-                arena_printf(check->arena, "/dev/shm is large enough for %s",
-                             check->n_jobs == 1 ? "the job that runs" : "the jobs that run"),
+                PLURAL(check->n_jobs, DOCTOR_SHM_NEED_TITLE_ONE, DOCTOR_SHM_NEED_TITLE_MANY),
                 demand_evidence(check, &demand));
 }
 
@@ -334,7 +296,7 @@ void check_shm_share_of_memory(CheckContext *check)
     const Machine *machine = check->machine;
     uint64_t memory = memory_granted_bytes(machine);
     if (memory == U64_UNKNOWN || memory == 0) {
-        check_skipped(check, "neither the machine's memory nor a limit of the control group is known");
+        check_skipped(check, DOCTOR_SHM_SHARE_SKIPPED);
         return;
     }
     uint64_t wanted = need_with_margin(need, NEED_MARGIN);
@@ -345,14 +307,10 @@ void check_shm_share_of_memory(CheckContext *check)
     check_advice(check, advise_less_memory(machine, check->arena, &check->fixes));
     check_found(
         check, SEVERITY_WARNING,
-        arena_printf(check->arena, "Shared memory for %s would take more than a quarter of %s",
-                     check->n_jobs == 1 ? "the job" : "the jobs",
-                     group ? "the control group's memory" : "the machine's memory"),
-        arena_printf(check->arena,
-                     "Measured: %s may use %s. Estimated: the batches in flight need %s of it, with a "
-                     "margin %s (%.0f %%); /dev/shm is memory too, and counts in full.",
-                     group ? "the control group" : "the machine", SIZE_TEXT(memory), SIZE_TEXT(need),
-                     SIZE_TEXT(wanted), share_of(wanted, memory) * 100));
+        group ? PLURAL(check->n_jobs, DOCTOR_SHM_SHARE_GROUP_TITLE_ONE, DOCTOR_SHM_SHARE_GROUP_TITLE_MANY)
+              : PLURAL(check->n_jobs, DOCTOR_SHM_SHARE_TITLE_ONE, DOCTOR_SHM_SHARE_TITLE_MANY),
+        SENTENCE(check, group ? DOCTOR_SHM_SHARE_GROUP : DOCTOR_SHM_SHARE, SIZE_TEXT(memory), SIZE_TEXT(need),
+                 SIZE_TEXT(wanted), share_of(wanted, memory) * 100));
 }
 
 typedef struct Leftovers {
@@ -396,13 +354,13 @@ static void leftovers_count(const CheckContext *check, Leftovers *ret)
 
 static void advise_clean(CheckContext *check, const Leftovers *left)
 {
-    check_fix(check, NEEDS_NOTHING, "See what would be removed.", "shmguard clean --dry-run");
+    check_fix(check, NEEDS_NOTHING, DOCTOR_DRY_RUN_FIX, "shmguard clean --dry-run");
     if (left->n > left->n_foreign || check->machine->sandbox.root)
         check_fix(check, check->machine->sandbox.root && left->n_foreign ? NEEDS_ROOT : NEEDS_NOTHING,
-                  "Remove what belongs to nobody.", "shmguard clean");
+                  DOCTOR_CLEAN_FIX, "shmguard clean");
     if (left->n_foreign > 0 && !check->machine->sandbox.root)
-        check_fix(check, root_within_reach(check->machine) ? NEEDS_ROOT : NEEDS_ADMIN,
-                  "Remove the leftovers of other users as well.", "sudo shmguard clean");
+        check_fix(check, root_within_reach(check->machine) ? NEEDS_ROOT : NEEDS_ADMIN, DOCTOR_CLEAN_ALL_FIX,
+                  "sudo shmguard clean");
 }
 
 void check_shm_orphans(CheckContext *check)
@@ -410,32 +368,28 @@ void check_shm_orphans(CheckContext *check)
     Leftovers left;
     leftovers_count(check, &left);
     if (left.n_unknown > 0)
-        check_skipped(check,
-                      arena_printf(check->arena,
-                                   "whether anybody needs %zu more segment%s (%s) cannot be told from here; "
-                                   "shmguard ps --segments lists them",
-                                   left.n_unknown, left.n_unknown == 1 ? "" : "s",
-                                   SIZE_TEXT(left.unknown_bytes)));
+        check_skipped(check, SENTENCE(check,
+                                      PLURAL(left.n_unknown, DOCTOR_SHM_ORPHANS_SKIPPED_ONE,
+                                             DOCTOR_SHM_ORPHANS_SKIPPED_MANY),
+                                      left.n_unknown, SIZE_TEXT(left.unknown_bytes)));
     if (left.n == 0)
         return;
     bool much =
         left.bytes >= ORPHANS_BYTES || share_of(left.bytes, check->machine->shm.size_bytes) >= ORPHANS_SHARE;
-    const char *others = left.n_other == 0
-                             ? ""
-                             : arena_printf(check->arena, " %zu more (%s) of unknown origin are not touched.",
-                                            left.n_other, SIZE_TEXT(left.other_bytes));
+    uint64_t size = check->machine->shm.size_bytes;
+    const char *evidence =
+        check_join(check,
+                   SENTENCE(check, PLURAL(left.n, DOCTOR_SHM_ORPHANS_ONE, DOCTOR_SHM_ORPHANS_MANY), left.n,
+                            ORPHAN_AGE_SECONDS),
+                   size ? SENTENCE(check, DOCTOR_SHM_LARGE, SIZE_TEXT(size)) : DOCTOR_SHM_UNLIMITED);
+    if (left.n_other > 0)
+        evidence = check_join(
+            check, evidence,
+            SENTENCE(check, PLURAL(left.n_other, DOCTOR_SHM_ORPHANS_OTHER_ONE, DOCTOR_SHM_ORPHANS_OTHER_MANY),
+                     left.n_other, SIZE_TEXT(left.other_bytes)));
     advise_clean(check, &left);
     check_found(check, much ? SEVERITY_WARNING : SEVERITY_INFO,
-                arena_printf(check->arena, "%s of shared memory belong to nobody", SIZE_TEXT(left.bytes)),
-                others
-                    ? arena_printf(check->arena,
-                                   "Measured: %zu segment%s that no process has open and that did not change "
-                                   "for %d s, in a /dev/shm of %s.%s",
-                                   left.n, left.n == 1 ? "" : "s", ORPHAN_AGE_SECONDS,
-                                   check->machine->shm.size_bytes ? SIZE_TEXT(check->machine->shm.size_bytes)
-                                                                  : "no limit",
-                                   others)
-                    : NULL);
+                SENTENCE(check, DOCTOR_SHM_ORPHANS_TITLE, SIZE_TEXT(left.bytes)), evidence);
 }
 
 void check_shm_nearly_full(CheckContext *check)
@@ -451,20 +405,16 @@ void check_shm_nearly_full(CheckContext *check)
     shm_demand(check, &demand);
     if (left.n > 0)
         advise_clean(check, &left);
-    check_fix(check, NEEDS_NOTHING, "See who holds it.", "shmguard ps --segments");
+    check_fix(check, NEEDS_NOTHING, DOCTOR_HOLDERS_FIX, "shmguard ps --segments");
     uint64_t wanted = demand.recommended_bytes ? demand.recommended_bytes : usual_bytes(check->machine);
     wanted = MAX(wanted, shm_round_up(bytes_scale(shm->used_bytes, 2)));
     check_advice(check, advise_shm_size(check->machine, check->guard, wanted, check->arena, &check->fixes));
-    check_found(
-        check, severity,
-        arena_printf(check->arena, "/dev/shm is %.0f %% full",
-                     floor(share_of(shm->used_bytes, shm->size_bytes) * 100)),
-        arena_printf(check->arena,
-                     "Measured: %s of %s are used: %s by processes that can be seen, %s by nobody or by "
-                     "processes that cannot.",
-                     SIZE_TEXT(shm->used_bytes), SIZE_TEXT(shm->size_bytes),
-                     SIZE_TEXT(check->survey->attributed_bytes),
-                     SIZE_TEXT(check->survey->unattributed_bytes)));
+    check_found(check, severity,
+                SENTENCE(check, DOCTOR_SHM_NEARLY_FULL_TITLE,
+                         floor(share_of(shm->used_bytes, shm->size_bytes) * 100)),
+                SENTENCE(check, DOCTOR_SHM_NEARLY_FULL, SIZE_TEXT(shm->used_bytes),
+                         SIZE_TEXT(shm->size_bytes), SIZE_TEXT(check->survey->attributed_bytes),
+                         SIZE_TEXT(check->survey->unattributed_bytes)));
 }
 
 void check_shm_inodes_low(CheckContext *check)
@@ -474,7 +424,7 @@ void check_shm_inodes_low(CheckContext *check)
     if (!has_shm(check) || shm->inodes == 0)
         return;
     if (shm->inodes == U64_UNKNOWN || shm->inodes_free == U64_UNKNOWN) {
-        check_skipped(check, "the number of files in /dev/shm is not known");
+        check_skipped(check, DOCTOR_SHM_INODES_LOW_SKIPPED);
         return;
     }
     uint64_t used = shm->inodes - MIN(shm->inodes_free, shm->inodes);
@@ -486,11 +436,8 @@ void check_shm_inodes_low(CheckContext *check)
         advise_clean(check, &left);
     check_advice(check, advise_shm_inodes(check->machine, check->arena, &check->fixes));
     check_found(
-        check, severity, "/dev/shm has nearly no room for more files",
-        arena_printf(check->arena,
-                     "Measured: %llu of %llu inodes are used. Each shared tensor takes one, however small "
-                     "it is.",
-                     (unsigned long long)used, (unsigned long long)shm->inodes));
+        check, severity, DOCTOR_SHM_INODES_LOW_TITLE,
+        SENTENCE(check, DOCTOR_SHM_INODES_LOW, (unsigned long long)used, (unsigned long long)shm->inodes));
 }
 
 void check_shm_huge_pages(CheckContext *check)
@@ -498,12 +445,8 @@ void check_shm_huge_pages(CheckContext *check)
     const ShmMount *shm = &check->machine->shm;
     if (!has_shm(check) || !shm->huge || shm->size_bytes == 0)
         return;
-    check_found(
-        check, SEVERITY_INFO, "/dev/shm uses huge pages: small tensors take more room than they need",
-        arena_printf(check->arena,
-                     "Measured: the mount has the option huge=always, which rounds the room of each tensor "
-                     "up to 2 MiB, and is %s large.",
-                     SIZE_TEXT(shm->size_bytes)));
+    check_found(check, SEVERITY_INFO, DOCTOR_SHM_HUGE_PAGES_TITLE,
+                SENTENCE(check, DOCTOR_SHM_HUGE_PAGES, SIZE_TEXT(shm->size_bytes)));
 }
 
 /* logind unlinks files, so it can only harm segments that still have a name: those of the file_system
@@ -543,29 +486,24 @@ void check_remove_ipc(CheckContext *check)
         sandbox->remove_ipc == NO)
         return;
     if (sandbox->remove_ipc == DONT_KNOW) {
-        check_skipped(check, "logind's settings could not be read");
+        check_skipped(check, DOCTOR_REMOVE_IPC_SKIPPED);
         return;
     }
     size_t named = count_named_segments(check);
-    const char *at_stake = named ? arena_printf(check->arena, "%zu segment%s of the jobs looked at would go",
-                                                named, named == 1 ? "" : "s")
-                                 : "no job looked at has such files now";
     check_advice(check, advise_remove_ipc(check->machine, check->arena, &check->fixes));
-    check_found(check, named ? SEVERITY_WARNING : SEVERITY_INFO,
-                "Logging out deletes the shared memory of trainings that go on",
-                at_stake
-                    ? arena_printf(check->arena,
-                                   "Measured: logind has RemoveIPC=yes, which deletes all files of a user in "
-                                   "/dev/shm when their last session ends; %s.",
-                                   at_stake)
-                    : NULL);
+    check_found(
+        check, named ? SEVERITY_WARNING : SEVERITY_INFO, DOCTOR_REMOVE_IPC_TITLE,
+        check_join(check, DOCTOR_REMOVE_IPC,
+                   named
+                       ? SENTENCE(check, PLURAL(named, DOCTOR_REMOVE_IPC_ONE, DOCTOR_REMOVE_IPC_MANY), named)
+                       : DOCTOR_REMOVE_IPC_NONE));
 }
 
 void check_guard_unavailable(CheckContext *check)
 {
     if (check->guard->ready)
         return;
-    check_found(check, SEVERITY_INFO, "shmguard run cannot guard a training here",
-                check->guard->why_not ? arena_printf(check->arena, "Measured: %s.", check->guard->why_not)
-                                      : "Why not is unknown.");
+    check_found(check, SEVERITY_INFO, DOCTOR_GUARD_UNAVAILABLE_TITLE,
+                check->guard->why_not ? SENTENCE(check, DOCTOR_GUARD_UNAVAILABLE, check->guard->why_not)
+                                      : DOCTOR_GUARD_UNAVAILABLE_WHY);
 }

@@ -3,39 +3,48 @@
 
 #include "check.h"
 
-typedef struct Check {
-    const char *id;
-    void (*run)(CheckContext *check);
-} Check;
-
-/* In the order in which findings of one severity are told: first what kills a training, then what slows it.
+/* In the order in which findings of one severity are shown: first what kills a training, then what slows it.
  */
 static const Check table[] = {
-    {"shm-missing", check_shm_missing},
-    {"shm-too-small", check_shm_too_small},
-    {"shm-nearly-full", check_shm_nearly_full},
-    {"shm-inodes-low", check_shm_inodes_low},
-    {"memory-low", check_memory_low},
-    {"cgroup-near-limit", check_cgroup_near_limit},
-    {"oom-recent", check_oom_recent},
-    {"open-files-low", check_open_files_low},
-    {"max-map-count-low", check_max_map_count_low},
-    {"disk-low", check_disk_low},
-    {"shm-share-of-memory", check_shm_share_of_memory},
-    {"memory-pressure", check_memory_pressure},
-    {"swap-low", check_swap_low},
-    {"shm-orphans", check_shm_orphans},
-    {"remove-ipc", check_remove_ipc},
-    {"workers-exceed-cpus", check_workers_exceed_cpus},
-    {"threads-exceed-cpus", check_threads_exceed_cpus},
-    {"spawn-copies", check_spawn_copies},
-    {"fork-copies", check_fork_copies},
-    {"workers-use-cuda", check_workers_use_cuda},
-    {"fork-after-cuda", check_fork_after_cuda},
-    {"shm-huge-pages", check_shm_huge_pages},
-    {"shm-need", check_shm_need},
-    {"guard-unavailable", check_guard_unavailable},
+    {"shm-missing", SEVERITY_WARNING, SEVERITY_CRITICAL, DOCTOR_SHM_MISSING_MEANING, check_shm_missing},
+    {"shm-too-small", SEVERITY_WARNING, SEVERITY_CRITICAL, DOCTOR_SHM_TOO_SMALL_MEANING, check_shm_too_small},
+    {"shm-nearly-full", SEVERITY_WARNING, SEVERITY_CRITICAL, DOCTOR_SHM_NEARLY_FULL_MEANING,
+     check_shm_nearly_full},
+    {"shm-inodes-low", SEVERITY_WARNING, SEVERITY_CRITICAL, DOCTOR_SHM_INODES_LOW_MEANING,
+     check_shm_inodes_low},
+    {"memory-low", SEVERITY_WARNING, SEVERITY_CRITICAL, DOCTOR_MEMORY_LOW_MEANING, check_memory_low},
+    {"cgroup-near-limit", SEVERITY_WARNING, SEVERITY_CRITICAL, DOCTOR_CGROUP_MEANING,
+     check_cgroup_near_limit},
+    {"oom-recent", SEVERITY_INFO, SEVERITY_WARNING, DOCTOR_OOM_MEANING, check_oom_recent},
+    {"open-files-low", SEVERITY_INFO, SEVERITY_CRITICAL, DOCTOR_OPEN_FILES_LOW_MEANING, check_open_files_low},
+    {"max-map-count-low", SEVERITY_WARNING, SEVERITY_CRITICAL, DOCTOR_MAX_MAP_COUNT_MEANING,
+     check_max_map_count_low},
+    {"disk-low", SEVERITY_WARNING, SEVERITY_CRITICAL, DOCTOR_DISK_LOW_MEANING, check_disk_low},
+    {"shm-share-of-memory", SEVERITY_WARNING, SEVERITY_WARNING, DOCTOR_SHM_SHARE_MEANING,
+     check_shm_share_of_memory},
+    {"memory-pressure", SEVERITY_WARNING, SEVERITY_CRITICAL, DOCTOR_MEMORY_PRESSURE_MEANING,
+     check_memory_pressure},
+    {"swap-low", SEVERITY_INFO, SEVERITY_WARNING, DOCTOR_SWAP_LOW_MEANING, check_swap_low},
+    {"shm-orphans", SEVERITY_INFO, SEVERITY_WARNING, DOCTOR_SHM_ORPHANS_MEANING, check_shm_orphans},
+    {"remove-ipc", SEVERITY_INFO, SEVERITY_WARNING, DOCTOR_REMOVE_IPC_MEANING, check_remove_ipc},
+    {"workers-exceed-cpus", SEVERITY_WARNING, SEVERITY_WARNING, DOCTOR_WORKERS_MEANING,
+     check_workers_exceed_cpus},
+    {"threads-exceed-cpus", SEVERITY_INFO, SEVERITY_WARNING, DOCTOR_THREADS_MEANING,
+     check_threads_exceed_cpus},
+    {"spawn-copies", SEVERITY_WARNING, SEVERITY_WARNING, DOCTOR_SPAWN_COPIES_MEANING, check_spawn_copies},
+    {"fork-copies", SEVERITY_WARNING, SEVERITY_WARNING, DOCTOR_FORK_COPIES_MEANING, check_fork_copies},
+    {"workers-use-cuda", SEVERITY_INFO, SEVERITY_INFO, DOCTOR_WORKERS_CUDA_MEANING, check_workers_use_cuda},
+    {"fork-after-cuda", SEVERITY_INFO, SEVERITY_INFO, DOCTOR_FORK_CUDA_MEANING, check_fork_after_cuda},
+    {"shm-huge-pages", SEVERITY_INFO, SEVERITY_INFO, DOCTOR_SHM_HUGE_PAGES_MEANING, check_shm_huge_pages},
+    {"shm-need", SEVERITY_INFO, SEVERITY_INFO, DOCTOR_SHM_NEED_MEANING, check_shm_need},
+    {"guard-unavailable", SEVERITY_INFO, SEVERITY_INFO, DOCTOR_GUARD_UNAVAILABLE_MEANING,
+     check_guard_unavailable},
 };
+
+const Check *check_at(size_t i)
+{
+    return i < ARRAY_SIZE(table) ? &table[i] : NULL;
+}
 
 void check_found(CheckContext *check, Severity severity, const char *title, const char *evidence)
 {
@@ -68,6 +77,11 @@ void check_skipped(CheckContext *check, const char *why)
         *slot = line;
     else
         check->error = -ENOMEM;
+}
+
+const char *check_join(CheckContext *check, const char *first, const char *second)
+{
+    return first && second ? SENTENCE(check, "%s %s", first, second) : NULL;
 }
 
 void check_advice(CheckContext *check, int r)
@@ -184,11 +198,7 @@ int checks_run(const Survey *survey, const GuardOffer *guard, int pid, Arena *ar
         return r;
     if (pid && check.n_jobs == 0) {
         check.id = "pid";
-        check_skipped(&check,
-                      arena_printf(arena,
-                                   "process %d belongs to no training that can be seen; only the machine "
-                                   "was judged",
-                                   pid));
+        check_skipped(&check, SENTENCE(&check, DOCTOR_PID_SKIPPED, pid));
     }
     for (size_t i = 0; i < ARRAY_SIZE(table) && check.error == 0; i++) {
         check.id = table[i].id;
@@ -207,6 +217,7 @@ Health findings_health(const Findings *findings)
     Health health = HEALTH_OK;
     for (size_t i = 0; i < findings->n; i++)
         switch (findings->items[i].severity) {
+        case SEVERITY_GOOD:
         case SEVERITY_INFO:
             break;
         case SEVERITY_WARNING:
@@ -227,19 +238,6 @@ const char *health_name(Health health)
     case HEALTH_WARNING:
         return "warning";
     case HEALTH_CRITICAL:
-        return "critical";
-    }
-    return "critical";
-}
-
-const char *severity_name(Severity severity)
-{
-    switch (severity) {
-    case SEVERITY_INFO:
-        return "info";
-    case SEVERITY_WARNING:
-        return "warning";
-    case SEVERITY_CRITICAL:
         return "critical";
     }
     return "critical";

@@ -1,18 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * doctor's table of checks. Each check is a function that looks at the survey and says fine, or adds a
- * finding, or says that it could not look. Pure.
+ * doctor's table of checks. Each check is a function that examines the survey and reports nothing, a finding,
+ * or that it could not look. Pure.
  */
 #pragma once
 
 #include "advice.h"
+#include "severity.h"
 #include "survey.h"
 
-typedef enum Severity {
-    SEVERITY_INFO,
-    SEVERITY_WARNING,
-    SEVERITY_CRITICAL,
-} Severity;
+struct CheckContext;
+
+typedef struct Check {
+    const char *id;
+    Severity least; /* of its findings */
+    Severity worst;
+    const char *meaning; /* one sentence, for the documentation */
+    void (*run)(struct CheckContext *check);
+} Check;
+
+/* The checks in the order in which they run; NULL behind the last. */
+const Check *check_at(size_t i);
 
 typedef struct Finding {
     const char *id;
@@ -43,4 +51,3 @@ typedef enum Health {
 
 Health findings_health(const Findings *findings);
 const char *health_name(Health health);
-const char *severity_name(Severity severity);

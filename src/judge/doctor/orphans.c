@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "orphans.h"
+#include "doctor-text.h"
 #include "units.h"
 
 /*
@@ -55,17 +56,14 @@ static const Process *maker_of(const Survey *survey, const Segment *segment)
 static const char *reopened_by(const Survey *survey, const Segment *segment, Arena *arena)
 {
     if (segment->kind == KIND_SEMAPHORE)
-        return text_starts(segment->name, "sem.mp-") ? NULL
-                                                     : "a named semaphore may be opened again by its program";
+        return text_starts(segment->name, "sem.mp-") ? NULL : ORPHAN_WHY_SEMAPHORE;
     if (segment->kind != KIND_TORCH)
         return NULL;
     const Process *manager = manager_of(survey, segment);
     if (manager)
-        return arena_printf(arena, "torch_shm_manager (pid %d) is alive and may still hand it out",
-                            manager->pid);
+        return arena_printf(arena, ORPHAN_WHY_MANAGER, manager->pid);
     const Process *maker = maker_of(survey, segment);
-    return maker ? arena_printf(arena, "its maker (pid %d) is alive and may still hand it out", maker->pid)
-                 : NULL;
+    return maker ? arena_printf(arena, ORPHAN_WHY_MAKER, maker->pid) : NULL;
 }
 
 Orphan orphan_judge(const Survey *survey, const Segment *segment, Arena *arena, const char **ret_why)
@@ -75,33 +73,31 @@ Orphan orphan_judge(const Survey *survey, const Segment *segment, Arena *arena, 
     const Machine *machine = &survey->machine;
 
     if (segment->n_holders > 0) {
-        *why = arena_printf(arena, "held by pid %d%s", segment->holders[0],
-                            segment->n_holders > 1 ? " and others" : "");
+        *why = arena_printf(arena, PLURAL(segment->n_holders, ORPHAN_WHY_HELD, ORPHAN_WHY_HELD_MANY),
+                            segment->holders[0]);
         return ORPHAN_NO;
     }
     double age = machine->realtime - segment->changed;
     if (age < ORPHAN_AGE_SECONDS) {
-        *why = age < 0 ? "its time of change lies in the future"
-                       : arena_printf(arena, "changed %s ago, wait until a minute has passed",
-                                      DURATION_TEXT(age));
+        *why = age < 0 ? ORPHAN_WHY_FUTURE : arena_printf(arena, ORPHAN_WHY_CHANGED, DURATION_TEXT(age));
         return ORPHAN_NO;
     }
     if (!machine->sandbox.sees_all) {
-        *why = "processes that cannot be seen from here may share this /dev/shm";
+        *why = ORPHAN_WHY_INVISIBLE;
         return ORPHAN_UNKNOWN;
     }
     if (segment->open == OPEN_SOMEWHERE) {
-        *why = "open in a process that does not show it";
+        *why = ORPHAN_WHY_OPEN;
         return ORPHAN_NO;
     }
     if (segment->open != OPEN_NOWHERE) {
-        *why = "the kernel tells only its owner or root whether anybody has it open";
+        *why = ORPHAN_WHY_CANNOT_ASK;
         return ORPHAN_UNKNOWN;
     }
     *why = reopened_by(survey, segment, arena);
     if (*why)
         return ORPHAN_UNKNOWN;
-    *why = arena_printf(arena, "nobody holds it, unchanged for %s", DURATION_TEXT(age));
+    *why = arena_printf(arena, ORPHAN_WHY_YES, DURATION_TEXT(age));
     return ORPHAN_YES;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "doctor-text.h"
 #include "preflight.h"
 #include "units.h"
 
@@ -53,10 +54,8 @@ static const char *shm_missing(Flight *flight, Severity *severity)
     const ShmMount *shm = &flight->machine->shm;
     (void)severity;
     if (shm_is_unusable(shm))
-        return shm->state == SHM_ABSENT
-                   ? "there is no /dev/shm, and DataLoader workers cannot start without it"
-                   : "/dev/shm is not writable, and DataLoader workers cannot start without it";
-    return flight->plan->guarded ? NULL : "/dev/shm is not a tmpfs: batches would be written to a disk";
+        return shm->state == SHM_ABSENT ? PREFLIGHT_SHM_MISSING : PREFLIGHT_SHM_NOT_WRITABLE;
+    return flight->plan->guarded ? NULL : PREFLIGHT_SHM_NOT_TMPFS;
 }
 
 static const char *shm_too_small(Flight *flight, Severity *severity)
@@ -64,8 +63,8 @@ static const char *shm_too_small(Flight *flight, Severity *severity)
     (void)severity;
     if (flight->plan->guarded)
         return NULL;
-    return no_memory(arena_printf(flight->arena, "/dev/shm has only %s for all batches in flight",
-                                  SIZE_TEXT(flight->machine->shm.size_bytes)));
+    return no_memory(
+        arena_printf(flight->arena, PREFLIGHT_SHM_TOO_SMALL, SIZE_TEXT(flight->machine->shm.size_bytes)));
 }
 
 static const char *shm_nearly_full(Flight *flight, Severity *severity)
@@ -76,8 +75,8 @@ static const char *shm_nearly_full(Flight *flight, Severity *severity)
     if (flight->plan->guarded)
         *severity = SEVERITY_WARNING;
     return no_memory(arena_printf(
-        flight->arena, "/dev/shm has only %s free%s", SIZE_TEXT(shm->available_bytes),
-        flight->plan->guarded ? "; tensors do not need it, but NCCL and Python's queues do" : ""));
+        flight->arena, flight->plan->guarded ? PREFLIGHT_SHM_NEARLY_FULL_GUARDED : PREFLIGHT_SHM_NEARLY_FULL,
+        SIZE_TEXT(shm->available_bytes)));
 }
 
 static const char *shm_inodes_low(Flight *flight, Severity *severity)
@@ -87,16 +86,17 @@ static const char *shm_inodes_low(Flight *flight, Severity *severity)
         return NULL;
     if (flight->plan->guarded)
         *severity = SEVERITY_WARNING;
-    return no_memory(arena_printf(flight->arena, "/dev/shm has room for only %llu more files",
-                                  (unsigned long long)shm->inodes_free));
+    return no_memory(arena_printf(
+        flight->arena, PLURAL(shm->inodes_free, PREFLIGHT_SHM_INODES_ONE, PREFLIGHT_SHM_INODES_MANY),
+        (unsigned long long)shm->inodes_free));
 }
 
 static const char *memory_low(Flight *flight, Severity *severity)
 {
     const MemInfo *memory = &flight->machine->memory;
     (void)severity;
-    return no_memory(arena_printf(flight->arena, "only %s of the machine's %s of memory are available",
-                                  SIZE_TEXT(memory->available_bytes), SIZE_TEXT(memory->total_bytes)));
+    return no_memory(arena_printf(flight->arena, PREFLIGHT_MEMORY_LOW, SIZE_TEXT(memory->available_bytes),
+                                  SIZE_TEXT(memory->total_bytes)));
 }
 
 static const char *cgroup_near_limit(Flight *flight, Severity *severity)
@@ -106,24 +106,22 @@ static const char *cgroup_near_limit(Flight *flight, Severity *severity)
     if (cgroup->memory_reclaimable_bytes != U64_UNKNOWN)
         used -= MIN(cgroup->memory_reclaimable_bytes, used);
     (void)severity;
-    return no_memory(arena_printf(flight->arena, "the control group has used %s of its %s of memory",
-                                  SIZE_TEXT(used), SIZE_TEXT(cgroup->memory_limit_bytes)));
+    return no_memory(arena_printf(flight->arena, PREFLIGHT_CGROUP, SIZE_TEXT(used),
+                                  SIZE_TEXT(cgroup->memory_limit_bytes)));
 }
 
 static const char *memory_pressure(Flight *flight, Severity *severity)
 {
     (void)severity;
-    return no_memory(arena_printf(flight->arena,
-                                  "processes here waited for memory during %.0f%% of the last minute",
-                                  flight->machine->pressure.some_avg60));
+    return no_memory(arena_printf(flight->arena, PREFLIGHT_PRESSURE, flight->machine->pressure.some_avg60));
 }
 
 static const char *swap_low(Flight *flight, Severity *severity)
 {
     if (*severity == SEVERITY_INFO)
         return NULL;
-    return no_memory(arena_printf(flight->arena, "memory is short and swap is nearly full: %s are free",
-                                  SIZE_TEXT(flight->machine->memory.swap_free_bytes)));
+    return no_memory(
+        arena_printf(flight->arena, PREFLIGHT_SWAP_LOW, SIZE_TEXT(flight->machine->memory.swap_free_bytes)));
 }
 
 static const char *open_files_low(Flight *flight, Severity *severity)
@@ -132,22 +130,20 @@ static const char *open_files_low(Flight *flight, Severity *severity)
     if (hard >= OPEN_FILES_HARD_LOW)
         return NULL;
     *severity = SEVERITY_WARNING;
-    return no_memory(
-        arena_printf(flight->arena, "a process may have only %llu files open", (unsigned long long)hard));
+    return no_memory(arena_printf(flight->arena,
+                                  PLURAL(hard, PREFLIGHT_OPEN_FILES_ONE, PREFLIGHT_OPEN_FILES_MANY),
+                                  (unsigned long long)hard));
 }
 
 static const char *disk_low(Flight *flight, Severity *severity)
 {
     const FsStat *disk = &flight->machine->disk;
-    const char *inodes = disk->inodes == 0 ? ""
-                                           : arena_printf(flight->arena, " and %llu inodes",
-                                                          (unsigned long long)disk->inodes_free);
     (void)severity;
-    return inodes ? no_memory(arena_printf(flight->arena,
-                                           "only %s%s are free on the disk of the working directory, where "
-                                           "checkpoints may go",
-                                           SIZE_TEXT(disk->available_bytes), inodes))
-                  : "";
+    return no_memory(disk->inodes == 0
+                         ? arena_printf(flight->arena, PREFLIGHT_DISK_LOW, SIZE_TEXT(disk->available_bytes))
+                         : arena_printf(flight->arena, PREFLIGHT_DISK_LOW_INODES,
+                                        SIZE_TEXT(disk->available_bytes),
+                                        (unsigned long long)disk->inodes_free));
 }
 
 /*
@@ -171,10 +167,10 @@ static const char *remedy_by_option(const Flight *flight)
     const Sandbox *sandbox = &flight->machine->sandbox;
     const ShmMount *shm = &flight->machine->shm;
     if (!flight->plan->guarded && flight->guard->ready && !shm_is_unusable(shm))
-        return "Remove --no-guard: the guard keeps tensors out of it.";
+        return PREFLIGHT_REMOVE_NO_GUARD;
     if (!flight->plan->shm_tried && shm->state != SHM_ABSENT &&
-        (sandbox->sys_admin || sandbox->user_namespaces))
-        return "Use --shm auto to give the job its own.";
+        (sandbox->sys_admin || sandbox->user_namespaces == YES))
+        return PREFLIGHT_USE_SHM_AUTO;
     return NULL;
 }
 
@@ -194,7 +190,7 @@ static const char *remedy_by_fix(Flight *flight, const Fixes *fixes, size_t room
             return no_memory(
                 arena_printf(flight->arena, "%.*s: %s", (int)what.size, what.data, fix->command));
     }
-    return "Run shmguard doctor to see what can be done.";
+    return PREFLIGHT_RUN_DOCTOR;
 }
 
 static void threat_add(Flight *flight, const char *id, Severity severity, const char *text,
@@ -243,16 +239,15 @@ static void wishes_weigh(Flight *flight)
     if (room == U64_UNKNOWN)
         return;
     if (plan->guarded && plan->budget_bytes != U64_UNKNOWN && plan->budget_bytes > room)
-        threat_add(flight, "budget", SEVERITY_WARNING,
-                   arena_printf(flight->arena, "the budget is %s, but only %s of memory is left",
-                                SIZE_TEXT(plan->budget_bytes), SIZE_TEXT(room)),
-                   "Use --budget auto or a smaller size.");
+        threat_add(
+            flight, "budget", SEVERITY_WARNING,
+            arena_printf(flight->arena, PREFLIGHT_BUDGET, SIZE_TEXT(plan->budget_bytes), SIZE_TEXT(room)),
+            PREFLIGHT_SMALLER_BUDGET);
     if (plan->private_shm_bytes > room && plan->private_shm_bytes > PRIVATE_LEAST_BYTES)
         threat_add(flight, "private-shm", SEVERITY_WARNING,
-                   arena_printf(flight->arena,
-                                "the job's /dev/shm may take %s, but only %s of memory is left",
-                                SIZE_TEXT(plan->private_shm_bytes), SIZE_TEXT(room)),
-                   "Use --shm auto or a smaller size.");
+                   arena_printf(flight->arena, PREFLIGHT_PRIVATE_SHM, SIZE_TEXT(plan->private_shm_bytes),
+                                SIZE_TEXT(room)),
+                   PREFLIGHT_SMALLER_PRIVATE_SHM);
 }
 
 int preflight_judge(const Machine *machine, const GuardOffer *guard, const PreflightPlan *plan, Arena *arena,

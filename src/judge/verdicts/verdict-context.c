@@ -4,7 +4,8 @@
 
 #include "units.h"
 #include "verdict-context.h"
-#include "verdicts-words.h"
+#include "verdict-table.h"
+#include "verdicts-text.h"
 
 #define STILL_THERE 0.05 /* of the history */
 
@@ -142,19 +143,6 @@ const char *words_made(VerdictContext *context, const char *words)
     return words ? words : "";
 }
 
-const char *subject_words(VerdictContext *context, const ProcessTrack *track)
-{
-    Role role = track->last.role;
-    return WORDS(context, "%s %d", role == ROLE_OTHER ? "process" : role_name(role), track->last.pid);
-}
-
-const char *growth_words(VerdictContext *context, const Trend *trend)
-{
-    return WORDS(context, "grew from %s to %s in %s, %s/s, in %zu of %zu windows", BYTES(trend->from),
-                 BYTES(trend->until), DURATION_TEXT(trend->ended - trend->began), BYTES(trend->slope),
-                 trend->rises, trend->windows - 1);
-}
-
 /*
  * The further the slope lies above its error the surer, and few windows are less sure than many. Of the
  * series in tests/judge/verdicts/test-verdicts.c, which prints it, at least such a part was judged rightly. A
@@ -190,35 +178,28 @@ void group_add(VerdictContext *context, JudgedJob *job, VerdictId id, const Proc
 
 void cache_add(VerdictContext *context, JudgedJob *job, const ProcessTrack *track, const Trend *file)
 {
-    group_add(context, job, VERDICT_PAGE_CACHE, track,
-              &(VerdictGroup){.trend = *file,
-                              .metric = "file",
-                              .rate = MAX(file->slope, 0.0),
-                              .confidence = confidence_of(file)});
+    group_add(
+        context, job, VERDICT_PAGE_CACHE, track,
+        &(VerdictGroup){.metric = "file",
+                        .rate = MAX(file->slope, 0.0),
+                        .confidence = confidence_of(file),
+                        .evidence = WORDS(context, VERDICT_PAGE_CACHE_GREW, SUBJECT(track), GROWTH(file))});
 }
 
-/* Twice as long as must be watched: a part of it will be warm-up again. */
-void pending_growth_add(VerdictContext *context, JudgedJob *job, const ProcessTrack *track, const char *what,
+void pending_growth_add(VerdictContext *context, JudgedJob *job, const ProcessTrack *track, const char *grew,
                         const char *metric, const Trend *trend, Least least)
 {
-    double growth = growth_of(trend);
-    double seconds = seconds_of(trend);
-    double times = growth / least_after(least, seconds).amount;
+    double times = growth_of(trend) / least_after(least, seconds_of(trend)).amount;
     if (job->pending.track && job->pending.times >= times)
         return;
-    bool counted = strcmp(metric, "descriptors") == 0;
-    const char *amount = counted ? WORDS(context, "%.0f", growth) : WORDS(context, "%s", BYTES(growth));
-    job->pending = (PendingGrowth){
-        .track = track,
-        .metric = metric,
-        .rate = trend->slope,
-        .times = times,
-        .evidence = WORDS(context,
-                          "%s of %s grew by %s in %s: too little in too short a time to tell what "
-                          "goes on growing from what fills once, as pools and caches do. Record for "
-                          "%s or longer.",
-                          what, subject_words(context, track), amount, DURATION_TEXT(seconds),
-                          DURATION_TEXT(2 * least.seconds))};
+    /* Twice the time that is needed, since a part of the next recording will be warm-up too. */
+    double longer = 2 * least.seconds;
+    job->pending =
+        (PendingGrowth){.track = track,
+                        .metric = metric,
+                        .rate = trend->slope,
+                        .times = times,
+                        .evidence = WORDS_AND(context, grew, VERDICT_PENDING_LONGER, DURATION_TEXT(longer))};
 }
 
 void verdict_add(VerdictContext *context, const Verdict *verdict)

@@ -54,11 +54,10 @@ enum { ROLES = ROLE_MANAGER + 1 };
 
 typedef struct VerdictGroup {
     const ProcessTrack *worst;
-    Trend trend; /* of the worst, as the rest */
     const char *metric;
     double rate;
     double confidence;
-    const char *evidence; /* without a full stop */
+    const char *evidence;
     size_t n;
     double rate_of_all; /* of those that are still there */
     double left_of_all; /* bytes that can follow, of what ends by itself: copies, teeth */
@@ -137,8 +136,19 @@ double seconds_until(double room, double rate);
 /* "" and the trial's error when there is no memory. */
 #define WORDS(context, ...) words_made((context), arena_printf((context)->arena, __VA_ARGS__))
 const char *words_made(VerdictContext *context, const char *words);
-const char *subject_words(VerdictContext *context, const ProcessTrack *track);
-const char *growth_words(VerdictContext *context, const Trend *trend);
+
+/* `words`, a blank and another sentence. */
+#define WORDS_AND(context, words, ...) WORDS((context), "%s %s", (words), WORDS((context), __VA_ARGS__))
+
+/* What the placeholders of verdicts-text.h take for a process and for growth. */
+#define SUBJECT(track) (track)->last.pid, role_name((track)->last.role)
+#define GROWTH(trend)                                                                                        \
+    BYTES((trend)->from), BYTES((trend)->until), DURATION_TEXT(seconds_of(trend)), BYTES((trend)->slope),    \
+        (trend)->rises, (trend)->windows - 1
+
+/* One of the sentences VERDICT_PENDING_…, about bytes. */
+#define PENDING(context, sentence, track, trend)                                                             \
+    WORDS((context), sentence, SUBJECT(track), BYTES(growth_of(trend)), DURATION_TEXT(seconds_of(trend)))
 
 double confidence_of(const Trend *trend);
 
@@ -149,12 +159,8 @@ void group_add(VerdictContext *context, JudgedJob *job, VerdictId id, const Proc
 void cache_add(VerdictContext *context, JudgedJob *job, const ProcessTrack *track, const Trend *file);
 void verdict_add(VerdictContext *context, const Verdict *verdict);
 
-#define PRIVATE_WHAT "Private memory"
-#define COPIES_WHAT  "Private copies"
-#define FILE_WHAT    "Resident pages of files"
-
-/* Growth that is WORTH_WAITING; `what` begins a sentence. */
-void pending_growth_add(VerdictContext *context, JudgedJob *job, const ProcessTrack *track, const char *what,
+/* Growth that is WORTH_WAITING; `grew` is a sentence about it. */
+void pending_growth_add(VerdictContext *context, JudgedJob *job, const ProcessTrack *track, const char *grew,
                         const char *metric, const Trend *trend, Least least);
 
 /* One process by itself. */

@@ -4,6 +4,7 @@
 
 #include "units.h"
 #include "verdict-context.h"
+#include "verdicts-text.h"
 
 #define COPY_SHARE 0.7  /* of what a worker has for itself alone, the part that must be copies */
 #define COPY_MOST  1.15 /* times what was shared at fork: with what both have touched since */
@@ -53,19 +54,14 @@ void copies_add(VerdictContext *context, JudgedJob *job, const ProcessTrack *tra
                 double shared)
 {
     double left = MAX(shared - growth_of(copies), 0.0);
-    group_add(context, job, VERDICT_COPY_ON_WRITE, track,
-              &(VerdictGroup){
-                  .trend = *copies,
-                  .metric = "private",
-                  .rate = MAX(copies->slope, 0.0),
-                  .left_of_all = left,
-                  .confidence = confidence_of(copies),
-                  .evidence =
-                      WORDS(context,
-                            "Memory that only %s has %s, while its whole private memory stayed at %s: it "
-                            "copies what it shared with the trainer at fork (%s). At most %s more can follow",
-                            subject_words(context, track), growth_words(context, copies),
-                            BYTES(copies->from + shared), BYTES(shared), BYTES(left))});
+    group_add(
+        context, job, VERDICT_COPY_ON_WRITE, track,
+        &(VerdictGroup){.metric = "private",
+                        .rate = MAX(copies->slope, 0.0),
+                        .left_of_all = left,
+                        .confidence = confidence_of(copies),
+                        .evidence = WORDS(context, VERDICT_COPY_ON_WRITE_GREW, SUBJECT(track), GROWTH(copies),
+                                          BYTES(copies->from + shared), BYTES(shared), BYTES(left))});
 }
 
 /* A time in the life of a process. */
@@ -200,30 +196,29 @@ static void workers_judge(VerdictContext *context, JudgedJob *job, const LifeSpa
     Worth copying = n_shared > 0 ? worth_copying(&copies, &own, &file, at_fork, seconds) : WORTH_NOTHING;
     if (saw == WORTH_NAMING) {
         double life = median_of(lives, n);
-        group_add(context, job, VERDICT_SAWTOOTH, newest,
-                  &(VerdictGroup){
-                      .trend = own,
-                      .metric = "private",
-                      .rate = own.slope,
-                      .confidence = confidence_of(&own),
-                      .evidence = WORDS(
-                          context,
-                          "Private memory of a worker grows from %s to %s in its life of %s, %s/s, "
-                          "and comes free when it ends with the epoch (median of %zu workers)",
-                          BYTES(own.from), BYTES(own.until), DURATION_TEXT(life), BYTES(own.slope), n)});
+        group_add(
+            context, job, VERDICT_SAWTOOTH, newest,
+            &(VerdictGroup){.metric = "private",
+                            .rate = own.slope,
+                            .confidence = confidence_of(&own),
+                            .evidence = WORDS(context, VERDICT_SAWTOOTH_LIVES, BYTES(own.from),
+                                              BYTES(own.until), DURATION_TEXT(life), BYTES(own.slope), n)});
         workers_ahead(context, job, life, &job->group[VERDICT_SAWTOOTH][ROLE_WORKER]);
     } else if (copying == WORTH_NAMING)
         copies_add(context, job, newest, &copies, at_fork);
     else if (saw == WORTH_WAITING)
-        pending_growth_add(context, job, newest, PRIVATE_WHAT, "private", &own, SAW_LEAST);
+        pending_growth_add(context, job, newest, PENDING(context, VERDICT_PENDING_PRIVATE, newest, &own),
+                           "private", &own, SAW_LEAST);
     else if (copying == WORTH_WAITING)
-        pending_growth_add(context, job, newest, COPIES_WHAT, "private", &copies, COPY_LEAST);
+        pending_growth_add(context, job, newest, PENDING(context, VERDICT_PENDING_COPIES, newest, &copies),
+                           "private", &copies, COPY_LEAST);
     Trend late_file = trend_behind(&file_windows, PHASES_LEAST / 4);
     Worth files = worth_growing(&late_file, FILE_LEAST);
     if (files == WORTH_NAMING)
         cache_add(context, job, newest, &late_file);
     else if (files == WORTH_WAITING)
-        pending_growth_add(context, job, newest, FILE_WHAT, "file", &late_file, FILE_LEAST);
+        pending_growth_add(context, job, newest, PENDING(context, VERDICT_PENDING_FILE, newest, &late_file),
+                           "file", &late_file, FILE_LEAST);
 }
 
 /* Those that live long enough to be of the train loader rather than of a short validation, evenly chosen. */

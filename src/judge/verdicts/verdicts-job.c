@@ -4,6 +4,7 @@
 
 #include "units.h"
 #include "verdict-context.h"
+#include "verdicts-text.h"
 
 static double job_warm(const VerdictContext *context, double from)
 {
@@ -44,10 +45,8 @@ void crowd_judge(VerdictContext *context, const JudgedJob *job)
                            .rate = trend.slope,
                            .confidence = 0.9 * confidence_of(&trend),
                            .exhausts_in = seconds_until(memory_room(context, context->end), trend.slope),
-                           .evidence = WORDS(context,
-                                             "Memory of all processes together %s: none of them grows, but "
-                                             "from %.0f they became %.0f.",
-                                             growth_words(context, &trend), number.from, number.until)});
+                           .evidence = WORDS(context, VERDICT_LEAK_CROWD_GREW, GROWTH(&trend), number.from,
+                                             number.until)});
 }
 
 void shared_judge(VerdictContext *context)
@@ -55,16 +54,10 @@ void shared_judge(VerdictContext *context)
     double from = job_warm(context, 0);
     if (context->end - from < SECONDS_LEAST)
         return;
-    static const struct {
-        size_t metric;
-        const char *what;
-    } figures[] = {
-        {JOB_GUARD_BYTES, "Segments of the guard"},
-        {JOB_KIND_BYTES + KIND_TORCH, "PyTorch's segments"},
-        {JOB_KIND_BYTES + KIND_PYTHON, "Python's shared memory"},
-    };
-    for (size_t i = 0; i < ARRAY_SIZE(figures); i++) {
-        ValueSeries series = job_figures(context->history, figures[i].metric);
+    static const size_t metrics[] = {JOB_GUARD_BYTES, JOB_KIND_BYTES + KIND_TORCH,
+                                     JOB_KIND_BYTES + KIND_PYTHON};
+    for (size_t i = 0; i < ARRAY_SIZE(metrics); i++) {
+        ValueSeries series = job_figures(context->history, metrics[i]);
         Trend trend = trend_of(&series, from, context->end);
         if (trend.samples < SAMPLES_LEAST / 2 || !grows(&trend, FILE_LEAST))
             continue;
@@ -74,8 +67,12 @@ void shared_judge(VerdictContext *context)
                                .rate = trend.slope,
                                .confidence = 0.9 * confidence_of(&trend),
                                .exhausts_in = seconds_until(shared_room(context, context->end), trend.slope),
-                               .evidence = WORDS(context, "%s %s, over all processes of the job.",
-                                                 figures[i].what, growth_words(context, &trend))});
+                               .evidence = WORDS(context,
+                                                 metrics[i] == JOB_GUARD_BYTES ? VERDICT_BACKLOG_GUARD_GREW
+                                                 : metrics[i] == JOB_KIND_BYTES + KIND_TORCH
+                                                     ? VERDICT_BACKLOG_TORCH_GREW
+                                                     : VERDICT_BACKLOG_PYTHON_GREW,
+                                                 GROWTH(&trend))});
         return;
     }
 }
@@ -100,7 +97,6 @@ void cache_judge(VerdictContext *context)
                                     .rate = MAX(file.slope, 0.0),
                                     .confidence = 0.9 * confidence_of(&file),
                                     .exhausts_in = INFINITY,
-                                    .evidence = WORDS(
-                                        context, "The control group uses %s of %s; pages of files in it %s.",
-                                        BYTES(all.until), SIZE_TEXT(limit), growth_words(context, &file))});
+                                    .evidence = WORDS(context, VERDICT_PAGE_CACHE_GROUP_GREW,
+                                                      BYTES(all.until), SIZE_TEXT(limit), GROWTH(&file))});
 }

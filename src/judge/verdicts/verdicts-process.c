@@ -2,6 +2,7 @@
 /* What one process does. */
 #include "units.h"
 #include "verdict-context.h"
+#include "verdicts-text.h"
 
 /* The worst word needs the best evidence: a job has many processes, and each has its chance to look like one.
  */
@@ -117,12 +118,15 @@ static void judge_leak(VerdictContext *context, JudgedJob *job, const ProcessTra
     if (worth == WORTH_NOTHING || own->t < LEAK_T || shadow)
         return;
     if (worth == WORTH_WAITING) {
-        pending_growth_add(context, job, track, PRIVATE_WHAT, "private", own, LEAK_LEAST);
+        pending_growth_add(context, job, track, PENDING(context, VERDICT_PENDING_PRIVATE, track, own),
+                           "private", own, LEAK_LEAST);
         return;
     }
     group_add(context, job, VERDICT_LEAK, track,
-              &(VerdictGroup){
-                  .trend = *own, .metric = "private", .rate = own->slope, .confidence = confidence_of(own)});
+              &(VerdictGroup){.metric = "private",
+                              .rate = own->slope,
+                              .confidence = confidence_of(own),
+                              .evidence = WORDS(context, VERDICT_LEAK_GREW, SUBJECT(track), GROWTH(own))});
 }
 
 static void judge_own(VerdictContext *context, JudgedJob *job, const ProcessTrack *track,
@@ -139,36 +143,26 @@ static void judge_own(VerdictContext *context, JudgedJob *job, const ProcessTrac
         else if (grows(own, LEAK_LEAST) && teeth.lows_rose > teeth.height / 2)
             judge_leak(context, job, track, trends, own);
         else
-            group_add(
-                context, job, VERDICT_SAWTOOTH, track,
-                &(VerdictGroup){
-                    .trend = *own,
-                    .metric = "private",
-                    .rate = teeth.slope,
-                    .left_of_all = teeth.height,
-                    .confidence = MIN(0.95, 0.6 + 0.05 * (double)teeth.gradual) * (double)teeth.gradual /
-                                  (double)teeth.cycles,
-                    .evidence = WORDS(context,
-                                      "Private memory of %s rose from %s to %s and fell again, %zu times, "
-                                      "every %s; it does not keep more each time",
-                                      subject_words(context, track), BYTES(teeth.low), BYTES(teeth.high),
-                                      teeth.cycles, DURATION_TEXT(teeth.period))});
+            group_add(context, job, VERDICT_SAWTOOTH, track,
+                      &(VerdictGroup){.metric = "private",
+                                      .rate = teeth.slope,
+                                      .left_of_all = teeth.height,
+                                      .confidence = MIN(0.95, 0.6 + 0.05 * (double)teeth.gradual) *
+                                                    (double)teeth.gradual / (double)teeth.cycles,
+                                      .evidence = WORDS(context, VERDICT_SAWTOOTH_TEETH, SUBJECT(track),
+                                                        BYTES(teeth.low), BYTES(teeth.high), teeth.cycles,
+                                                        DURATION_TEXT(teeth.period))});
     } else if (own->kind != TREND_RISING &&
                epochs_fold(context, job, track, span.from, &folded, &epochs, &seconds) &&
                folded.kind == TREND_RISING &&
                worth_of(growth_of(&folded), folded.until, SAW_LEAST, seconds) == WORTH_NAMING)
         group_add(context, job, VERDICT_SAWTOOTH, track,
-                  &(VerdictGroup){
-                      .trend = folded,
-                      .metric = "private",
-                      .rate = folded.slope,
-                      .left_of_all = growth_of(&folded),
-                      .confidence = confidence_of(&folded),
-                      .evidence = WORDS(
-                          context,
-                          "Private memory of %s grows from %s to %s within an epoch and falls at its "
-                          "end (median of %zu epochs)",
-                          subject_words(context, track), BYTES(folded.from), BYTES(folded.until), epochs)});
+                  &(VerdictGroup){.metric = "private",
+                                  .rate = folded.slope,
+                                  .left_of_all = growth_of(&folded),
+                                  .confidence = confidence_of(&folded),
+                                  .evidence = WORDS(context, VERDICT_SAWTOOTH_EPOCHS, SUBJECT(track),
+                                                    BYTES(folded.from), BYTES(folded.until), epochs)});
     else
         judge_leak(context, job, track, trends, own);
 }
@@ -177,39 +171,45 @@ static void judge_shared(VerdictContext *context, JudgedJob *job, const ProcessT
                          const Trends *trends)
 {
     Worth shared = worth_growing(&trends->shared, SHARED_LEAST);
-    Worth open = worth_growing(&trends->fds, FDS_LEAST);
+    const Trend *fds = &trends->fds;
+    Worth open = worth_growing(fds, FDS_LEAST);
     bool growing = shared == WORTH_NAMING;
     bool fds_grow = open == WORTH_NAMING;
     bool with_segments =
-        trends->segments.kind == TREND_RISING && growth_of(&trends->segments) > growth_of(&trends->fds) / 2;
+        trends->segments.kind == TREND_RISING && growth_of(&trends->segments) > growth_of(fds) / 2;
     bool kept = track->last.role == ROLE_TRAINER && trends->shared.kind == TREND_SETTLING &&
                 grew(&trends->shared, KEPT_LEAST);
     if (!growing && !kept && !(fds_grow && with_segments)) {
         if (fds_grow)
             group_add(context, job, VERDICT_FD_LEAK, track,
-                      &(VerdictGroup){.trend = trends->fds,
-                                      .metric = "descriptors",
-                                      .rate = trends->fds.slope,
-                                      .confidence = confidence_of(&trends->fds)});
+                      &(VerdictGroup){.metric = "descriptors",
+                                      .rate = fds->slope,
+                                      .confidence = confidence_of(fds),
+                                      .evidence = WORDS(context, VERDICT_FD_LEAK_GREW, SUBJECT(track),
+                                                        fds->from, fds->until, DURATION_TEXT(seconds_of(fds)),
+                                                        fds->slope, fds->rises, fds->windows - 1)});
         else if (open == WORTH_WAITING)
-            pending_growth_add(context, job, track, "Open descriptors", "descriptors", &trends->fds,
-                               FDS_LEAST);
+            pending_growth_add(context, job, track,
+                               WORDS(context, VERDICT_PENDING_DESCRIPTORS, SUBJECT(track), growth_of(fds),
+                                     DURATION_TEXT(seconds_of(fds))),
+                               "descriptors", fds, FDS_LEAST);
         if (shared == WORTH_WAITING)
-            pending_growth_add(context, job, track, "Shared memory", "shared", &trends->shared, SHARED_LEAST);
+            pending_growth_add(context, job, track,
+                               PENDING(context, VERDICT_PENDING_SHARED, track, &trends->shared), "shared",
+                               &trends->shared, SHARED_LEAST);
         return;
     }
-    const char *fds = fds_grow ? WORDS(context, ". Its open descriptors grew with it, from %.0f to %.0f",
-                                       trends->fds.from, trends->fds.until)
-                               : "";
-    group_add(context, job, VERDICT_BACKLOG, track,
-              &(VerdictGroup){
-                  .trend = trends->shared,
-                  .metric = "shared",
-                  .rate = kept ? 0 : MAX(trends->shared.slope, 0.0),
-                  .confidence = confidence_of(growing || kept ? &trends->shared : &trends->segments),
-                  .evidence = WORDS(context, "Shared memory that %s holds %s%s%s",
-                                    subject_words(context, track), growth_words(context, &trends->shared),
-                                    kept ? ", and stays: more than is in flight is kept" : "", fds)});
+    const char *evidence = WORDS(context, VERDICT_BACKLOG_GREW, SUBJECT(track), GROWTH(&trends->shared));
+    if (kept)
+        evidence = WORDS_AND(context, evidence, VERDICT_BACKLOG_KEPT);
+    if (fds_grow)
+        evidence = WORDS_AND(context, evidence, VERDICT_BACKLOG_DESCRIPTORS, fds->from, fds->until);
+    group_add(
+        context, job, VERDICT_BACKLOG, track,
+        &(VerdictGroup){.metric = "shared",
+                        .rate = kept ? 0 : MAX(trends->shared.slope, 0.0),
+                        .confidence = confidence_of(growing || kept ? &trends->shared : &trends->segments),
+                        .evidence = evidence});
 }
 
 void process_judge(VerdictContext *context, JudgedJob *job, const ProcessTrack *track)
@@ -240,13 +240,17 @@ void process_judge(VerdictContext *context, JudgedJob *job, const ProcessTrack *
         if (copying == WORTH_NAMING)
             copies_add(context, job, track, &trends.copies, shared);
         else if (copying == WORTH_WAITING)
-            pending_growth_add(context, job, track, COPIES_WHAT, "private", &trends.copies, COPY_LEAST);
+            pending_growth_add(context, job, track,
+                               PENDING(context, VERDICT_PENDING_COPIES, track, &trends.copies), "private",
+                               &trends.copies, COPY_LEAST);
         /* Files that come with private memory, and then no more, are libraries that are loaded. */
         bool loads = trends.file.kind == TREND_SETTLING &&
                      growth_of(&trends.own) > LOADING_SHARE * growth_of(&trends.file);
         if (grew(&trends.file, FILE_LEAST) && !loads)
             cache_add(context, job, track, &trends.file);
         else if (worth_growing(&trends.file, FILE_LEAST) == WORTH_WAITING)
-            pending_growth_add(context, job, track, FILE_WHAT, "file", &trends.file, FILE_LEAST);
+            pending_growth_add(context, job, track,
+                               PENDING(context, VERDICT_PENDING_FILE, track, &trends.file), "file",
+                               &trends.file, FILE_LEAST);
     }
 }

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
+#include "text.h"
 #include "units.h"
 #include "verdict-context.h"
+#include "verdict-table.h"
+#include "verdicts-text.h"
 
 static void job_learn_workers(VerdictContext *context, JudgedJob *job)
 {
@@ -33,41 +36,26 @@ static void job_learn_workers(VerdictContext *context, JudgedJob *job)
 static double group_exhausts(const VerdictContext *context, VerdictId id, const VerdictGroup *group)
 {
     double at = track_until(group->worst);
-    double room = id == VERDICT_BACKLOG ? shared_room(context, at) : memory_room(context, at);
-    switch (id) {
-    case VERDICT_LEAK:
-    case VERDICT_BACKLOG:
-        return seconds_until(room, group->rate_of_all);
-    case VERDICT_COPY_ON_WRITE: /* they end by themselves, if there is room for it */
-    case VERDICT_SAWTOOTH:
-        return group->left_of_all > room ? seconds_until(room, group->rate_of_all) : INFINITY;
-    case VERDICT_STEADY:
-    case VERDICT_FD_LEAK: /* the limit is not recorded */
-    case VERDICT_PAGE_CACHE:
-    case VERDICT_TOO_SHORT:
-    case VERDICT_IDS:
+    double memory = memory_room(context, at);
+    switch (verdict_limit(id)) {
+    case LIMIT_NONE:
         break;
+    case LIMIT_MEMORY:
+        return seconds_until(memory, group->rate_of_all);
+    case LIMIT_SHARED:
+        return seconds_until(shared_room(context, at), group->rate_of_all);
+    case LIMIT_IF_SHORT:
+        return group->left_of_all > memory ? seconds_until(memory, group->rate_of_all) : INFINITY;
     }
     return INFINITY;
 }
 
-static const char *group_evidence(VerdictContext *context, VerdictId id, const VerdictGroup *group)
+static const char *group_evidence(VerdictContext *context, const VerdictGroup *group)
 {
-    const char *who = subject_words(context, group->worst);
-    const char *words = group->evidence;
-    if (!words && id == VERDICT_FD_LEAK)
-        words = WORDS(context,
-                      "Open descriptors of %s grew from %.0f to %.0f in %s, %.2g/s, in %zu of %zu windows",
-                      who, group->trend.from, group->trend.until,
-                      DURATION_TEXT(group->trend.ended - group->trend.began), group->rate, group->trend.rises,
-                      group->trend.windows - 1);
-    else if (!words)
-        words = WORDS(context, "%s of %s %s",
-                      id == VERDICT_PAGE_CACHE ? "Resident pages of files" : "Private memory", who,
-                      growth_words(context, &group->trend));
-    if (group->n <= 1)
-        return WORDS(context, "%s.", words);
-    return WORDS(context, "%s. %zu more like it do the same.", words, group->n - 1);
+    size_t alike = group->n - 1;
+    if (alike == 0)
+        return group->evidence;
+    return WORDS_AND(context, group->evidence, PLURAL(alike, VERDICT_ALIKE_ONE, VERDICT_ALIKE_MANY), alike);
 }
 
 static void group_verdicts(VerdictContext *context, const JudgedJob *job)
@@ -83,7 +71,7 @@ static void group_verdicts(VerdictContext *context, const JudgedJob *job)
                                             .metric = group->metric,
                                             .rate = group->rate,
                                             .confidence = group->confidence,
-                                            .evidence = group_evidence(context, id, group),
+                                            .evidence = group_evidence(context, group),
                                             .exhausts_in = group_exhausts(context, id, group)});
         }
 }
@@ -136,31 +124,32 @@ static int jobs_list(const History *history, Arena *arena, Jobs *ret)
     return 0;
 }
 
-static void judge_steady(VerdictContext *context, const JudgedJob *job)
+static const char *steady_evidence(VerdictContext *context, const JudgedJob *job)
 {
     const Trend *trend = &job->judged_trend;
     double span = seconds_of(trend);
+    bool rose = worth_of(growth_of(trend), trend->until, LEAK_LEAST, span) != WORTH_NOTHING;
     Least least = least_after(LEAK_LEAST, span);
     double seen = MAX(MAX(least.amount, least.share * trend->until) / span, 4 * trend->error);
-    bool rose = worth_of(growth_of(trend), trend->until, LEAK_LEAST, span) != WORTH_NOTHING;
-    const char *how = rose && trend->kind == TREND_SETTLING  ? "settles at"
-                      : rose && trend->kind == TREND_STEPPED ? "rose once, to"
-                                                             : "stayed at about";
-    verdict_add(
-        context,
-        &(Verdict){.id = VERDICT_STEADY,
-                   .pid = job->judged->last.pid,
-                   .role = job->judged->last.role,
-                   .metric = "private",
-                   .rate = trend->slope,
-                   .confidence = 0.5 + 0.45 * MIN(span / 600, 1.0),
-                   .exhausts_in = INFINITY,
-                   .evidence = WORDS(context,
-                                     "Private memory of %s %s %s for %s. Growth that goes on by %s a minute "
-                                     "would have been seen, and no other figure goes on growing; growth "
-                                     "that ended early may have been missed.",
-                                     subject_words(context, job->judged), how, BYTES(trend->until),
-                                     DURATION_TEXT(span), BYTES(seen * 60))});
+    const char *course = WORDS(context,
+                               rose && trend->kind == TREND_SETTLING  ? VERDICT_STEADY_SETTLED
+                               : rose && trend->kind == TREND_STEPPED ? VERDICT_STEADY_STEPPED
+                                                                      : VERDICT_STEADY_STAYED,
+                               SUBJECT(job->judged), BYTES(trend->until), DURATION_TEXT(span));
+    return WORDS_AND(context, course, VERDICT_STEADY_SEEN, BYTES(seen * 60));
+}
+
+static void judge_steady(VerdictContext *context, const JudgedJob *job)
+{
+    const Trend *trend = &job->judged_trend;
+    verdict_add(context, &(Verdict){.id = VERDICT_STEADY,
+                                    .pid = job->judged->last.pid,
+                                    .role = job->judged->last.role,
+                                    .metric = "private",
+                                    .rate = trend->slope,
+                                    .confidence = 0.5 + 0.45 * MIN(seconds_of(trend) / 600, 1.0),
+                                    .exhausts_in = INFINITY,
+                                    .evidence = steady_evidence(context, job)});
 }
 
 static void judge_unripe(VerdictContext *context, const PendingGrowth *pending)
@@ -186,12 +175,11 @@ static void judge_too_short(VerdictContext *context)
                                     .role = role,
                                     .metric = "private",
                                     .exhausts_in = INFINITY,
-                                    .evidence = WORDS(
-                                        context,
-                                        "%zu samples in %s: no training process was seen for long enough "
-                                        "after its start (%d samples and %.0f s at least).",
-                                        history->series.n, DURATION_TEXT(context->end), SAMPLES_LEAST,
-                                        SECONDS_LEAST)});
+                                    .evidence = WORDS(context,
+                                                      PLURAL(history->series.n, VERDICT_TOO_SHORT_SAMPLES_ONE,
+                                                             VERDICT_TOO_SHORT_SAMPLES_MANY),
+                                                      history->series.n, DURATION_TEXT(context->end),
+                                                      SAMPLES_LEAST, SECONDS_LEAST)});
 }
 
 static int verdict_compare(const void *a, const void *b)

@@ -7,6 +7,7 @@
 
 #include "advice.h"
 #include "history.h"
+#include "severity.h"
 
 typedef enum VerdictId {
     VERDICT_STEADY,
@@ -43,7 +44,10 @@ int verdicts_judge(const History *history, Arena *arena, Verdicts *ret);
 
 const char *verdict_name(VerdictId id);
 
-/* In one sentence for people. */
+Severity verdict_severity(VerdictId id);
+
+/* For people: a heading, and one or two sentences. */
+const char *verdict_title(VerdictId id);
 const char *verdict_meaning(VerdictId id);
 
 /* Which way a figure goes, for an arrow beside it: a robust slope, a second; 0 when it is not told from

@@ -1,75 +1,97 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "doctor-text.h"
 #include "show-doctor.h"
 #include "show-fixes.h"
 #include "show-machine.h"
 #include "units.h"
 
+/* Lists have commas between their items. */
+static void append_comma(Buffer *list)
+{
+    if (list->size > 0)
+        (void)buffer_append_text(list, ", ");
+}
+
+static void append_fact(Buffer *list, const char *fact)
+{
+    append_comma(list);
+    (void)buffer_append_text(list, fact);
+}
+
+static void show_line(const Terminal *terminal, const char *label, const char *text)
+{
+    terminal_label(terminal, label);
+    terminal_wrap(terminal, LABEL_COLUMNS, LABEL_COLUMNS, text);
+}
+
 static void show_environment(const Terminal *terminal, const Machine *machine, const GuardOffer *guard)
 {
     const Sandbox *sandbox = &machine->sandbox;
-    _cleanup_buffer_ Buffer words = {0};
-    (void)buffer_append_text(&words, sandbox->kind == ENVIRONMENT_BARE ? "no container"
-                                     : sandbox->kind == ENVIRONMENT_UNKNOWN
-                                         ? "a container of unknown kind"
-                                         : environment_name(sandbox->kind));
-    if (sandbox->runtime[0] && strcmp(sandbox->runtime, environment_name(sandbox->kind)) != 0)
-        (void)buffer_printf(&words, " (%s)", sandbox->runtime);
+    const char *kind = environment_name(sandbox->kind);
+    _cleanup_buffer_ Buffer facts = {0};
+    append_fact(&facts, sandbox->kind == ENVIRONMENT_BARE      ? DOCTOR_NO_CONTAINER
+                        : sandbox->kind == ENVIRONMENT_UNKNOWN ? DOCTOR_UNKNOWN_CONTAINER
+                                                               : kind);
+    if (sandbox->runtime[0] && strcmp(sandbox->runtime, kind) != 0)
+        (void)buffer_printf(&facts, " (%s)", sandbox->runtime);
     if (sandbox->slurm)
-        (void)buffer_append_text(&words, ", in a Slurm job");
-    (void)buffer_append_text(&words, sandbox->root ? ", root" : ", not root");
-    (void)buffer_append_text(&words,
-                             sandbox->can_remount ? ", may resize /dev/shm" : ", may not resize /dev/shm");
-    terminal_label(terminal, "environment");
-    terminal_wrap(terminal, LABEL_COLUMNS, LABEL_COLUMNS, buffer_text(&words));
+        append_fact(&facts, DOCTOR_SLURM);
+    append_fact(&facts, sandbox->root ? DOCTOR_ROOT : DOCTOR_NOT_ROOT);
+    append_fact(&facts, sandbox->can_remount ? DOCTOR_MAY_RESIZE : DOCTOR_MAY_NOT_RESIZE);
+    show_line(terminal, DOCTOR_LABEL_ENVIRONMENT, buffer_text(&facts));
 
-    buffer_clear(&words);
-    (void)buffer_printf(&words, guard->ready ? "ready" : "not ready: %s", guard->why_not);
-    terminal_label(terminal, "guard");
-    terminal_wrap(terminal, LABEL_COLUMNS, LABEL_COLUMNS, buffer_text(&words));
+    _cleanup_buffer_ Buffer state = {0};
+    if (!guard->ready)
+        (void)buffer_printf(&state, DOCTOR_GUARD_NOT_READY, guard->why_not);
+    show_line(terminal, DOCTOR_LABEL_GUARD, guard->ready ? DOCTOR_GUARD_READY : buffer_text(&state));
 }
 
 static void show_memory(const Terminal *terminal, const Machine *machine)
 {
     const MemInfo *memory = &machine->memory;
     const Cgroup *cgroup = &machine->cgroup;
-    terminal_label(terminal, "memory");
-    fprintf(terminal->out, "%s, %s available, %s of swap free\n", SIZE_TEXT(memory->total_bytes),
+    terminal_label(terminal, DOCTOR_LABEL_MEMORY);
+    fprintf(terminal->out, DOCTOR_MEMORY "\n", SIZE_TEXT(memory->total_bytes),
             SIZE_TEXT(memory->available_bytes), SIZE_TEXT(memory->swap_free_bytes));
-    terminal_label(terminal, "control group");
+    terminal_label(terminal, DOCTOR_LABEL_GROUP);
     if (cgroup->version == 0)
-        fputs("none to be seen\n", terminal->out);
+        fputs(DOCTOR_GROUP_NONE "\n", terminal->out);
     else if (cgroup->memory_limit_bytes == U64_UNKNOWN)
-        fputs("no memory limit\n", terminal->out);
+        fputs(DOCTOR_GROUP_NO_LIMIT "\n", terminal->out);
     else
-        fprintf(terminal->out, "%s at most, %s used\n", SIZE_TEXT(cgroup->memory_limit_bytes),
+        fprintf(terminal->out, DOCTOR_GROUP_LIMIT "\n", SIZE_TEXT(cgroup->memory_limit_bytes),
                 SIZE_TEXT(cgroup->memory_used_bytes));
 }
 
-static void append_limit(Buffer *out, uint64_t limit)
+typedef struct LimitText {
+    char text[24];
+} LimitText;
+
+static LimitText limit_text(uint64_t limit)
 {
+    LimitText ret;
     if (limit == U64_UNKNOWN)
-        (void)buffer_append_text(out, "?");
+        snprintf(ret.text, sizeof ret.text, "?");
     else if (limit == RLIMIT_UNLIMITED)
-        (void)buffer_append_text(out, "unlimited");
+        snprintf(ret.text, sizeof ret.text, DOCTOR_UNLIMITED);
     else
-        (void)buffer_printf(out, "%llu", (unsigned long long)limit);
+        snprintf(ret.text, sizeof ret.text, "%llu", (unsigned long long)limit);
+    return ret;
 }
 
 static void show_limits(const Terminal *terminal, const Machine *machine)
 {
-    _cleanup_buffer_ Buffer words = {0};
-    (void)buffer_append_text(&words, "open files ");
-    append_limit(&words, machine->limits.open_files_soft);
-    (void)buffer_append_text(&words, " (at most ");
-    append_limit(&words, machine->limits.open_files_hard);
-    (void)buffer_append_text(&words, "), mappings ");
-    append_limit(&words, machine->max_map_count);
+    LimitText soft = limit_text(machine->limits.open_files_soft);
+    LimitText hard = limit_text(machine->limits.open_files_hard);
+    LimitText maps = limit_text(machine->max_map_count);
+    _cleanup_buffer_ Buffer line = {0};
     if (machine->cpus > 0)
-        (void)buffer_printf(&words, ", CPUs %.4g", machine->cpus);
-    terminal_label(terminal, "limits");
-    terminal_wrap(terminal, LABEL_COLUMNS, LABEL_COLUMNS, buffer_text(&words));
+        (void)buffer_printf(&line, DOCTOR_LIMITS_CPUS, soft.text, hard.text, maps.text, machine->cpus);
+    else
+        (void)buffer_printf(&line, DOCTOR_LIMITS, soft.text, hard.text, maps.text);
+    show_line(terminal, DOCTOR_LABEL_LIMITS, buffer_text(&line));
 }
 
 static const struct {
@@ -102,21 +124,38 @@ static void show_skipped(const Terminal *terminal, const Findings *findings)
 {
     if (findings->n_skipped == 0)
         return;
-    fputs("\ncould not look at:\n", terminal->out);
+    fputs("\n" DOCTOR_SKIPPED "\n", terminal->out);
     for (size_t i = 0; i < findings->n_skipped; i++) {
         fputs("  ", terminal->out);
         terminal_wrap(terminal, 2, 4, findings->skipped[i]);
     }
 }
 
-static void append_count(Buffer *out, const Findings *findings, Severity severity, const char *one,
-                         const char *many)
+static size_t count_severity(const Findings *findings, Severity severity)
 {
     size_t n = 0;
     for (size_t i = 0; i < findings->n; i++)
         n += findings->items[i].severity == severity;
-    if (n > 0)
-        (void)buffer_printf(out, "%s%zu %s", out->size > 0 ? ", " : "", n, n == 1 ? one : many);
+    return n;
+}
+
+static void append_counts(const Findings *findings, Buffer *list)
+{
+    size_t critical = count_severity(findings, SEVERITY_CRITICAL);
+    size_t warnings = count_severity(findings, SEVERITY_WARNING);
+    size_t notes = count_severity(findings, SEVERITY_INFO);
+    if (critical > 0) {
+        append_comma(list);
+        (void)buffer_printf(list, PLURAL(critical, DOCTOR_CRITICAL_ONE, DOCTOR_CRITICAL_MANY), critical);
+    }
+    if (warnings > 0) {
+        append_comma(list);
+        (void)buffer_printf(list, PLURAL(warnings, DOCTOR_WARNING_ONE, DOCTOR_WARNING_MANY), warnings);
+    }
+    if (notes > 0) {
+        append_comma(list);
+        (void)buffer_printf(list, PLURAL(notes, DOCTOR_NOTE_ONE, DOCTOR_NOTE_MANY), notes);
+    }
 }
 
 static void show_verdict(const Terminal *terminal, const Findings *findings)
@@ -125,10 +164,8 @@ static void show_verdict(const Terminal *terminal, const Findings *findings)
     Mark mark = verdict == HEALTH_OK ? MARK_GOOD : verdict == HEALTH_WARNING ? MARK_WARNING : MARK_BAD;
     Style style = verdict == HEALTH_OK ? STYLE_GOOD : verdict == HEALTH_WARNING ? STYLE_WARNING : STYLE_BAD;
     _cleanup_buffer_ Buffer counts = {0};
-    append_count(&counts, findings, SEVERITY_CRITICAL, "critical finding", "critical findings");
-    append_count(&counts, findings, SEVERITY_WARNING, "warning", "warnings");
-    append_count(&counts, findings, SEVERITY_INFO, "note", "notes");
-    fputs("\nverdict: ", terminal->out);
+    append_counts(findings, &counts);
+    fputs("\n" DOCTOR_LABEL_VERDICT, terminal->out);
     terminal_print(terminal, style, "%s %s", terminal_mark(terminal, mark), health_name(verdict));
     fprintf(terminal->out, counts.size > 0 ? " (%s)\n" : "%s\n", buffer_text(&counts));
 }

@@ -184,7 +184,7 @@ static void show_name(const Terminal *terminal, const Cause *cause, const char *
     fputc('\n', terminal->out);
 }
 
-static void show_reasons(const Terminal *terminal, const Judged *judged)
+static void show_reasons(const Terminal *terminal, const Diagnosis *judged)
 {
     const Cause *cause = &judged->cause;
     _cleanup_buffer_ Buffer frame = {0};
@@ -201,14 +201,14 @@ static void show_reasons(const Terminal *terminal, const Judged *judged)
 /* The summary says everything: the run was ended on purpose, or all that is known is that it failed. */
 static bool end_is_plain(const RunAttempt *last)
 {
-    const Judged *judged = &last->judged;
+    const Diagnosis *judged = &last->judged;
     return last->result.passed_on != 0 ||
            (judged->cause.id == CAUSE_UNKNOWN && judged->cause.n_evidence <= 1 && judged->fixes.n == 0);
 }
 
 static void show_end(const Terminal *terminal, const RunReport *report, const RunAttempt *last)
 {
-    const Judged *judged = &last->judged;
+    const Diagnosis *judged = &last->judged;
     show_text(terminal, STYLE_BAD, judged->cause.summary);
     if (end_is_plain(last))
         return;

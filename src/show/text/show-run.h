@@ -19,7 +19,7 @@ typedef struct RunAttempt {
     size_t n_values;
     RunResult result; /* pid 0: the command could not be started */
     Evidence evidence;
-    Judged judged;
+    Diagnosis judged;
 } RunAttempt;
 
 typedef struct RunReport {

@@ -1,6 +1,7 @@
 #include "fixture.h"
 
 #include "checks.h"
+#include "documents.h"
 
 /* What a check is to say: a severity, or one of these. */
 enum { FINE = -1, SKIPPED = 100 };
@@ -45,11 +46,21 @@ static const Fix *fix_with(const Finding *found, const char *text)
     return NULL;
 }
 
-/* What holds for every finding: texts of one line, fixes in rank. */
+static const Check *check_of(const Finding *found)
+{
+    for (size_t i = 0; check_at(i); i++)
+        if (strcmp(check_at(i)->id, found->id) == 0)
+            return check_at(i);
+    fail_msg("%s is the id of no check", found->id);
+    return NULL;
+}
+
+/* What holds for every finding: a severity of its check, texts of one line, fixes in rank. */
 static void assert_well_formed(const Findings *findings)
 {
     for (size_t i = 0; i < findings->n; i++) {
         const Finding *found = &findings->items[i];
+        assert_in_range(found->severity, check_of(found)->least, check_of(found)->worst);
         assert_true(strlen(found->title) > 5 && strlen(found->title) < 110);
         assert_null(strpbrk(found->title, "\n\033"));
         assert_null(strpbrk(found->evidence, "\n\033"));
@@ -95,6 +106,21 @@ static void test_healthy(void **state)
     assert_int_equal(findings.n, 1); /* how much the job needs */
     assert_int_equal(findings.n_skipped, 0);
     fixture_free(f);
+}
+
+/* A check is a row of the table with all that is said about it, and is documented. */
+static void test_table(void **state)
+{
+    (void)state;
+    _cleanup_buffer_ Buffer manual = {0};
+    document_read("man/shmguard.1", &manual);
+    for (size_t i = 0; check_at(i); i++) {
+        const Check *check = check_at(i);
+        if (!check->run || !check->meaning || check->least == SEVERITY_GOOD || check->worst < check->least)
+            fail_msg("%s lacks a function, a meaning or severities in checks.c", check->id);
+        if (!manual_names(&manual, check->id))
+            fail_msg("man/shmguard.1 does not mention %s", check->id);
+    }
 }
 
 static void test_names(void **state)
@@ -214,13 +240,18 @@ static void test_shm_size_adds_up(void **state)
         size_t extra;   /* batches that it holds */
         const char *estimated;
     } cases[] = {
-        {0, 0, "a batch is 6.0 MiB and up to 5 are alive at once, so the job needs 30.0 MiB; with"},
+        {0, 0,
+         "a batch is 6.0 MiB and up to 5 are in memory at once, so the job needs 30.0 MiB. With a margin, "
+         "this is "},
         {MIB, 0,
-         "a batch is 6.0 MiB and up to 5 are alive at once besides 1.0 MiB that are no batches, so the job "
-         "needs 31.0 MiB; with"},
+         "a batch is 6.0 MiB and up to 5 are in memory at once, besides 1.0 MiB of other shared memory, so "
+         "the job needs 31.0 MiB. With"},
         {0, 2,
-         "a batch is 6.0 MiB and up to 5 are alive at once, which makes 30.0 MiB; the job already holds more "
-         "(36.0 MiB, measured) and needs that; with"},
+         "a batch is 6.0 MiB and up to 5 are in memory at once, which makes 30.0 MiB; the job already holds "
+         "more (36.0 MiB, measured), so it needs that. With"},
+        {MIB, 2,
+         "a batch is 6.0 MiB and up to 5 are in memory at once, besides 1.0 MiB of other shared memory, "
+         "which makes 31.0 MiB; the job already holds more (37.0 MiB, measured), so it needs that. With"},
     };
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         Fixture *f = fixture_new();
@@ -246,14 +277,15 @@ static void test_shm_size_says(void **state)
     f->survey.machine.shm.used_bytes = 44 * MIB; /* hardly what a mount says, but it need not add up */
     Findings findings = run(f, &ready, 0);
     const Finding *found = finding(&findings, "shm-too-small");
-    assert_non_null(strstr(found->evidence, "Measured: /dev/shm is 64.0 MiB large"));
-    assert_non_null(strstr(found->evidence, "the job of pid 100 holds 80.0 MiB with 4 workers"));
+    assert_non_null(strstr(found->evidence, "Measured: /dev/shm is 64.0 MiB large. "));
+    assert_non_null(strstr(found->evidence, " The job of pid 100 holds 80.0 MiB with 4 workers. "));
     assert_non_null(strstr(found->evidence,
-                           "Estimated: a batch is 10.0 MiB and up to 9 are alive at once, so the "
-                           "job needs 90.0 MiB"));
-    assert_non_null(strstr(found->evidence, "; with a margin, 117.0 MiB."));
+                           "Estimated: a batch is 10.0 MiB and up to 9 are in memory at once, so the "
+                           "job needs 90.0 MiB."));
+    assert_non_null(strstr(found->evidence, " With a margin, this is 117.0 MiB."));
     /* 6 batches fit in 64 MiB: four workers with one each, and one that the trainer holds. */
-    assert_non_null(fix_with(found, "num_workers=4 and prefetch_factor=1, or a batch_size of at most 71 %"));
+    assert_non_null(
+        fix_with(found, "num_workers=4 and prefetch_factor=1, or with a batch_size of at most 71%"));
     assert_non_null(fix_with(found, "shmguard run"));
     assert_non_null(fix_with(found, "sudo mount -o remount,size=512m /dev/shm"));
 
@@ -270,10 +302,10 @@ static void test_smaller_batches(void **state)
         uint64_t size;
         const char *advice;
     } cases[] = {
-        {89 * MIB, "num_workers=4 and prefetch_factor=1, or a batch_size of at most 98 %"},
-        {35 * MIB, "num_workers=2 and prefetch_factor=1, or a batch_size of at most 38 %"},
-        {20 * MIB, "num_workers=1 and prefetch_factor=1, or a batch_size of at most 22 %"},
-        {19 * MIB, "use num_workers=0, or a batch_size of at most 21 %"},
+        {89 * MIB, "num_workers=4 and prefetch_factor=1, or with a batch_size of at most 98%"},
+        {35 * MIB, "num_workers=2 and prefetch_factor=1, or with a batch_size of at most 38%"},
+        {20 * MIB, "num_workers=1 and prefetch_factor=1, or with a batch_size of at most 22%"},
+        {19 * MIB, "use num_workers=0, or a batch_size of at most 21%"},
         {500 * 1024, "use num_workers=0."},
         {1, "use num_workers=0."},
     };
@@ -333,7 +365,7 @@ static void test_shm_size_of_some_jobs(void **state)
     assert_null(finding(&findings, "shm-too-small"));
     f->survey.machine.shm.size_bytes = 197 * MIB - 1;
     findings = run(f, &ready, 203);
-    assert_non_null(strstr(finding(&findings, "shm-too-small")->evidence, "the job of pid 200 holds"));
+    assert_non_null(strstr(finding(&findings, "shm-too-small")->evidence, "The job of pid 200 holds"));
     assert_null(strstr(finding(&findings, "shm-too-small")->evidence, "pid 100"));
     fixture_free(f);
 
@@ -354,7 +386,7 @@ static void test_shm_size_of_some_jobs(void **state)
     f->survey.machine.shm.size_bytes = 64 * MIB;
     findings = run(f, &ready, 0);
     assert_well_formed(&findings);
-    assert_non_null(strstr(finding(&findings, "shm-too-small")->evidence, "; 2 more jobs"));
+    assert_non_null(strstr(finding(&findings, "shm-too-small")->evidence, " There are 2 more jobs. "));
     fixture_free(f);
 }
 
@@ -680,7 +712,7 @@ static void test_oom_says(void **state)
         {OOM_SCOPE_CGROUP, "/docker/abc", "the control group /docker/abc was at its limit"},
         {OOM_SCOPE_CGROUP, "", "a control group was at its limit (which one is unknown)"},
         {OOM_SCOPE_MACHINE, "", "the machine was out of memory"},
-        {OOM_SCOPE_UNKNOWN, "", "whether its control group or the machine was out of memory is unknown"},
+        {OOM_SCOPE_UNKNOWN, "", "whether the control group or the machine was out of memory is unknown"},
     };
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         Fixture *f = fixture_new();
@@ -701,8 +733,8 @@ static void test_oom_says(void **state)
         /* The training's, although another one is newer. */
         assert_string_equal(found->title, "The kernel killed python3 (pid 4242) 3 h ago to free memory");
         assert_non_null(strstr(found->evidence, cases[i].evidence));
-        assert_non_null(strstr(found->evidence, "had 12.0 GiB, of which 1.0 GiB shared memory"));
-        assert_non_null(strstr(found->evidence, "2 kills in all"));
+        assert_non_null(strstr(found->evidence, "had 12.0 GiB, of which 1.0 GiB was shared memory."));
+        assert_non_null(strstr(found->evidence, "2 kills in total"));
         fixture_free(f);
     }
 }
@@ -748,7 +780,7 @@ static void test_oom_of_another_group(void **state)
         const Finding *found = finding(&findings, "oom-recent");
         if ((int)found->severity != cases[i].wanted)
             fail_msg("case %zu: %d", i, (int)found->severity);
-        bool another = strstr(found->evidence, "was at its limit, which is not the job's; ");
+        bool another = strstr(found->evidence, "was at its limit, which is not the job's. ");
         assert_int_equal(another, cases[i].wanted == INFO);
         assert_int_equal(found->fixes.n == 0, cases[i].wanted == INFO);
         fixture_free(f);
@@ -786,11 +818,12 @@ static void test_oom_memory(void **state)
         uint64_t shared;
         const char *evidence;
     } cases[] = {
-        {11 * GIB, GIB, GIB, "; the process had 13.0 GiB, of which 1.0 GiB shared memory."},
-        {11 * GIB, U64_UNKNOWN, GIB, "; the process had at least 12.0 GiB, of which 1.0 GiB shared memory."},
+        {11 * GIB, GIB, GIB, ". The process had 13.0 GiB, of which 1.0 GiB was shared memory."},
+        {11 * GIB, U64_UNKNOWN, GIB,
+         ". The process had at least 12.0 GiB, of which 1.0 GiB was shared memory."},
         {11 * GIB, GIB, U64_UNKNOWN,
-         "; the process had 12.0 GiB; how much of it was shared memory is unknown."},
-        {U64_UNKNOWN, U64_UNKNOWN, U64_UNKNOWN, "; how much memory the process had is unknown."},
+         ". The process had 12.0 GiB; how much of it was shared memory is unknown."},
+        {U64_UNKNOWN, U64_UNKNOWN, U64_UNKNOWN, ". How much memory the process had is unknown."},
     };
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         Fixture *f = fixture_new();
@@ -824,10 +857,10 @@ static void test_oom_counts(void **state)
         {-EPERM, 0, U64_UNKNOWN, FINE, NULL},
         {-EPERM, U64_UNKNOWN, 0, SKIPPED, "Operation not permitted"},
         {-EPERM, U64_UNKNOWN, U64_UNKNOWN, SKIPPED, "Operation not permitted"},
-        {-EPERM, 3, 0, INFO, "3 processes since the machine started"},
-        {-EPERM, 3, 1, WARNING, "1 process since the group was made"},
+        {-EPERM, 3, 0, INFO, "3 processes were killed since the machine started."},
+        {-EPERM, 3, 1, WARNING, "1 process was killed since the control group was created."},
         {-EACCES, U64_UNKNOWN, 1, WARNING, "Permission denied"},
-        {0, 3, U64_UNKNOWN, INFO, "the kernel log does not have it any more"},
+        {0, 3, U64_UNKNOWN, INFO, "the kernel log no longer shows it"},
     };
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         Fixture *f = fixture_new();
@@ -1019,11 +1052,11 @@ static void test_workers_exceed_cpus(void **state)
         const char *evidence;
     } cases[] = {
         {4, 4, 0, FINE, NULL},
-        {5, 4, 0, WARNING, "and 4 CPUs are granted."},
+        {5, 4, 0, WARNING, ". 4 CPUs are granted."},
         {3, 2.5, 2.5, FINE, NULL},
-        {4, 2.5, 2.5, WARNING, "and 2.5 CPUs are granted, by the control group's quota."},
-        {2, 1, 8, WARNING, "and 1 CPU is granted."},       /* the affinity, not the quota */
-        {17, 16, 16, WARNING, "and 16 CPUs are granted."}, /* a quota of the whole machine is none */
+        {4, 2.5, 2.5, WARNING, ". 2.5 CPUs are granted by the control group's quota."},
+        {2, 1, 8, WARNING, ". 1 CPU is granted."},       /* the affinity, not the quota */
+        {17, 16, 16, WARNING, ". 16 CPUs are granted."}, /* a quota of the whole machine is none */
         {4, 0, 0, SKIPPED, NULL},
         {0, 0, 0, FINE, NULL},
     };
@@ -1328,6 +1361,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_healthy),
+        cmocka_unit_test(test_table),
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_shm_missing),
         cmocka_unit_test(test_shm_size_without_jobs),

@@ -180,7 +180,7 @@ static void test_preflight(void **state)
         {no_inodes, &guarded, &ready, HEALTH_WARNING, "shm-inodes-low", "10 more files"},
         {few_inodes, &guarded, &ready, HEALTH_OK, "", NULL},
         {few_inodes, &plain, &ready, HEALTH_CRITICAL, "shm-inodes-low", "64 more files"},
-        {absent, &guarded, &ready, HEALTH_CRITICAL, "shm-missing", "there is no /dev/shm"},
+        {absent, &guarded, &ready, HEALTH_CRITICAL, "shm-missing", "/dev/shm does not exist"},
         {absent, &plain, &ready, HEALTH_CRITICAL, "shm-missing", "Run shmguard doctor"},
         {read_only, &guarded, &ready, HEALTH_CRITICAL, "shm-missing", "--shm auto"},
         {on_disk, &guarded, &ready, HEALTH_OK, "", NULL},
@@ -242,12 +242,12 @@ static void test_captured(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(roots); i++) {
         char path[512];
         _cleanup_arena_ Arena arena = {0};
-        snprintf(path, sizeof path, TESTS_DIRECTORY "/roots/%s", roots[i]);
+        snprintf(path, sizeof path, ROOTS_DIRECTORY "/%s", roots[i]);
         Root root;
         Machine machine;
         Preflight preflight;
         assert_int_equal(root_open(path, &root), 0);
-        if (machine_read(&root, 0, &arena, &machine) == 0) {
+        if (machine_read(&root, 0, MACHINE_NAMESPACES | MACHINE_KERNEL_LOG, &arena, &machine) == 0) {
             assert_int_equal(preflight_judge(&machine, &ready, &plain, &arena, &preflight), 0);
             assert_true(preflight.n <= THREATS_MAX);
             if (strcmp(roots[i], "docker") == 0)

@@ -16,8 +16,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "documents.h"
 #include "statistics.h"
-#include "verdicts.h"
+#include "verdict-table.h"
 
 #define MIB 0x1p20
 #define GIB 0x1p30
@@ -696,7 +697,7 @@ static void test_leak(void **state)
     assert_near(verdict->rate, 2 * MIB, 0.02);
     assert_near(verdict->exhausts_in, 64 * GIB / (2 * MIB), 0.05);
     assert_true(verdict->confidence > 0.95);
-    assert_non_null(strstr(verdict->evidence, "Private memory of worker 2001 grew from"));
+    assert_non_null(strstr(verdict->evidence, "Private memory of pid 2001 (worker) grew from"));
     assert_true(verdict->fixes.n >= 2);
     assert_int_equal(judged->verdicts.n, 1);
     judged_close(judged);
@@ -713,7 +714,7 @@ static void test_kin(void **state)
     assert_int_equal(verdict->id, VERDICT_LEAK);
     assert_int_equal(verdict->pid, WORKER_PID + OTHER_WORKER);
     assert_near(verdict->exhausts_in, 64 * GIB / (3 * MIB), 0.05);
-    assert_non_null(strstr(verdict->evidence, "1 more like it"));
+    assert_non_null(strstr(verdict->evidence, " 1 more process does the same."));
     assert_int_equal(judged->verdicts.n, 1);
     judged_close(judged);
 }
@@ -753,7 +754,7 @@ static void test_backlog_with_descriptors(void **state)
     const Verdict *verdict = judged_first(judged);
     assert_int_equal(judged->verdicts.n, 1);
     assert_int_equal(verdict->id, VERDICT_BACKLOG);
-    assert_non_null(strstr(verdict->evidence, "descriptors grew with it"));
+    assert_non_null(strstr(verdict->evidence, "The open descriptors of this process grew with it, from"));
     judged_close(judged);
 }
 
@@ -768,7 +769,7 @@ static void test_copies(void **state)
     assert_int_equal(verdict->id, VERDICT_COPY_ON_WRITE);
     assert_near(verdict->rate, MIB, 0.05);
     assert_true(isinf(verdict->exhausts_in)); /* it ends before memory does */
-    assert_non_null(strstr(verdict->evidence, "shared with the trainer at fork (4"));
+    assert_non_null(strstr(verdict->evidence, "it copies what it shared with the trainer at fork (4"));
     judged_close(judged);
 }
 
@@ -819,7 +820,7 @@ static void test_crowd(void **state)
     const Verdict *verdict = judged_first(judged);
     assert_int_equal(verdict->id, VERDICT_LEAK);
     assert_int_equal(verdict->pid, 0);
-    assert_non_null(strstr(verdict->evidence, "none of them grows"));
+    assert_non_null(strstr(verdict->evidence, "No single process grows, but their number went from"));
     assert_true(verdict->fixes.n > 0);
     judged_close(judged);
 }
@@ -903,7 +904,7 @@ static void test_unripe(void **state)
             assert_int_equal(verdict->role, ROLE_WORKER);
             assert_string_equal(verdict->metric, "private");
             assert_true(verdict->confidence == 0 && isinf(verdict->exhausts_in));
-            assert_non_null(strstr(verdict->evidence, "Private memory of worker 2001 grew by"));
+            assert_non_null(strstr(verdict->evidence, "Private memory of pid 2001 (worker) grew by"));
             assert_non_null(strstr(verdict->evidence, "Record for 10 min"));
         }
         assert_int_equal(judged->verdicts.n, 1);
@@ -979,14 +980,31 @@ static void test_too_short(void **state)
     assert_int_equal(verdicts.items[0].id, VERDICT_TOO_SHORT);
 }
 
-static void test_names(void **state)
+/* A verdict is a row of the table with all that is said about it, and is documented. */
+static void test_table(void **state)
 {
     (void)state;
-    static const char *const names[VERDICT_IDS] = {"steady",  "leak",    "copy-on-write", "sawtooth",
-                                                   "backlog", "fd-leak", "page-cache",    "too-short"};
+    _cleanup_buffer_ Buffer page = {0};
+    _cleanup_buffer_ Buffer manual = {0};
+    document_read("docs/verdicts.md", &page);
+    document_read("man/shmguard.1", &manual);
     for (VerdictId id = 0; id < VERDICT_IDS; id++) {
-        assert_string_equal(verdict_name(id), names[id]);
-        assert_true(strlen(verdict_meaning(id)) > 20);
+        const char *name = verdict_name(id);
+        if (!name || !verdict_title(id) || !verdict_meaning(id))
+            fail_msg("VerdictId %d lacks a row, a name, a title or a meaning in verdict-table.c", (int)id);
+        bool advised = false;
+        for (Role role = ROLE_OTHER; role <= ROLE_MANAGER; role++) {
+            Verdict verdict = {.id = id, .pid = 1, .role = role};
+            _cleanup_arena_ Arena arena = {0};
+            assert_int_equal(verdict_advise(&verdict, false, &arena), 0);
+            advised = advised || verdict.fixes.n > 0;
+        }
+        if (advised == (verdict_severity(id) == SEVERITY_GOOD))
+            fail_msg("%s: a severity above good and advice go together in verdict-table.c", name);
+        if (!page_names(&page, name))
+            fail_msg("docs/verdicts.md does not mention %s", name);
+        if (!manual_names(&manual, name))
+            fail_msg("man/shmguard.1 does not mention %s", name);
     }
 }
 
@@ -1125,7 +1143,7 @@ int main(void)
         cmocka_unit_test(test_pool),
         cmocka_unit_test(test_command),
         cmocka_unit_test(test_too_short),
-        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_table),
         cmocka_unit_test(test_median),
         cmocka_unit_test(test_slope),
         cmocka_unit_test(test_day),

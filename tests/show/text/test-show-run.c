@@ -324,10 +324,10 @@ static void test_end_short(void **state)
     assert_string_equal(text, "shmguard: The command was interrupted.\n");
 
     attempt.result.passed_on = 0;
-    attempt.judged = (Judged){.cause = {.id = CAUSE_UNKNOWN,
-                                        .summary = "python3 exited with code 3.",
-                                        .evidence = evidence,
-                                        .n_evidence = 1}};
+    attempt.judged = (Diagnosis){.cause = {.id = CAUSE_UNKNOWN,
+                                           .summary = "python3 exited with code 3.",
+                                           .evidence = evidence,
+                                           .n_evidence = 1}};
     _cleanup_free_ char *bare = text_shown(&attempt, "report.json", false);
     assert_string_equal(bare, "shmguard: python3 exited with code 3.\n");
 }
@@ -422,7 +422,7 @@ static void test_json_attempts(void **state)
     attempts[1].values = second;
     attempts[1].n_values = 1;
     attempts[1].result = (RunResult){.pid = 90, .seconds = 2};
-    attempts[1].judged = (Judged){
+    attempts[1].judged = (Diagnosis){
         .cause = {
             .id = CAUSE_OK, .confidence = 1, .summary = "s", .evidence = good_evidence, .n_evidence = 1}};
     RunReport report = {.attempts = attempts, .n_attempts = 2};

@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What `doctor` and the check before a run say. A MEANING is the line of the documentation about a check; a
+ * SKIPPED one says why a check could not look, and stands behind the id of the check and a colon. In "pid %d
+ * (%s)", %s is a role, which is not translated. Every other %s is a size, unless a comment says otherwise.
+ */
+#pragma once
+
+/* --- What several checks say ---------------------------------------------------------------------------- */
+
+#define DOCTOR_SHM_LARGE       "/dev/shm is %s large."
+#define DOCTOR_SHM_UNLIMITED   "/dev/shm has no size limit."
+#define DOCTOR_CPUS_ONE        "%.3g CPU is granted."
+#define DOCTOR_CPUS_MANY       "%.3g CPUs are granted."
+#define DOCTOR_CPUS_QUOTA_ONE  "%.3g CPU is granted by the control group's quota."
+#define DOCTOR_CPUS_QUOTA_MANY "%.3g CPUs are granted by the control group's quota."
+#define DOCTOR_CPUS_SKIPPED    "the number of granted CPUs is not known"
+#define DOCTOR_DRY_RUN_FIX     "See what would be removed."
+#define DOCTOR_CLEAN_FIX       "Remove the segments that no process uses."
+#define DOCTOR_CLEAN_ALL_FIX   "Also remove the leftover segments of other users."
+#define DOCTOR_PID_SKIPPED     "process %d belongs to no visible training; only the machine was examined"
+
+/* --- /dev/shm ------------------------------------------------------------------------------------------- */
+
+#define DOCTOR_SHM_MISSING_MEANING "/dev/shm does not exist, is not writable or is not a tmpfs."
+#define DOCTOR_SHM_MISSING_TITLE   "/dev/shm does not exist"
+#define DOCTOR_SHM_MISSING                                                                                   \
+    "Measured: the directory does not exist. No DataLoader worker can start without it."
+#define DOCTOR_SHM_NOT_WRITABLE_TITLE "/dev/shm is not writable"
+#define DOCTOR_SHM_READ_ONLY          "Measured: it is mounted read-only."
+#define DOCTOR_SHM_NO_ACCESS          "Measured: this user may not create files in it."
+#define DOCTOR_SHM_NOT_TMPFS_TITLE    "/dev/shm is not a tmpfs"
+#define DOCTOR_SHM_NOT_TMPFS                                                                                 \
+    "Measured: it is a directory on another file system, so every batch is written to a disk or to the "     \
+    "container's writable layer."
+#define DOCTOR_SHM_MISSING_SKIPPED "/dev/shm could not be read, so its size and use are unknown"
+
+#define DOCTOR_SHM_TOO_SMALL_MEANING    "/dev/shm is too small for the running jobs, or for a common one."
+#define DOCTOR_SHM_TOO_SMALL_TITLE_ONE  "/dev/shm is too small for the running job"
+#define DOCTOR_SHM_TOO_SMALL_TITLE_MANY "/dev/shm is too small for the running jobs"
+#define DOCTOR_SHM_BARELY_TITLE_ONE     "/dev/shm is barely large enough for the running job"
+#define DOCTOR_SHM_BARELY_TITLE_MANY    "/dev/shm is barely large enough for the running jobs"
+#define DOCTOR_SHM_IDLE_TITLE           "/dev/shm is only %s large"
+/* %d: workers, at least two; %llu: batches; the last %s: a batch. */
+#define DOCTOR_SHM_IDLE                                                                                      \
+    "Measured: /dev/shm is %s large, and %s of it is used. Estimated: a DataLoader with %d workers has up "  \
+    "to %llu batches in memory at once, so batches larger than %s do not fit and cause a bus error."
+#define DOCTOR_SHM_ELSEWHERE_SKIPPED_ONE                                                                     \
+    "%zu job keeps its batches in its own /dev/shm, whose size is not visible from here"
+#define DOCTOR_SHM_ELSEWHERE_SKIPPED_MANY                                                                    \
+    "%zu jobs keep their batches in their own /dev/shm, whose size is not visible from here"
+
+/* What the running jobs need, sentence by sentence. */
+#define DOCTOR_NEED_LARGE     "Measured: /dev/shm is %s large."
+#define DOCTOR_NEED_UNLIMITED "Measured: /dev/shm has no size limit."
+#define DOCTOR_NEED_OTHERS    "%s of it is used, but not by the examined jobs."
+#define DOCTOR_NEED_HELD_ONE  "The job of pid %d holds %s with %u worker."
+#define DOCTOR_NEED_HELD_MANY "The job of pid %d holds %s with %u workers."
+#define DOCTOR_NEED_LEFT_ONE  "There is %zu more job."
+#define DOCTOR_NEED_LEFT_MANY "There are %zu more jobs."
+/* A batch, how many of them (%llu) are in memory, and what the job needs. */
+#define DOCTOR_NEED_BATCHES                                                                                  \
+    "Estimated: a batch is %s and up to %llu are in memory at once, so the job needs %s."
+/* What is no batch comes third. */
+#define DOCTOR_NEED_BATCHES_OTHER                                                                            \
+    "Estimated: a batch is %s and up to %llu are in memory at once, besides %s of other shared memory, so "  \
+    "the job needs %s."
+/* The estimate, and what the job holds. */
+#define DOCTOR_NEED_HOLDS                                                                                    \
+    "Estimated: a batch is %s and up to %llu are in memory at once, which makes %s; the job already holds "  \
+    "more (%s, measured), so it needs that."
+#define DOCTOR_NEED_HOLDS_OTHER                                                                              \
+    "Estimated: a batch is %s and up to %llu are in memory at once, besides %s of other shared memory, "     \
+    "which makes %s; the job already holds more (%s, measured), so it needs that."
+#define DOCTOR_NEED_JOBS          "Estimated: the jobs together need %s."
+#define DOCTOR_NEED_MARGIN        "With a margin, this is %s."
+#define DOCTOR_NEED_MARGIN_OTHERS "With a margin and what other processes use, this is %s."
+
+/* A batch; %llu: a number of workers; %u: per cent. */
+#define DOCTOR_LESS_IN_FLIGHT_FIX                                                                            \
+    "Keep less in flight: batches of %s (estimated) fit with num_workers=%llu and prefetch_factor=1."
+#define DOCTOR_LESS_IN_FLIGHT_SMALLER_FIX                                                                    \
+    "Keep less in flight: batches of %s (estimated) fit with num_workers=%llu and prefetch_factor=1, or "    \
+    "with a batch_size of at most %u%% of the current one."
+#define DOCTOR_NO_WORKERS_FIX                                                                                \
+    "Keep less in flight: batches of %s (estimated) do not fit with any worker; use num_workers=0."
+#define DOCTOR_NO_WORKERS_SMALLER_FIX                                                                        \
+    "Keep less in flight: batches of %s (estimated) do not fit with any worker; use num_workers=0, or a "    \
+    "batch_size of at most %u%% of the current one."
+
+#define DOCTOR_SHM_NEED_MEANING      "How much of /dev/shm the running jobs need, where it is large enough."
+#define DOCTOR_SHM_NEED_TITLE_ONE    "/dev/shm is large enough for the running job"
+#define DOCTOR_SHM_NEED_TITLE_MANY   "/dev/shm is large enough for the running jobs"
+#define DOCTOR_SHM_NEED_SKIPPED_ONE  "%zu process may not be read; if it belongs to a job, its need is unknown"
+#define DOCTOR_SHM_NEED_SKIPPED_MANY "%zu processes may not be read; the needs of jobs among them are unknown"
+
+#define DOCTOR_SHM_NEARLY_FULL_MEANING "/dev/shm is nearly full."
+#define DOCTOR_SHM_NEARLY_FULL_TITLE   "/dev/shm is %.0f%% full"
+#define DOCTOR_SHM_NEARLY_FULL                                                                               \
+    "Measured: %s of %s is used: %s by visible processes, and %s by no process or by processes that are "    \
+    "not visible."
+#define DOCTOR_HOLDERS_FIX "See which processes hold it."
+
+#define DOCTOR_SHM_INODES_LOW_MEANING "/dev/shm has room for few more files."
+#define DOCTOR_SHM_INODES_LOW_TITLE   "/dev/shm has room for few more files"
+#define DOCTOR_SHM_INODES_LOW                                                                                \
+    "Measured: %llu of %llu inodes are used. Each shared tensor takes one, however small it is."
+#define DOCTOR_SHM_INODES_LOW_SKIPPED "the number of files in /dev/shm is not known"
+
+#define DOCTOR_SHM_ORPHANS_MEANING    "Shared memory that no process uses was left behind."
+#define DOCTOR_SHM_ORPHANS_TITLE      "%s of shared memory is used by no process"
+#define DOCTOR_SHM_ORPHANS_ONE        "Measured: %zu segment is open in no process and has not changed for %d s."
+#define DOCTOR_SHM_ORPHANS_MANY       "Measured: %zu segments are open in no process and have not changed for %d s."
+#define DOCTOR_SHM_ORPHANS_OTHER_ONE  "%zu more segment (%s) of unknown origin is not touched."
+#define DOCTOR_SHM_ORPHANS_OTHER_MANY "%zu more segments (%s) of unknown origin are not touched."
+#define DOCTOR_SHM_ORPHANS_SKIPPED_ONE                                                                       \
+    "whether %zu segment (%s) is still needed cannot be determined from here; run shmguard ps --segments "   \
+    "to list it"
+#define DOCTOR_SHM_ORPHANS_SKIPPED_MANY                                                                      \
+    "whether %zu segments (%s) are still needed cannot be determined from here; run shmguard ps "            \
+    "--segments to list them"
+
+#define DOCTOR_SHM_SHARE_MEANING "The batches in flight would take more than a quarter of the memory."
+#define DOCTOR_SHM_SHARE_GROUP_TITLE_ONE                                                                     \
+    "Shared memory of the job would take over a quarter of the control group's memory"
+#define DOCTOR_SHM_SHARE_GROUP_TITLE_MANY                                                                    \
+    "Shared memory of the jobs would take over a quarter of the control group's memory"
+#define DOCTOR_SHM_SHARE_TITLE_ONE                                                                           \
+    "Shared memory of the job would take over a quarter of the machine's memory"
+#define DOCTOR_SHM_SHARE_TITLE_MANY                                                                          \
+    "Shared memory of the jobs would take over a quarter of the machine's memory"
+/* What there is, what the batches need, and that with a margin, which is also given in per cent. */
+#define DOCTOR_SHM_SHARE_GROUP                                                                               \
+    "Measured: the control group may use %s. Estimated: the batches in flight need %s of it, or %s with a "  \
+    "margin (%.0f%%); /dev/shm is memory too and counts in full."
+#define DOCTOR_SHM_SHARE                                                                                     \
+    "Measured: the machine has %s of memory. Estimated: the batches in flight need %s of it, or %s with a "  \
+    "margin (%.0f%%); /dev/shm is memory too and counts in full."
+#define DOCTOR_SHM_SHARE_SKIPPED "neither the machine's memory nor a limit of the control group is known"
+
+#define DOCTOR_SHM_HUGE_PAGES_MEANING "/dev/shm uses huge pages, which wastes memory on small tensors."
+#define DOCTOR_SHM_HUGE_PAGES_TITLE   "/dev/shm uses huge pages: small tensors take more memory than they need"
+#define DOCTOR_SHM_HUGE_PAGES                                                                                \
+    "Measured: the mount is %s large and has the option huge=always, which rounds the memory of each "       \
+    "tensor up to 2 MiB."
+
+#define DOCTOR_REMOVE_IPC_MEANING "systemd deletes a user's shared memory at logout."
+#define DOCTOR_REMOVE_IPC_TITLE   "Logging out deletes the shared memory of running trainings"
+#define DOCTOR_REMOVE_IPC                                                                                    \
+    "Measured: logind has RemoveIPC=yes, which deletes all files of a user in /dev/shm when their last "     \
+    "session ends."
+#define DOCTOR_REMOVE_IPC_ONE     "%zu segment of the examined jobs would be deleted."
+#define DOCTOR_REMOVE_IPC_MANY    "%zu segments of the examined jobs would be deleted."
+#define DOCTOR_REMOVE_IPC_NONE    "The examined jobs have no files there now."
+#define DOCTOR_REMOVE_IPC_SKIPPED "logind's settings could not be read"
+
+#define DOCTOR_GUARD_UNAVAILABLE_MEANING "shmguard run cannot guard a training here."
+#define DOCTOR_GUARD_UNAVAILABLE_TITLE   "shmguard run cannot guard a training here"
+#define DOCTOR_GUARD_UNAVAILABLE         "Measured: %s." /* a reason */
+#define DOCTOR_GUARD_UNAVAILABLE_WHY     "The reason is unknown."
+
+/* --- Memory and disk ------------------------------------------------------------------------------------ */
+
+#define DOCTOR_MEMORY_LOW_MEANING "The machine is nearly out of memory."
+#define DOCTOR_MEMORY_LOW_TITLE   "The machine is nearly out of memory"
+#define DOCTOR_MEMORY_LOW                                                                                    \
+    "Measured: %s of %s is available (%.1f%%); shared memory takes %s, and %s of swap is free."
+#define DOCTOR_MEMORY_LOW_FIX     "See which processes use it."
+#define DOCTOR_MEMORY_LOW_SKIPPED "the machine's free memory is not known"
+
+#define DOCTOR_CGROUP_MEANING "The control group is near its memory limit."
+#define DOCTOR_CGROUP_TITLE   "The control group is near its memory limit"
+#define DOCTOR_CGROUP                                                                                        \
+    "Measured: %s of %s is used, not counting file pages that the kernel can drop; %s of it is shared "      \
+    "memory."
+#define DOCTOR_CGROUP_LIMITED_BY   "The limit is that of %s." /* a control group */
+#define DOCTOR_CGROUP_NAMELESS     "Which control group sets the limit is unknown."
+#define DOCTOR_CGROUP_SKIPPED      "no memory control group is visible"
+#define DOCTOR_CGROUP_USED_SKIPPED "the memory use of the control group is not known"
+
+#define DOCTOR_MEMORY_PRESSURE_MEANING "Processes wait for memory."
+#define DOCTOR_MEMORY_PRESSURE_TITLE   "Processes wait for memory"
+#define DOCTOR_MEMORY_PRESSURE                                                                               \
+    "Measured: in the last minute, at least one process waited for memory %.0f%% of the time, and all of "   \
+    "them at once %.0f%%."
+#define DOCTOR_MEMORY_PRESSURE_SKIPPED "the kernel does not report how long tasks wait for memory (PSI)"
+
+#define DOCTOR_SWAP_LOW_MEANING    "Swap is nearly full, or memory is short and there is no swap."
+#define DOCTOR_SWAP_LOW_TITLE      "Swap is nearly full"
+#define DOCTOR_SWAP_LOW_NONE_TITLE "Memory is getting short, and there is no swap"
+#define DOCTOR_SWAP_LOW            "Measured: %s of %s of swap and %s of %s of memory are free."
+#define DOCTOR_SWAP_LOW_SKIPPED    "the amount of free swap is not known"
+
+#define DOCTOR_OOM_MEANING "The kernel killed processes to free memory."
+/* The name of a process and its pid; then for how long it has been dead. */
+#define DOCTOR_OOM_TITLE          "The kernel killed %s (pid %d) %s ago to free memory"
+#define DOCTOR_OOM_TIMELESS_TITLE "The kernel killed %s (pid %d) at an unknown time to free memory"
+#define DOCTOR_OOM_GROUP          "Kernel log: the control group %s was at its limit."
+#define DOCTOR_OOM_OTHER_GROUP    "Kernel log: the control group %s was at its limit, which is not the job's."
+#define DOCTOR_OOM_NAMELESS_GROUP "Kernel log: a control group was at its limit (which one is unknown)."
+#define DOCTOR_OOM_MACHINE        "Kernel log: the machine was out of memory."
+#define DOCTOR_OOM_UNKNOWN                                                                                   \
+    "Kernel log: whether the control group or the machine was out of memory is unknown."
+#define DOCTOR_OOM_VICTIM        "The process had %s, of which %s was shared memory."
+#define DOCTOR_OOM_VICTIM_LEAST  "The process had at least %s, of which %s was shared memory."
+#define DOCTOR_OOM_VICTIM_SHARED "The process had %s; how much of it was shared memory is unknown."
+#define DOCTOR_OOM_VICTIM_SHARED_LEAST                                                                       \
+    "The process had at least %s; how much of it was shared memory is unknown."
+#define DOCTOR_OOM_VICTIM_UNKNOWN    "How much memory the process had is unknown."
+#define DOCTOR_OOM_MORE              "The log has %zu kills in total." /* at least two */
+#define DOCTOR_OOM_COUNT_GROUP_TITLE "The kernel has killed processes of this control group to free memory"
+#define DOCTOR_OOM_COUNT_TITLE       "The kernel has killed processes of this machine to free memory"
+#define DOCTOR_OOM_COUNT_GROUP_ONE   "Measured: %llu process was killed since the control group was created."
+#define DOCTOR_OOM_COUNT_GROUP_MANY                                                                          \
+    "Measured: %llu processes were killed since the control group was created."
+#define DOCTOR_OOM_COUNT_ONE  "Measured: %llu process was killed since the machine started."
+#define DOCTOR_OOM_COUNT_MANY "Measured: %llu processes were killed since the machine started."
+#define DOCTOR_OOM_FORGOTTEN  "Unknown: which and when, because the kernel log no longer shows it."
+#define DOCTOR_OOM_UNREADABLE                                                                                \
+    "Unknown: which and when, because the kernel log may not be read (%s)." /* an error */
+#define DOCTOR_OOM_LOG_FIX      "Find the killed process in the kernel log."
+#define DOCTOR_OOM_HOST_LOG_FIX "Ask an administrator which process the host's kernel log names."
+#define DOCTOR_OOM_SKIPPED                                                                                   \
+    "the kernel log may not be read (%s), and no counter of kills is visible" /* an error */
+
+#define DOCTOR_DISK_LOW_MEANING      "There is little space where checkpoints are written."
+#define DOCTOR_DISK_LOW_TITLE        "There is little disk space where checkpoints are written"
+#define DOCTOR_DISK_LOW_INODES_TITLE "There is room for few more files where checkpoints are written"
+/* The last %s is a path. */
+#define DOCTOR_DISK_LOW                                                                                      \
+    "Measured: %s of %s is available at %s, the working directory. Assumed: checkpoints are written there."
+#define DOCTOR_DISK_LOW_INODES                                                                               \
+    "Measured: %s of %s and %llu of %llu inodes are available at %s, the working directory. Assumed: "       \
+    "checkpoints are written there."
+#define DOCTOR_DISK_LOW_FIX           "Write checkpoints somewhere else, or keep fewer of them."
+#define DOCTOR_DISK_USAGE_FIX         "See what takes the space."
+#define DOCTOR_DISK_LOW_SKIPPED       "the file system of the working directory could not be read"
+#define DOCTOR_DISK_READ_ONLY_SKIPPED "the working directory is on a file system that cannot store files"
+
+/* --- The jobs ------------------------------------------------------------------------------------------- */
+
+#define DOCTOR_OPEN_FILES_LOW_MEANING                                                                        \
+    "A training process is nearly out of file descriptors, or the limit is low."
+#define DOCTOR_OPEN_FILES_LOW_TITLE "A training process is nearly out of file descriptors"
+#define DOCTOR_OPEN_FILES_LOW                                                                                \
+    "Measured: pid %d (%s) has %u of %llu files open. With the file_descriptor strategy, each shared "       \
+    "tensor "                                                                                                \
+    "takes one."
+#define DOCTOR_OPEN_FILES_IDLE_TITLE "The limit of open files is low"
+#define DOCTOR_OPEN_FILES_IDLE                                                                               \
+    "Measured: a process started here may have %llu files open, where %d is usual. With the "                \
+    "file_descriptor strategy, each shared tensor takes one."
+#define DOCTOR_OPEN_FILES_FIX          "Raise the limit of the running processes now."
+#define DOCTOR_OPEN_FILES_SKIPPED_ONE  "the open files of %zu training process may not be read"
+#define DOCTOR_OPEN_FILES_SKIPPED_MANY "the open files of %zu training processes may not be read"
+#define DOCTOR_OPEN_FILES_IDLE_SKIPPED "the limit of open files is not known"
+
+#define DOCTOR_MAX_MAP_COUNT_MEANING "A training process nearly has as many mappings as the kernel allows."
+#define DOCTOR_MAX_MAP_COUNT_TITLE   "A training process has nearly as many mappings as the kernel allows"
+#define DOCTOR_MAX_MAP_COUNT                                                                                 \
+    "Measured: pid %d (%s) has %llu mappings, and vm.max_map_count is %llu. Each shared tensor takes one."
+#define DOCTOR_MAX_MAP_COUNT_SKIPPED "vm.max_map_count could not be read"
+#define DOCTOR_MAPS_SKIPPED          "the mappings of the training processes could not be counted"
+
+#define DOCTOR_WORKERS_MEANING "There are more DataLoader workers than CPUs."
+#define DOCTOR_WORKERS_TITLE   "There are more DataLoader workers than CPUs"
+/* Workers, at least two, and trainers. */
+#define DOCTOR_WORKERS_ONE  "Measured: %u workers of %zu trainer are running."
+#define DOCTOR_WORKERS_MANY "Measured: %u workers of %zu trainers are running."
+#define DOCTOR_WORKERS_FIX                                                                                   \
+    "Use num_workers=%.0f for each trainer, unless the workers mostly wait for a disk or the network."
+
+#define DOCTOR_THREADS_MEANING "The training processes have many more threads than CPUs."
+#define DOCTOR_THREADS_TITLE   "The training processes have many more threads than CPUs"
+#define DOCTOR_THREADS_ONE     "Measured: there are %llu threads in %llu process."
+#define DOCTOR_THREADS_MANY    "Measured: there are %llu threads in %llu processes."
+#define DOCTOR_THREADS_POOLS_ONE                                                                             \
+    "Estimated: %llu thread belongs to a pool (OpenMP, MKL, OpenBLAS, OpenCV). Unknown: how many run at "    \
+    "once."
+#define DOCTOR_THREADS_POOLS_MANY                                                                            \
+    "Estimated: %llu threads belong to pools (OpenMP, MKL, OpenBLAS, OpenCV). Unknown: how many run at "     \
+    "once."
+#define DOCTOR_THREADS_FIX                                                                                   \
+    "Start the training with one thread per pool; PyTorch's workers need no more. The setting also applies " \
+    "to the trainer: if it computes on the CPU, it becomes slower and needs more threads."
+#define DOCTOR_THREADS_OPENCV_FIX                                                                            \
+    "If the dataset uses OpenCV, switch its thread pool off at the top of the script."
+
+#define DOCTOR_FORK_CUDA_MEANING "Workers were forked from a trainer that uses CUDA."
+#define DOCTOR_FORK_CUDA_TITLE   "Workers were forked from a trainer that uses CUDA"
+#define DOCTOR_FORK_CUDA_ONE                                                                                 \
+    "Measured: %zu worker was forked from a trainer that has a CUDA device open. This works as long as the " \
+    "dataset's code does not use CUDA, which cannot be initialised again in a forked process."
+#define DOCTOR_FORK_CUDA_MANY                                                                                \
+    "Measured: %zu workers were forked from a trainer that has a CUDA device open. This works as long as "   \
+    "the dataset's code does not use CUDA, which cannot be initialised again in a forked process."
+#define DOCTOR_FORK_CUDA_FIX                                                                                 \
+    "Keep CUDA out of the dataset and of collate_fn, or spawn the workers: give the DataLoader "             \
+    "multiprocessing_context='spawn'."
+
+#define DOCTOR_WORKERS_CUDA_MEANING "DataLoader workers use the GPU themselves."
+#define DOCTOR_WORKERS_CUDA_TITLE   "DataLoader workers use the GPU themselves"
+#define DOCTOR_WORKERS_CUDA_ONE                                                                              \
+    "Measured: %zu spawned worker has a CUDA device open. Its context takes memory on the GPU; how much is " \
+    "unknown."
+#define DOCTOR_WORKERS_CUDA_MANY                                                                             \
+    "Measured: %zu spawned workers have a CUDA device open. Each has its own context, which takes memory "   \
+    "on the GPU; how much is unknown."
+#define DOCTOR_WORKERS_CUDA_FIX                                                                              \
+    "Load data on the CPU in the workers and move batches to the GPU in the trainer, with pin_memory=True."
+
+/* What workers have, and what there is. */
+#define DOCTOR_COPIES_MEASURED_ONE  "Measured: %zu worker has %s of private memory, out of %s."
+#define DOCTOR_COPIES_MEASURED_MANY "Measured: %zu workers together have %s of private memory, out of %s."
+#define DOCTOR_COPIES_ESTIMATED_ONE                                                                          \
+    "Estimated from resident memory: %zu worker has %s of private memory, out of %s."
+#define DOCTOR_COPIES_ESTIMATED_MANY                                                                         \
+    "Estimated from resident memory: %zu workers together have %s of private memory, out of %s."
+#define DOCTOR_COPIES_SKIPPED_ONE  "the private memory of %zu worker was not measured"
+#define DOCTOR_COPIES_SKIPPED_MANY "the private memory of %zu workers was not measured"
+
+#define DOCTOR_SPAWN_COPIES_MEANING                                                                          \
+    "Spawned workers have much private memory: each has a copy of the dataset."
+#define DOCTOR_SPAWN_COPIES_TITLE "Spawned workers have much private memory"
+#define DOCTOR_SPAWN_COPIES       "With spawn and forkserver, each worker has its own copy of the dataset."
+#define DOCTOR_SPAWN_COPIES_FIX                                                                              \
+    "Let the dataset open its data in the worker (memory-mapped files, a database) instead of carrying it "  \
+    "along, or use fewer workers."
+
+#define DOCTOR_FORK_COPIES_MEANING                                                                           \
+    "Forked workers have much private memory, often copies of the dataset made by reference counts."
+#define DOCTOR_FORK_COPIES_TITLE "Forked workers have much private memory"
+#define DOCTOR_FORK_COPIES                                                                                   \
+    "Often it is the dataset, copied page by page as reference counts change; this growth ends at the size " \
+    "of the dataset. A recording shows whether it grows without end."
+#define DOCTOR_FORK_COPIES_FIX                                                                               \
+    "Keep the dataset's index in NumPy arrays or tensors instead of lists and dicts of Python objects, "     \
+    "whose reference counts make pages private."
+
+/* --- The page of doctor --------------------------------------------------------------------------------- */
+
+#define DOCTOR_LABEL_ENVIRONMENT "environment"
+#define DOCTOR_LABEL_GUARD       "guard"
+#define DOCTOR_LABEL_MEMORY      "memory"
+#define DOCTOR_LABEL_GROUP       "control group"
+#define DOCTOR_LABEL_LIMITS      "limits"
+
+/* The facts about the environment are a list: these, with commas between them. */
+#define DOCTOR_NO_CONTAINER      "no container"
+#define DOCTOR_UNKNOWN_CONTAINER "container of unknown kind"
+#define DOCTOR_SLURM             "in a Slurm job"
+#define DOCTOR_ROOT              "root"
+#define DOCTOR_NOT_ROOT          "not root"
+#define DOCTOR_MAY_RESIZE        "may resize /dev/shm"
+#define DOCTOR_MAY_NOT_RESIZE    "may not resize /dev/shm"
+
+#define DOCTOR_GUARD_READY     "ready"
+#define DOCTOR_GUARD_NOT_READY "not ready: %s" /* a reason */
+
+#define DOCTOR_MEMORY         "%s, %s available, %s of swap free"
+#define DOCTOR_GROUP_NONE     "not visible"
+#define DOCTOR_GROUP_NO_LIMIT "no memory limit"
+#define DOCTOR_GROUP_LIMIT    "limit %s, %s used"
+
+/* Limits of open files (soft and hard) and of mappings, as numbers. */
+#define DOCTOR_LIMITS      "open files %s (hard limit %s), mappings %s"
+#define DOCTOR_LIMITS_CPUS "open files %s (hard limit %s), mappings %s, CPUs %.4g"
+#define DOCTOR_UNLIMITED   "unlimited"
+
+#define DOCTOR_SKIPPED       "Could not check:"
+#define DOCTOR_LABEL_VERDICT "verdict: "
+#define DOCTOR_CRITICAL_ONE  "%zu critical finding"
+#define DOCTOR_CRITICAL_MANY "%zu critical findings"
+#define DOCTOR_WARNING_ONE   "%zu warning"
+#define DOCTOR_WARNING_MANY  "%zu warnings"
+#define DOCTOR_NOTE_ONE      "%zu note"
+#define DOCTOR_NOTE_MANY     "%zu notes"
+
+/* --- Whether a segment is an orphan: why, or why not ---------------------------------------------------- */
+
+#define ORPHAN_WHY_HELD       "held by pid %d"
+#define ORPHAN_WHY_HELD_MANY  "held by pid %d and other processes"
+#define ORPHAN_WHY_FUTURE     "its time of change lies in the future"
+#define ORPHAN_WHY_CHANGED    "changed %s ago; try again when a minute has passed" /* a time */
+#define ORPHAN_WHY_INVISIBLE  "processes that are not visible from here may share this /dev/shm"
+#define ORPHAN_WHY_OPEN       "open in a process that does not show it"
+#define ORPHAN_WHY_CANNOT_ASK "the kernel tells only its owner or root whether a process has it open"
+#define ORPHAN_WHY_SEMAPHORE  "a named semaphore may be opened again by its program"
+#define ORPHAN_WHY_MANAGER    "torch_shm_manager (pid %d) is alive and may still hand it out"
+#define ORPHAN_WHY_MAKER      "its creator (pid %d) is alive and may still hand it out"
+#define ORPHAN_WHY_YES        "no process holds it, unchanged for %s" /* a time */
+
+/* --- Before a run: a threat without a full stop, and what to do about it -------------------------------- */
+
+#define PREFLIGHT_SHM_MISSING      "/dev/shm does not exist, and DataLoader workers cannot start without it"
+#define PREFLIGHT_SHM_NOT_WRITABLE "/dev/shm is not writable, and DataLoader workers cannot start without it"
+#define PREFLIGHT_SHM_NOT_TMPFS    "/dev/shm is not a tmpfs: batches would be written to a disk"
+#define PREFLIGHT_SHM_TOO_SMALL    "/dev/shm has only %s for all batches in flight"
+#define PREFLIGHT_SHM_NEARLY_FULL  "/dev/shm has only %s free"
+#define PREFLIGHT_SHM_NEARLY_FULL_GUARDED                                                                    \
+    "/dev/shm has only %s free; tensors do not need it, but NCCL and Python's queues do"
+#define PREFLIGHT_SHM_INODES_ONE  "/dev/shm has room for only %llu more file"
+#define PREFLIGHT_SHM_INODES_MANY "/dev/shm has room for only %llu more files"
+#define PREFLIGHT_MEMORY_LOW      "only %s of the machine's %s of memory is available"
+#define PREFLIGHT_CGROUP          "the control group has used %s of its %s of memory"
+#define PREFLIGHT_PRESSURE        "processes here waited for memory during %.0f%% of the last minute"
+#define PREFLIGHT_SWAP_LOW        "memory is short and swap is nearly full: only %s is free"
+#define PREFLIGHT_OPEN_FILES_ONE  "a process may have only %llu file open"
+#define PREFLIGHT_OPEN_FILES_MANY "a process may have only %llu files open"
+#define PREFLIGHT_DISK_LOW        "only %s is free on the disk of the working directory, where checkpoints may go"
+#define PREFLIGHT_DISK_LOW_INODES                                                                            \
+    "only %s and %llu inodes are free on the disk of the working directory, where checkpoints may go"
+#define PREFLIGHT_BUDGET      "the budget is %s, but only %s of memory is left"
+#define PREFLIGHT_PRIVATE_SHM "the job's /dev/shm may take %s, but only %s of memory is left"
+
+#define PREFLIGHT_REMOVE_NO_GUARD     "Remove --no-guard: the guard keeps tensors out of it."
+#define PREFLIGHT_USE_SHM_AUTO        "Use --shm auto to give the job its own."
+#define PREFLIGHT_RUN_DOCTOR          "Run shmguard doctor to see what can be done."
+#define PREFLIGHT_SMALLER_BUDGET      "Use --budget auto or a smaller size."
+#define PREFLIGHT_SMALLER_PRIVATE_SHM "Use --shm auto or a smaller size."

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is known about each verdict besides how it is reached. Private to verdicts/. */
+#pragma once
+
+#include "verdicts.h"
+
+/* What growth of this kind runs into. */
+typedef enum VerdictLimit {
+    LIMIT_NONE,     /* nothing, or a limit that recordings do not hold */
+    LIMIT_MEMORY,   /* RAM or the control group */
+    LIMIT_SHARED,   /* /dev/shm or the guard's budget, and memory */
+    LIMIT_IF_SHORT, /* the growth ends by itself, unless memory ends first */
+} VerdictLimit;
+
+VerdictLimit verdict_limit(VerdictId id);
+
+/* Adds the fixes of the verdict. `guarded`: the job runs under the guard. -ENOMEM. */
+int verdict_advise(Verdict *verdict, bool guarded, Arena *arena);
