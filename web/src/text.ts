@@ -39,7 +39,7 @@ export const role = (name: string) => ROLES[name] ?? OTHER_ROLE;
 
 export const ALL_TRAINING = "All training on this machine";
 export const recorded = (length: string, from: string, interval: number, samples: number, file: string) =>
-    `${length} from ${from}, sampled every ${interval} s (samples kept: ${count(samples)}) · ${file}`;
+    `${length} from ${from}, interval ${interval} s, samples kept: ${count(samples)} · ${file}`;
 export const pageTitle = (name: string) => `${name} · shmguard report`;
 export const thinned = (stretch: string) =>
     `Thinned for this page: of every ${stretch} the minimum and the maximum are drawn, so that no peak is lost.`;
