@@ -145,6 +145,12 @@ int report_view_make(const char *path, const History *history, const Verdicts *v
     return 0;
 }
 
+bool verdict_grows(const Verdict *verdict)
+{
+    return verdict_severity(verdict->id) != SEVERITY_GOOD && verdict->id != VERDICT_TOO_SHORT &&
+           isfinite(verdict->rate) && verdict->rate != 0;
+}
+
 int verdict_rate_words(const Verdict *verdict, Buffer *out)
 {
     static const struct {

@@ -45,5 +45,8 @@ int report_view_make(const char *path, const History *history, const Verdicts *v
 /* Its anonymous, file and shared pages together, in sample i of its series; unknown when one of them is. */
 uint64_t track_rss(const ProcessTrack *track, size_t i);
 
+/* Whether something grows, and its rate is known. */
+bool verdict_grows(const Verdict *verdict);
+
 /* "12.3 MiB/min", "4.0 descriptors/h": in the unit of time that makes it readable. 0 or -ENOMEM. */
 int verdict_rate_words(const Verdict *verdict, Buffer *out);
