@@ -35,8 +35,8 @@ typedef struct Machine {
     uint32_t uid;
 } Machine;
 
-/* What not every command needs, and what leaves traces: a child that tries namespaces, and the whole kernel
- * log, which is a megabyte of text and may be closed to us. */
+/* What few commands need, and what is not free: a child that tries namespaces, and the whole kernel log,
+ * which is a megabyte of text that we may not be permitted to read. */
 typedef enum MachineParts {
     MACHINE_NAMESPACES = 1 << 0, /* sandbox.user_namespaces */
     MACHINE_KERNEL_LOG = 1 << 1, /* kills and kills_error */
@@ -45,6 +45,6 @@ typedef enum MachineParts {
 /* pid 0: as this process sees it. Whatever else is missing is unknown in ret. -ENOENT: there is no proc. */
 int machine_read(const Root *root, int pid, unsigned parts, Arena *arena, Machine *ret);
 
-/* What a job that starts now may take: what the machine has available or what a control group above us has
+/* What a job that starts now may use: what the machine has available, or what a control group above us has
  * left, whichever is less. U64_UNKNOWN. */
 uint64_t memory_room_bytes(const Machine *machine);
