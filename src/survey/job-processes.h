@@ -11,8 +11,8 @@
  *   - of a machine: all.
  *
  * Each look goes through the list of all processes, which costs half a microsecond for each, and reads the
- * parents of new processes only. (The lists of children in /proc/PID/task/TID, where the kernel has them, cost
- * more: there is one for each thread of the job.)
+ * parents of new processes only. (The lists of children in /proc/PID/task/TID, where the kernel has them,
+ * cost more: there is one for each thread of the job.)
  */
 #pragma once
 
@@ -40,9 +40,9 @@ typedef struct JobProcesses {
     bool everyone;      /* all processes of the machine belong to it */
     JobProcess *items;  /* in rising order of pid, including zombies */
     size_t n;
-    size_t all; /* n, and what was too much to list */
+    size_t all; /* n, plus those beyond the limit */
     size_t capacity;
-    JobProcess *others; /* that we were born with, likewise */
+    JobProcess *others; /* the children that we had before, in rising order of pid */
     size_t n_others;
     struct Known *known; /* all processes of the machine, in rising order of pid, as the last look saw them */
     size_t n_known;
@@ -54,13 +54,13 @@ typedef struct JobProcesses {
 /* Before the command is started; `self` is our pid. `root` must stay. -ENOMEM. */
 int job_processes_open(const Root *root, int self, JobProcesses *ret);
 
-/* That runs already; pid 0: the machine. When it is our own child, those that we become the parent of later
- * are the job's, too. `root` must stay. -ESRCH, -ENOMEM. */
+/* For a job that is already running; pid 0: the machine. If it is our own child, orphans that become our
+ * children later belong to the job, too. `root` must stay. -ESRCH, -ENOMEM. */
 int job_processes_attach(const Root *root, int pid, JobProcesses *ret);
 void job_processes_close(JobProcesses *job);
 
-/* Fills items. One whose parent ends during the look may be missing in it: ask /proc before taking it for
- * dead. -ENOMEM, or what kept us from reading /proc. */
+/* Fills items. A process whose parent ends during the look may be missing: check /proc before treating it as
+ * ended. -ENOMEM, or the error of reading /proc. */
 int job_processes_look(JobProcesses *job);
 
 /* Asks the kernel, from the process up to us. */

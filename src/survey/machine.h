@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The machine as one job sees it: memory, /dev/shm, its control group, limits, rights, and the OOM killer's
- * deeds. */
+/* The machine as one job sees it: memory, /dev/shm, its control group, limits, rights, and the kills of the
+ * OOM killer. */
 #pragma once
 
 #include "cgroup.h"
@@ -16,8 +16,8 @@
 typedef struct Machine {
     MemInfo memory;
     ShmMount shm;
-    Cgroup cgroup;          /* of the job looked at, else of this process */
-    RLimits limits;         /* likewise */
+    Cgroup cgroup;          /* of the given job, or of this process */
+    RLimits limits;         /* of the same process */
     uint64_t max_map_count; /* U64_UNKNOWN */
     uint64_t oom_kills;     /* since boot; U64_UNKNOWN */
     bool has_pressure;
