@@ -252,8 +252,8 @@ static int victim_parse(Text text, OomKill *kill)
     return 0;
 }
 
-/* The others of a group die at once. Reasons are left out when many kills come in a row, but each group has
- * its own. */
+/* The other processes of a group die right after the first, for the same reason. A later kill has a reason of
+ * its own, or none: the kernel leaves reasons out when many kills come in a row. */
 static const OomKill *kill_reason(const Log *log, double boottime)
 {
     const OomKill *last = log->group ? &log->ring[(log->n - 1) % KMSG_KILLS_MAX] : NULL;

@@ -48,7 +48,7 @@ int admission_ask(Admission *admission, Janitor *janitor, uint64_t id, int pid, 
                                           });
 }
 
-/* --- Whoever would be waited for for ever ------------------------------------------------------------- */
+/* --- Feeders that lost a batch, for which a trainer would wait forever -------------------------------- */
 
 /* A worker as survey.h defines it. The command itself, our child, is not one. */
 static bool is_worker(const Root *root, int pid)

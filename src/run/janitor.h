@@ -79,7 +79,7 @@ void janitor_look(Janitor *janitor, bool short_of_memory);
  * served. */
 void janitor_work(Janitor *janitor);
 
-/* --- For the budget: asked of the kernel anew each time, so that no death leaves it wrong --- */
+/* --- For the budget: the kernel is asked each time, so that no death leaves it wrong --- */
 
 /* Bytes that are in memory, or promised to a process that still has the segment. */
 uint64_t janitor_used(Janitor *janitor);
