@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One check at work: what it looks at, and where it puts what it finds. Private to checks*.c.
+ * A running check: what it examines, and where its results go. Private to checks*.c.
  *
- * A check is a function for one id of the table in checks.c. It calls check_found when something is wrong,
- * check_skipped when it could not look, and neither when all is well. The first error (no memory) sticks in
- * `error`; from then on nothing is added, so checks need not ask.
+ * A check is the function of one row of the table in checks.c. It calls check_found when something is wrong,
+ * check_skipped when it could not look, and neither when all is well. The first error (no memory) is kept in
+ * `error`; nothing is added after it, so checks need not test for it.
  */
 #pragma once
 
@@ -17,21 +17,20 @@
 
 typedef struct CheckContext {
     const Survey *survey;
-    const Machine *machine; /* the survey's */
+    const Machine *machine; /* of the survey */
     const GuardOffer *guard;
-    int pid;       /* that was asked about, 0 for the machine */
-    JobNeed *jobs; /* those to be judged, in rising order of the trainer's pid */
+    int pid;       /* that the user asked about; 0: the whole machine */
+    JobNeed *jobs; /* the examined jobs, in rising order of the trainer's pid */
     size_t n_jobs;
     size_t jobs_capacity;
     Arena *arena;
     Findings *findings;
-    const char *id; /* of the check at work */
+    const char *id; /* of the running check */
     Fixes fixes;    /* for its finding */
     int error;
 } CheckContext;
 
-/* title and evidence come from the arena (or are literals); NULL is taken for no memory. Takes check->fixes.
- */
+/* title and evidence come from the arena or are literals; NULL means no memory. Takes check->fixes. */
 void check_found(CheckContext *check, Severity severity, const char *title, const char *evidence);
 void check_skipped(CheckContext *check, const char *why);
 
@@ -44,25 +43,25 @@ const char *check_join(CheckContext *check, const char *first, const char *secon
 void check_fix(CheckContext *check, FixNeeds needs, const char *what, const char *command);
 void check_advice(CheckContext *check, int r);
 
-/* NULL when that job is not to be judged. */
+/* NULL when that job is not examined. */
 const JobNeed *check_job(const CheckContext *check, int trainer);
 
-/* The process belongs to a job that is to be judged. */
+/* Whether the process belongs to an examined job. */
 bool check_covers(const CheckContext *check, const Process *process);
-/* The first such process after that one, or after NULL of all. NULL at the end. */
+/* The next process of an examined job; the first one when `process` is NULL. NULL at the end. */
 const Process *check_next(const CheckContext *check, const Process *process);
 
-uint32_t check_workers(const CheckContext *check); /* of all jobs to be judged */
+uint32_t check_workers(const CheckContext *check); /* of all examined jobs */
 
-/* Without control characters, for titles and evidence. NULL: no memory. */
+/* A copy without control characters, for titles and evidence. NULL: no memory. */
 const char *check_escape(CheckContext *check, Text text);
 
-/* part / whole, 0 when there is no whole. */
+/* part / whole; 0 when the whole is 0. */
 double share_of(uint64_t part, uint64_t whole);
 
 /* The severity of a used share: false below `warning`. */
 bool used_severity(double used, double warning, double critical, Severity *ret);
-/* The severity of a free share: false from `warning` up. */
+/* The severity of a free share: false at `warning` and above. */
 bool free_severity(double left, double warning, double critical, Severity *ret);
 
 void check_shm_missing(CheckContext *check);

@@ -152,7 +152,7 @@ bool free_severity(double left, double warning, double critical, Severity *ret)
     return true;
 }
 
-/* The jobs that pid stands for: its own, or those below it when it is a launcher. */
+/* The jobs that pid stands for: its own job, or, if it is a launcher, the jobs below it. */
 static int jobs_find(CheckContext *check, int pid)
 {
     const Survey *survey = check->survey;
