@@ -47,6 +47,7 @@ def options():
 def main():
     args = options()
     torch.set_num_threads(1)
+    torch.manual_seed(0)
     torch.multiprocessing.set_sharing_strategy(args.strategy)
     images = Images(args.steps * args.batch, args.side, args.strategy)
     loader = DataLoader(images, batch_size=args.batch, num_workers=args.workers,
@@ -75,7 +76,7 @@ def main():
                 time.sleep(args.hold)
                 return
     rate = (args.steps - warm) / (time.perf_counter() - start)
-    print(f"finished {args.steps} steps, loss {loss.item():.6f}, {rate:.1f} batches a second "
+    print(f"finished {args.steps} steps, loss {loss.item():.6f}, {rate:.1f} batches per second "
           f"({rate * batch.numel() / 2**30:.2f} GiB/s)")
 
 

@@ -6,9 +6,8 @@
 /* Made once: compiling the patterns takes longer than most inputs. */
 static Explainer *explainer;
 
-static void explain(const char *text, size_t size, size_t cut, Arena *arena, Explanation *ret)
+static void explain(const char *text, size_t size, size_t cut, Arena *arena, Diagnosis *ret)
 {
-    explainer_reset(explainer);
     if (explainer_feed(explainer, text, cut) < 0 || explainer_feed(explainer, text + cut, size - cut) < 0 ||
         explainer_finish(explainer, NULL, NULL, arena, ret) < 0)
         __builtin_trap();
@@ -20,8 +19,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!explainer && !(explainer = explainer_new()))
         __builtin_trap();
     _cleanup_arena_ Arena arena = {0};
-    Explanation whole;
-    Explanation pieces;
+    Diagnosis whole;
+    Diagnosis pieces;
     explain((const char *)data, size, 0, &arena, &whole);
     explain((const char *)data, size, size == 0 ? 0 : size * data[0] / 256, &arena, &pieces);
 

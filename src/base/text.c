@@ -4,6 +4,14 @@
 
 #include "text.h"
 
+uint64_t text_hash(Text a)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (size_t i = 0; i < a.size; i++)
+        hash = (hash ^ (unsigned char)a.data[i]) * UINT64_C(0x100000001b3);
+    return hash ^ hash >> 32; /* the low bits, which choose a slot, depend on all of it */
+}
+
 Text text_of(const char *s)
 {
     return s ? (Text){s, strlen(s)} : (Text){"", 0};

@@ -31,6 +31,7 @@ bool text_equal(Text a, const char *b);
 bool text_starts(Text a, const char *prefix);
 bool text_ends(Text a, const char *suffix);
 bool text_contains(Text a, const char *needle);
+uint64_t text_hash(Text a);       /* FNV-1a: for tables, and to see whether a text has changed */
 Text text_trim(Text a);           /* without blanks (space, tab, CR, LF) at both ends */
 Text text_skip(Text a, size_t n); /* without its first n bytes; its empty end when it has no more */
 Text text_digits(Text a);         /* the decimal digits that it begins with */

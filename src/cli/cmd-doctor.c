@@ -27,7 +27,8 @@ static int doctor_run(const Command *command, int argc, char **argv)
     if (!command_parse(command, argc, argv, &options, &operands, &code))
         return code;
     _cleanup_opened_survey_ OpenedSurvey opened = {0};
-    code = survey_open(options.root, options.pid, SURVEY_PSS | SURVEY_MAPS | SURVEY_LEASES, &opened);
+    code = survey_open(options.root, options.pid, SURVEY_PSS | SURVEY_MAPS | SURVEY_LEASES | SURVEY_MACHINE,
+                       &opened);
     if (code != EX_OK)
         return code;
 

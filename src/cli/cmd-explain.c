@@ -85,9 +85,10 @@ static int explain_run(const Command *command, int argc, char **argv)
     _cleanup_arena_ Arena arena = {0};
     Root root = ROOT_NONE;
     Machine machine;
-    bool known = root_open(NULL, &root) >= 0 && machine_read(&root, 0, &arena, &machine) >= 0;
+    bool known =
+        root_open(NULL, &root) >= 0 && machine_read(&root, 0, MACHINE_KERNEL_LOG, &arena, &machine) >= 0;
     GuardOffer guard = guard_offer_find(known ? &machine : NULL);
-    Explanation explanation;
+    Diagnosis explanation;
     int r = explainer_finish(explainer, known ? &machine : NULL, &guard, &arena, &explanation);
     root_close(&root);
     if (r < 0)

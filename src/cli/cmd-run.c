@@ -192,7 +192,7 @@ static bool look_ahead(const RunOptions *options, PrivateShm *shm, int *ret_code
     int r = root_open(NULL, &root);
     if (r < 0)
         return true; /* without /proc there is nothing to see, and nothing to promise */
-    r = machine_read(&root, 0, &arena, &machine);
+    r = machine_read(&root, 0, MACHINE_NAMESPACES, &arena, &machine);
     if (r >= 0) {
         ShmHints hints;
         private_shm_look(&root, &hints);
@@ -528,6 +528,8 @@ static int run_run(const Command *command, int argc, char **argv)
         return complain(EX_SOFTWARE, "run: cannot supervise a command here: %s", strerror(-r));
     if (job.shm.answer == SHM_PRIVATE)
         run_private_shm(job.run, &job.shm);
+    if (job.recorder) /* where that fails, the supervisor looks for itself */
+        (void)run_relay(job.run, recorder_relay(job.recorder));
     Terminal terminal = terminal_of(stderr, COLOR_AUTO);
     if (outer_find(&job.outer) && !job.options.quiet)
         outer_say(&job);

@@ -275,7 +275,7 @@ static uint64_t ceiling_find(const SizeWish *wish)
         return wish->kind == WISH_SIZE ? wish->bytes : U64_UNKNOWN;
     if (root_open(NULL, &root) < 0)
         return U64_UNKNOWN;
-    if (machine_read(&root, 0, &arena, &machine) >= 0)
+    if (machine_read(&root, 0, 0, &arena, &machine) >= 0)
         room = memory_room_bytes(&machine);
     root_close(&root);
     return room == U64_UNKNOWN ? room : room / 10 * 9; /* the rest is the machine's own */

@@ -76,7 +76,7 @@ void survey_close(OpenedSurvey *opened);
  */
 int survey_open(const char *root_path, int pid, unsigned flags, OpenedSurvey *ret);
 
-/* The machine alone, without its processes. Likewise. */
+/* The machine alone, without its processes and its MachineParts. 0, or the exit code, said. */
 int machine_open(const char *root_path, Arena *arena, Machine *ret);
 
 /* "--" that stands before a command, or the end of argv; argv[0] is the command's name. */

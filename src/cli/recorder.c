@@ -44,6 +44,7 @@ struct Recorder {
     Recording *recording;
     Sampler *sampler;
     int pid;
+    MomentRelay *relay;
     double offset; /* the sampler's second 0 in the recording's time */
     Event attempt;
     bool attempt_due;
@@ -136,6 +137,7 @@ static int moment_record(Recorder *recorder)
         return r;
     recorder->there = moment.processes;
     recorder->n_there = moment.n_processes;
+    moment_relay_put(recorder->relay, &moment); /* before the disk, which may hang */
     return moment_add(recorder, moment);
 }
 
@@ -314,6 +316,8 @@ int recorder_open(const char *path, const char *command, double interval, Record
     History head = {.began = clock_seconds(CLOCK_REALTIME), .interval = interval, .command = (char *)command};
     int r = !recorder->path ? -ENOMEM : recorder->over_fd < 0 || recorder->stop_fd < 0 ? -EMFILE : 0;
     if (r >= 0)
+        r = moment_relay_open(&recorder->relay);
+    if (r >= 0)
         r = root_open(NULL, &recorder->root);
     if (r >= 0)
         r = recording_create(path, &head, &recorder->recording);
@@ -419,6 +423,11 @@ RecorderStatus recorder_status(Recorder *recorder)
     return status;
 }
 
+MomentRelay *recorder_relay(const Recorder *recorder)
+{
+    return recorder->relay;
+}
+
 int recorder_fd(const Recorder *recorder)
 {
     return recorder->over_fd;
@@ -458,6 +467,7 @@ void recorder_close(Recorder *recorder, bool discard)
     recorder_finish(recorder);
     if (recorder->hangs)
         return; /* its thread may still use all of it */
+    moment_relay_free(recorder->relay);
     root_close(&recorder->root);
     fd_close(recorder->over_fd);
     fd_close(recorder->stop_fd);

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "figures.h"
+#include "moment-relay.h"
 #include "recording.h"
 
 typedef struct Recorder Recorder;
@@ -33,6 +34,9 @@ int recorder_begin(Recorder *recorder, int pid, const char *attempt);
 
 /* What the guard did so far, for the next look. */
 void recorder_guard(Recorder *recorder, const GuardFigures *figures);
+
+/* What each look sees, for the supervisor of the same job; valid until recorder_close. */
+MomentRelay *recorder_relay(const Recorder *recorder);
 
 RecorderStatus recorder_status(Recorder *recorder);
 

@@ -113,7 +113,7 @@ int machine_open(const char *root_path, Arena *arena, Machine *ret)
     int r = root_open(root_path, &root);
     if (r < 0)
         return root_complain(root_path, r);
-    r = machine_read(&root, 0, arena, ret);
+    r = machine_read(&root, 0, 0, arena, ret);
     root_close(&root);
     return r < 0 ? survey_complain(root_path, 0, r) : EX_OK;
 }

@@ -161,7 +161,7 @@ static const char *silence_words(const Trials *trials, const RunResult *result, 
 
 static int trial_judge(Trials *trials, const RunResult *result, const char *command, TuneTrial *trial)
 {
-    Judged judged = {0};
+    Diagnosis judged = {0};
     Evidence evidence;
     int r = end_judge(trials->run, result, command, 0, trials->arena, &evidence, &judged);
     if (r < 0)

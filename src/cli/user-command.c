@@ -79,7 +79,7 @@ int start_complain(const char *name, const char *command, ChildStage stage, int 
 }
 
 int end_judge(Run *run, const RunResult *result, const char *command, int start_error, Arena *arena,
-              Evidence *ret_evidence, Judged *ret)
+              Evidence *ret_evidence, Diagnosis *ret)
 {
     Evidence evidence;
     int r = run_evidence(run, result, arena, &evidence);
@@ -91,7 +91,7 @@ int end_judge(Run *run, const RunResult *result, const char *command, int start_
     Root root = ROOT_NONE;
     Machine machine;
     bool known = (result->code != 0 || result->guard.refused > 0) && root_open(NULL, &root) >= 0 &&
-                 machine_read(&root, 0, arena, &machine) >= 0;
+                 machine_read(&root, 0, 0, arena, &machine) >= 0;
     GuardOffer guard = guard_offer_find(known ? &machine : NULL);
     r = cause_judge(&evidence, known ? &machine : NULL, &guard, arena, ret);
     root_close(&root);

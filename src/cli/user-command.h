@@ -30,4 +30,4 @@ int start_complain(const char *name, const char *command, ChildStage stage, int 
 /* Why the command has ended as it has. start_error: a positive errno when it could not be started. What is
  * returned lives in arena. -ENOMEM. */
 int end_judge(Run *run, const RunResult *result, const char *command, int start_error, Arena *arena,
-              Evidence *ret_evidence, Judged *ret);
+              Evidence *ret_evidence, Diagnosis *ret);

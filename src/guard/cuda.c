@@ -25,17 +25,8 @@ __asm__(".symver dlclose, dlclose@GLIBC_2.17");
 __asm__(".symver dlerror, dlerror@GLIBC_2.17");
 #endif
 
-static const char *const call_names[CUDA_CALLS] = {
-    [CUDA_ATTRIBUTES] = "cudaPointerGetAttributes",
-    [CUDA_COPY] = "cudaMemcpyAsync",
-    [CUDA_COPY_PTSZ] = "cudaMemcpyAsync_ptsz",
-    [CUDA_COPY_2D] = "cudaMemcpy2DAsync",
-    [CUDA_COPY_2D_PTSZ] = "cudaMemcpy2DAsync_ptsz",
-    [CUDA_COPY_3D] = "cudaMemcpy3DAsync",
-    [CUDA_COPY_3D_PTSZ] = "cudaMemcpy3DAsync_ptsz",
-    [CUDA_COPY_BATCH] = "cudaMemcpyBatchAsync",
-    [CUDA_COPY_BATCH_PTSZ] = "cudaMemcpyBatchAsync_ptsz",
-};
+#define CALL_NAME(type, name, parameters, call) [call] = #name,
+static const char *const call_names[CUDA_CALLS] = {INTERPOSED_CUDA(CALL_NAME)};
 
 /* A loaded object, as dl_iterate_phdr shows it. */
 typedef struct Object {
@@ -86,7 +77,12 @@ static int runtime_version(const char *path)
 {
     const char *name = base_name(path);
     const char *version = begins_with(name, "libcudart") ? strstr(name, ".so.") : NULL;
-    return version ? atoi(version + 4) : 0;
+    int number = 0;
+    /* By hand: since glibc 2.38 atoi is a symbol that older systems do not have. */
+    for (const char *digit = version ? version + 4 : ""; *digit >= '0' && *digit <= '9' && number < 1000;
+         digit++)
+        number = 10 * number + (*digit - '0');
+    return number;
 }
 
 /* Before 11 cudaPointerGetAttributes fills another structure. */

@@ -10,19 +10,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "interposed.h"
+
 /* What the library stands in for in the CUDA runtime. */
-typedef enum CudaCall {
-    CUDA_ATTRIBUTES,
-    CUDA_COPY,
-    CUDA_COPY_PTSZ, /* the same in code for which stream 0 is the thread's own */
-    CUDA_COPY_2D,
-    CUDA_COPY_2D_PTSZ,
-    CUDA_COPY_3D,
-    CUDA_COPY_3D_PTSZ,
-    CUDA_COPY_BATCH,
-    CUDA_COPY_BATCH_PTSZ,
-    CUDA_CALLS
-} CudaCall;
+#define CALL(type, name, parameters, call) call,
+typedef enum CudaCall { INTERPOSED_CUDA(CALL) CUDA_CALLS } CudaCall;
+#undef CALL
 
 enum { CUDA_SUCCESS = 0, CUDA_RUNTIME_MISSING = 3 /* cudaErrorInitializationError */ };
 

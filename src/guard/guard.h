@@ -64,6 +64,7 @@
 #include <sys/types.h>
 #include <sys/wait.h>
 
+#include "interposed.h"
 #include "protocol.h"
 
 /* Below this the page faults cost less than the bookkeeping would: a memfd of its own, not recycled. */
@@ -74,40 +75,12 @@ enum { KEEP_MSEC = 2000 };
 
 /* --- real.c: the next definition of each symbol, or the system call when there is none yet --- */
 
-int real_shm_open(const char *name, int flags, mode_t mode);
-int real_shm_unlink(const char *name);
-int real_ftruncate(int fd, off_t size);
-int real_posix_fallocate(int fd, off_t offset, off_t size);
-void *real_mmap(void *address, size_t size, int protection, int flags, int fd, off_t offset);
-int real_munmap(void *address, size_t size);
-void *real_mremap(void *address, size_t size, size_t new_size, int flags, void *place);
-int real_mprotect(void *address, size_t size, int protection);
-int real_pkey_mprotect(void *address, size_t size, int protection, int key);
-int real_madvise(void *address, size_t size, int advice);
-int real_close(int fd);
-int real_fcntl(int fd, int command, void *argument);
-int real_fstat(int fd, struct stat *ret);
-int real___fxstat(int version, int fd, struct stat *ret);
-int real_statx(int fd, const char *path, int flags, unsigned mask, struct statx *ret);
-int real_poll(struct pollfd *files, nfds_t n, int msec);
-ssize_t real_write(int fd, const void *data, size_t size);
-int real_fputs(const char *text, FILE *stream);
-int real_sigaction(int signo, const struct sigaction *action, struct sigaction *ret_old);
-sighandler_t real_signal(int signo, sighandler_t handler);
-pid_t real_waitpid(pid_t pid, int *status, int options);
-pid_t real_wait4(pid_t pid, int *status, int options, struct rusage *usage);
-int real_waitid(idtype_t type, id_t id, siginfo_t *info, int options);
-_Noreturn void real__exit(int code);
-int real_execve(const char *path, char *const *argv, char *const *environment);
-int real_execvpe(const char *file, char *const *argv, char *const *environment);
-int real_fexecve(int fd, char *const *argv, char *const *environment);
-int real_execveat(int fd, const char *path, char *const *argv, char *const *environment, int flags);
-int real_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
-                     const posix_spawnattr_t *attributes, char *const *argv, char *const *environment);
-int real_posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
-                      const posix_spawnattr_t *attributes, char *const *argv, char *const *environment);
-int real_system(const char *command);
-FILE *real_popen(const char *command, const char *mode);
+#define REAL(type, name, parameters)                           type real_##name parameters;
+#define REAL_VARIADIC(type, name, parameters, real_parameters) REAL(type, name, real_parameters)
+INTERPOSED_NEXT(REAL)
+INTERPOSED_VARIADIC(REAL_VARIADIC)
+#undef REAL
+#undef REAL_VARIADIC
 
 /* --- lock.c: on or off, the lock, fork --- */
 
@@ -118,6 +91,16 @@ bool guard_is_switched_off(void); /* this process was started with SHMGUARD=off 
 bool guard_is_inside(void);       /* this thread is inside: a signal handler asks */
 void guard_leave(bool failed);    /* errno is put back unless the call failed */
 uint64_t now_msec(void);
+
+/*
+ * The tables check themselves in debug and sanitized builds (GUARD_CHECKS): whenever the lock is given back,
+ * and so after every change, whoever made it. A table that contradicts itself ends the process with SIGABRT.
+ */
+#ifdef GUARD_CHECKS
+void pool_check(void);
+void views_check(void);
+void pins_check(void);
+#endif
 
 /* --- file.c: files, descriptions and the locks on them --- */
 
@@ -255,6 +238,10 @@ bool pin_leave(Pin *pin);                    /* it is to go */
 bool pin_is_shut(const Pin *pin);            /* it leaves, or is lost: not to be used again */
 bool pin_fits(const Pin *pin, size_t bytes); /* for a tensor of this size */
 void pin_orphan(Pin *pin);                   /* the view is somebody else's now */
+#ifdef GUARD_CHECKS
+bool pin_is_at(const Pin *pin, const char *address);
+bool pin_is_waiting(const Pin *pin);
+#endif
 
 /* Without the lock: */
 void pins_poll(void); /* asks whether copies are done, and lets go of what waited for them */

@@ -40,6 +40,15 @@ static _Atomic pid_t owner; /* the process that these tables speak of; asked bef
                                of vfork or _Fork the lock may belong to a thread that is not there */
 static bool was_inside;     /* the forking thread, before fork_prepare */
 
+static void tables_check(void)
+{
+#ifdef GUARD_CHECKS
+    pool_check();
+    views_check();
+    pins_check();
+#endif
+}
+
 /*
  * Between prepare and the end of fork other libraries' handlers run, and signals that were held back: they
  * must find the forking thread inside, or they would wait for the lock that it holds itself.
@@ -74,6 +83,7 @@ static void fork_child(void)
     view_forget_inherited();
     pending_clear();
     broker_forget();
+    tables_check();
     pthread_mutex_unlock(&lock);
     inside = false;
     errno = saved;
@@ -130,6 +140,7 @@ void guard_leave(bool failed)
 {
     int error = failed ? errno : saved_errno;
     int cancel = saved_cancel;
+    tables_check();
     pthread_mutex_unlock(&lock);
     inside = false;
     pthread_setcancelstate(cancel, NULL);

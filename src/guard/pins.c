@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -743,3 +744,40 @@ void pins_poll(void)
     questions_apply(questions, n);
     guard_leave(false);
 }
+
+#ifdef GUARD_CHECKS
+bool pin_is_at(const Pin *pin, const char *address)
+{
+    return pin >= pins && pin < pins + n_pins && pin->address == address;
+}
+
+bool pin_is_waiting(const Pin *pin)
+{
+    return pin->waiting;
+}
+
+void pins_check(void)
+{
+    uint64_t bytes = 0;
+    unsigned lost = 0;
+    unsigned waiting = 0;
+    unsigned open = 0;
+    unsigned leaving = 0;
+    assert(n_pins <= PINS_MAX && n_spare_events <= sizeof spare_events / sizeof *spare_events);
+    for (size_t i = 0; i < n_pins; i++) {
+        const Pin *pin = &pins[i];
+        assert(pin->address
+                   ? pin->bytes > 0
+                   : !pin->registered && !pin->granted && !pin->waiting && !pin->leaving && !pin->lost);
+        assert(!pin->registered || pin->context);
+        assert(pin->n_copies <= COPIES_MAX);
+        bytes += pin->address ? pin->bytes : 0;
+        lost += pin->lost;
+        waiting += pin->waiting && !pin->lost;
+        open += pin->calls > 0 || pin->n_copies > 0;
+        leaving += pin->leaving;
+    }
+    assert(bytes == pinned_bytes && lost <= n_lost);
+    assert(waiting == n_waiting && open == n_open && leaving == n_leaving);
+}
+#endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -291,3 +292,23 @@ int pool_issue_again(uint64_t size)
     real_close(fd);
     return -1;
 }
+
+#ifdef GUARD_CHECKS
+void pool_check(void)
+{
+    assert(n_segments <= POOL_MAX);
+    for (size_t i = 0; i < n_segments; i++) {
+        const PoolSegment *segment = &segments[i];
+        assert(segment->fd >= 0 && segment->inode != 0);
+        assert(segment->size >= SEGMENT_MIN_BYTES && segment->size == segment_size(segment->size));
+        assert(segment->issued <= segment->last_use);
+        assert(segment->issue == 0 || identity_fits(segment->inode, segment->issue));
+        assert(segment->turn > 0 && segment->turn <= turns);
+        for (size_t j = 0; j < i; j++) {
+            assert(segments[j].inode != segment->inode || segments[j].device != segment->device);
+            assert(segments[j].turn != segment->turn);
+        }
+    }
+    assert(n_segments == POOL_MAX || segments[n_segments].inode == 0);
+}
+#endif

@@ -33,43 +33,16 @@ __asm__(".symver dladdr, dladdr@GLIBC_2.17");
  * system call is made directly. The pointers are set once and never change; relaxed loads suffice, since
  * either value is right.
  */
-static _Atomic(int (*)(const char *, int, mode_t)) next_shm_open;
-static _Atomic(int (*)(const char *)) next_shm_unlink;
-static _Atomic(int (*)(int, off_t)) next_ftruncate;
-static _Atomic(int (*)(int, off_t, off_t)) next_posix_fallocate;
-static _Atomic(void *(*)(void *, size_t, int, int, int, off_t)) next_mmap;
-static _Atomic(int (*)(void *, size_t)) next_munmap;
-static _Atomic(void *(*)(void *, size_t, size_t, int, ...)) next_mremap;
-static _Atomic(int (*)(void *, size_t, int)) next_mprotect;
-static _Atomic(int (*)(void *, size_t, int, int)) next_pkey_mprotect;
-static _Atomic(int (*)(void *, size_t, int)) next_madvise;
-static _Atomic(int (*)(int)) next_close;
-static _Atomic(int (*)(int, int, ...)) next_fcntl;
-static _Atomic(int (*)(int, struct stat *)) next_fstat;
-static _Atomic(int (*)(int, int, struct stat *)) next___fxstat;
-static _Atomic(int (*)(int, const char *, int, unsigned, struct statx *)) next_statx;
-static _Atomic(int (*)(struct pollfd *, nfds_t, int)) next_poll;
-static _Atomic(ssize_t (*)(int, const void *, size_t)) next_write;
-static _Atomic(int (*)(const char *, FILE *)) next_fputs;
-static _Atomic(int (*)(int, const struct sigaction *, struct sigaction *)) next_sigaction;
-static _Atomic(sighandler_t (*)(int, sighandler_t)) next_signal;
-static _Atomic(pid_t (*)(pid_t, int *, int)) next_waitpid;
-static _Atomic(pid_t (*)(pid_t, int *, int, struct rusage *)) next_wait4;
-static _Atomic(int (*)(idtype_t, id_t, siginfo_t *, int)) next_waitid;
-static _Atomic(void (*)(int)) next__exit;
-static _Atomic(int (*)(const char *, char *const *, char *const *)) next_execve;
-static _Atomic(int (*)(const char *, char *const *, char *const *)) next_execvpe;
-static _Atomic(int (*)(int, char *const *, char *const *)) next_fexecve;
-static _Atomic(int (*)(int, const char *, char *const *, char *const *, int)) next_execveat;
-static _Atomic(__typeof__(&real_posix_spawn)) next_posix_spawn;
-static _Atomic(__typeof__(&real_posix_spawnp)) next_posix_spawnp;
-static _Atomic(int (*)(const char *)) next_system;
-static _Atomic(FILE *(*)(const char *, const char *)) next_popen;
+#define NEXT(type, name, parameters) static _Atomic(__typeof__(&real_##name)) next_##name;
+#define NEXT_VARIADIC(type, name, parameters, real_parameters)                                               \
+    static _Atomic(__typeof__(type(*) parameters)) next_##name;
+INTERPOSED_NEXT(NEXT)
+INTERPOSED_VARIADIC(NEXT_VARIADIC)
 
 #define LOAD(next) atomic_load_explicit(&(next), memory_order_relaxed)
-#define LOOK_UP(name)                                                                                        \
+#define LOOK_UP(type, name, ...)                                                                             \
     atomic_store_explicit(&next_##name, (__typeof__(LOAD(next_##name)))dlsym(RTLD_NEXT, #name),              \
-                          memory_order_relaxed)
+                          memory_order_relaxed);
 
 /* Of what no allocator calls while it starts up: looked up at once where the constructor has not run yet. */
 #define FIND(name)                                                                                           \
@@ -89,38 +62,8 @@ static const char *library_path(void)
 
 __attribute__((constructor)) static void start(void)
 {
-    LOOK_UP(shm_open);
-    LOOK_UP(shm_unlink);
-    LOOK_UP(ftruncate);
-    LOOK_UP(posix_fallocate);
-    LOOK_UP(mmap);
-    LOOK_UP(munmap);
-    LOOK_UP(mremap);
-    LOOK_UP(mprotect);
-    LOOK_UP(pkey_mprotect);
-    LOOK_UP(madvise);
-    LOOK_UP(close);
-    LOOK_UP(fcntl);
-    LOOK_UP(fstat);
-    LOOK_UP(__fxstat);
-    LOOK_UP(statx);
-    LOOK_UP(poll);
-    LOOK_UP(write);
-    LOOK_UP(fputs);
-    LOOK_UP(sigaction);
-    LOOK_UP(signal);
-    LOOK_UP(waitpid);
-    LOOK_UP(wait4);
-    LOOK_UP(waitid);
-    LOOK_UP(_exit);
-    LOOK_UP(execve);
-    LOOK_UP(execvpe);
-    LOOK_UP(fexecve);
-    LOOK_UP(execveat);
-    LOOK_UP(posix_spawn);
-    LOOK_UP(posix_spawnp);
-    LOOK_UP(system);
-    LOOK_UP(popen);
+    INTERPOSED_NEXT(LOOK_UP)
+    INTERPOSED_VARIADIC(LOOK_UP)
     supervisor_find();
     manager_start();
     exec_start(library_path());

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -27,20 +28,21 @@ typedef struct View {
     void *keep;              /* likewise one page, of a description that says: somebody has this tensor */
     Pin *pin;                /* NULL: it is not registered */
     uint64_t unused_since;
-    atomic_bool altered;      /* the program asked something of the mapping that munmap would end */
-    bool pinnable;            /* its own description carries the lock that keeps its pages in their place */
-    bool sole;                /* nobody else has the tensor that uses it, nor was it sent twice */
-    Origin origin;            /* of that tensor */
-    bool sent;                /* it was, by this process, which has made it */
-    uint16_t next_by_inode;   /* index + 1, NONE at the end */
-    uint16_t next_by_address; /* likewise; also chains the free entries */
+    atomic_bool altered;    /* the program asked something of the mapping that munmap would end */
+    bool pinnable;          /* its own description carries the lock that keeps its pages in their place */
+    bool sole;              /* nobody else has the tensor that uses it, nor was it sent twice */
+    Origin origin;          /* of that tensor */
+    bool sent;              /* it was, by this process, which has made it */
+    uint16_t next_by_inode; /* index + 1, NONE at the end; also chains the free entries */
 } View;
 
 static View views[VIEWS_MAX];
 static uint16_t by_inode[BUCKETS];
-static uint16_t by_address[BUCKETS];
-static uint16_t free_views;          /* chain of entries that were given back */
-static _Atomic uint16_t fresh_views; /* entries that were ever taken */
+static uint16_t free_views;                    /* chain of entries that were given back */
+static _Atomic uint16_t fresh_views;           /* entries that were ever taken */
+static _Atomic uint16_t by_address[VIEWS_MAX]; /* indexes of the views, in the order of their addresses */
+static _Atomic uint16_t n_by_address;
+static _Atomic uint64_t order_changes; /* odd while by_address changes */
 
 static size_t page_bytes(void)
 {
@@ -52,24 +54,75 @@ static uint16_t *inode_bucket(uint64_t inode)
     return &by_inode[(inode * UINT64_C(0x9E3779B97F4A7C15)) >> 51];
 }
 
-static uint16_t *address_bucket(const void *address)
+/*
+ * Which views lie in a range of addresses? Views do not overlap, so the order of their addresses is that of
+ * their ends, too, and a binary search answers. Programs unmap other memory often, and that must cost little
+ * however many tensors they have.
+ *
+ * The question is asked without the lock (view_overlaps): memory that is not a view must not wait for it,
+ * whatever locks the caller holds and even if the caller is a signal handler. So the order may change during
+ * the search. A change makes order_changes odd before its first step and even after its last. Each step is
+ * stored with release and read with acquire, so a search that has seen any step of a change finds at its end
+ * that order_changes is not what it was at the beginning. Its result is then discarded, and the entries are
+ * looked at one by one, which does not depend on their order. A search in a half-changed order does no harm:
+ * all that it reads are indexes of entries, and it takes no more steps than any other.
+ *
+ * A caller's own view is never missed. The caller was given it, so the change that inserted it happened
+ * before, and the view stays until the caller releases it. A search that was not disturbed sees an order
+ * that contains it; so do the entries, because an entry does not move. For the views of other threads either
+ * answer is right; a wrong yes only costs the lock.
+ *
+ * A signal handler that interrupts a change in its own thread sees an odd order_changes and looks at the
+ * entries. So does a child of vfork or clone that was started in the middle of a change by another thread.
+ * fork waits for the lock, so its child has a whole order.
+ */
+static View *ordered(size_t i)
 {
-    return &by_address[((uintptr_t)address >> 12) * UINT64_C(0x9E3779B97F4A7C15) >> 51];
+    return &views[atomic_load_explicit(&by_address[i], memory_order_acquire)];
 }
 
-/*
- * Without the lock: memory that is no view must not wait for it, whoever unmaps it and whatever he holds.
- * Relaxed: whoever unmaps a view was given it, and so has seen its entry; of other entries any value will do,
- * the lock is then taken in vain.
- */
-static View *next_near(size_t *from, const void *address, size_t size)
+static uintptr_t view_start(const View *view)
+{
+    return (uintptr_t)atomic_load_explicit(&view->address, memory_order_acquire);
+}
+
+static uintptr_t view_end(const View *view)
+{
+    return view_start(view) + atomic_load_explicit(&view->size, memory_order_acquire);
+}
+
+/* The position of the first view that ends behind this address. */
+static size_t order_search(const void *address)
+{
+    size_t low = 0;
+    size_t high = atomic_load_explicit(&n_by_address, memory_order_acquire);
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (view_end(ordered(middle)) > (uintptr_t)address)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+/* The first view in this range. A range that wraps around has none, and the kernel refuses it. */
+static View *first_in(const void *address, size_t size)
+{
+    size_t i = order_search(address);
+    bool found = i < atomic_load_explicit(&n_by_address, memory_order_acquire) &&
+                 view_start(ordered(i)) < (uintptr_t)address + size;
+    return found ? ordered(i) : NULL;
+}
+
+/* The next entry in this range, one by one. */
+static View *next_in(size_t *from, const void *address, size_t size)
 {
     size_t n = atomic_load_explicit(&fresh_views, memory_order_relaxed);
     while (*from < n) {
         View *view = &views[(*from)++];
-        uintptr_t start = (uintptr_t)atomic_load_explicit(&view->address, memory_order_relaxed);
-        uintptr_t end = start + atomic_load_explicit(&view->size, memory_order_relaxed);
-        if (start != 0 && (uintptr_t)address < end && start < (uintptr_t)address + size)
+        uintptr_t start = view_start(view);
+        if (start != 0 && (uintptr_t)address < view_end(view) && start < (uintptr_t)address + size)
             return view;
     }
     return NULL;
@@ -77,16 +130,65 @@ static View *next_near(size_t *from, const void *address, size_t size)
 
 bool view_overlaps(const void *address, size_t size)
 {
+    if (atomic_load_explicit(&n_by_address, memory_order_relaxed) == 0)
+        return false;
+    uint64_t changes = atomic_load_explicit(&order_changes, memory_order_acquire);
+    bool found = first_in(address, size) != NULL;
+    if (changes % 2 == 0 && atomic_load_explicit(&order_changes, memory_order_relaxed) == changes)
+        return found;
     size_t from = 0;
-    return next_near(&from, address, size) != NULL;
+    return next_in(&from, address, size) != NULL;
 }
 
-/* The mark of an entry that is given to another view meanwhile costs that one mapping more. */
+/* If an entry is given to another view meanwhile, the mark costs that one a new mapping. */
 void view_alter(const void *address, size_t size)
 {
     View *view = NULL;
-    for (size_t from = 0; (view = next_near(&from, address, size));)
+    size_t from = 0;
+    while (view_overlaps(address, size) && (view = next_in(&from, address, size)))
         atomic_store_explicit(&view->altered, true, memory_order_relaxed);
+}
+
+static void order_set(size_t i, uint16_t index)
+{
+    atomic_store_explicit(&by_address[i], index, memory_order_release);
+}
+
+/* What is written between these two is what a search can see change. */
+static void order_change_begin(void)
+{
+    atomic_store_explicit(&order_changes, order_changes + 1, memory_order_relaxed);
+}
+
+static void order_change_end(void)
+{
+    atomic_store_explicit(&order_changes, order_changes + 1, memory_order_release);
+}
+
+static void order_insert(View *view, char *address, size_t size)
+{
+    size_t n = n_by_address;
+    size_t at = order_search(address);
+    order_change_begin();
+    atomic_store_explicit(&view->size, size, memory_order_release);
+    atomic_store_explicit(&view->address, address, memory_order_release);
+    for (size_t i = n; i > at; i--)
+        order_set(i, by_address[i - 1]);
+    order_set(at, (uint16_t)(view - views));
+    atomic_store_explicit(&n_by_address, (uint16_t)(n + 1), memory_order_release);
+    order_change_end();
+}
+
+static void order_remove(View *view)
+{
+    size_t n = n_by_address;
+    size_t at = order_search(view->address);
+    order_change_begin();
+    for (size_t i = at; i + 1 < n; i++)
+        order_set(i, by_address[i + 1]);
+    atomic_store_explicit(&n_by_address, (uint16_t)(n - 1), memory_order_release);
+    atomic_store_explicit(&view->address, NULL, memory_order_release);
+    order_change_end();
 }
 
 static View *find_view(const FileId *id)
@@ -101,23 +203,21 @@ static View *find_view(const FileId *id)
 
 static View *add_view(const FileId *id, char *address, size_t size)
 {
+    view_lose(address, size); /* what was there was unmapped by a system call that did not come through us */
     uint16_t index = free_views;
     if (index != NONE)
-        free_views = views[index - 1].next_by_address;
+        free_views = views[index - 1].next_by_inode;
     else if (fresh_views < VIEWS_MAX)
         index = ++fresh_views;
     else
         return NULL;
     View *view = &views[index - 1];
     uint16_t *inode = inode_bucket(id->inode);
-    uint16_t *where = address_bucket(address);
     view->device = id->device;
     view->inode = id->inode;
     view->next_by_inode = *inode;
-    view->next_by_address = *where;
-    *inode = *where = index;
-    atomic_store_explicit(&view->size, size, memory_order_relaxed);
-    atomic_store_explicit(&view->address, address, memory_order_relaxed);
+    *inode = index;
+    order_insert(view, address, size);
     return view;
 }
 
@@ -128,10 +228,7 @@ static void remove_view(View *view)
     while (*link != index)
         link = &views[*link - 1].next_by_inode;
     *link = view->next_by_inode;
-    link = address_bucket(view->address);
-    while (*link != index)
-        link = &views[*link - 1].next_by_address;
-    *link = view->next_by_address;
+    order_remove(view);
     if (view->pin)
         pin_orphan(view->pin);
     view->used = 0;
@@ -139,9 +236,8 @@ static void remove_view(View *view)
     view->pin = NULL;
     view->pinnable = view->sole = view->sent = false;
     view->altered = false;
-    view->next_by_address = free_views;
+    view->next_by_inode = free_views;
     free_views = index;
-    atomic_store_explicit(&view->address, NULL, memory_order_relaxed);
 }
 
 static void drop_view(View *view)
@@ -326,18 +422,15 @@ void *view_use(int fd, size_t size, Origin origin)
 
 static View *find_at(const void *address)
 {
-    for (uint16_t i = *address_bucket(address); i != NONE; i = views[i - 1].next_by_address)
-        if (views[i - 1].address == address)
-            return &views[i - 1];
-    return NULL;
+    View *view = first_in(address, 1);
+    return view && view->address == address ? view : NULL;
 }
 
 void view_lose(const void *address, size_t size)
 {
-    const char *start = address;
-    for (size_t i = 0; i < fresh_views; i++)
-        if (views[i].address && start < views[i].address + views[i].size && views[i].address < start + size)
-            remove_view(&views[i]);
+    View *view = NULL;
+    while ((view = first_in(address, size)))
+        remove_view(view);
 }
 
 static void let_go(View *view)
@@ -370,16 +463,12 @@ bool view_release(void *address, size_t size)
 
 bool view_look(const void *address, ViewUse *ret)
 {
-    for (size_t i = 0; i < fresh_views; i++) {
-        const View *view = &views[i];
-        char *start = view->address;
-        if (!start || (const char *)address < start || (const char *)address >= start + view->size)
-            continue;
-        *ret = (ViewUse){.address = start, .used = view->used, .pin = view->pin};
-        ret->sole = view->sole && is_the_last(view);
-        return view->used > 0;
-    }
-    return false;
+    const View *view = first_in(address, 1);
+    if (!view)
+        return false;
+    *ret = (ViewUse){.address = view->address, .used = view->used, .pin = view->pin};
+    ret->sole = view->sole && is_the_last(view);
+    return view->used > 0;
 }
 
 void view_set_pin(const char *address, Pin *pin)
@@ -422,3 +511,43 @@ void view_replaced(void *address, size_t size)
         real_munmap((char *)address + kept, whole - kept);
     real_munmap(hold, page);
 }
+
+#ifdef GUARD_CHECKS
+static bool is_found_by_inode(const View *view)
+{
+    uint16_t i = *inode_bucket(view->inode);
+    for (size_t steps = 0; i != NONE && &views[i - 1] != view && steps < VIEWS_MAX; steps++)
+        i = views[i - 1].next_by_inode;
+    return i != NONE && &views[i - 1] == view;
+}
+
+static void view_check(const View *view)
+{
+    assert(view->size > 0 && view->used <= view->size);
+    assert(is_found_by_inode(view));
+    assert(!view->hold == (view->used == 0 && !(view->pin && pin_is_waiting(view->pin))));
+    assert(!view->keep || view->used > 0);
+    assert(!view->sole || (view->used > 0 && view->pinnable));
+    assert(!view->pin || pin_is_at(view->pin, view->address));
+}
+
+void views_check(void)
+{
+    uintptr_t end = 1; /* so that no view lies at NULL */
+    size_t n_free = 0;
+    assert(order_changes % 2 == 0);
+    assert(n_by_address <= fresh_views && fresh_views <= VIEWS_MAX);
+    for (size_t i = 0; i < n_by_address; i++) {
+        const View *view = ordered(i);
+        assert(view_start(view) >= end);
+        view_check(view);
+        end = view_end(view);
+    }
+    for (uint16_t i = free_views; i != NONE; i = views[i - 1].next_by_inode) {
+        assert(i <= fresh_views && n_free < fresh_views);
+        assert(!views[i - 1].address && !views[i - 1].hold && !views[i - 1].keep && !views[i - 1].pin);
+        n_free++;
+    }
+    assert(n_free + n_by_address == fresh_views);
+}
+#endif

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "advice-text.h"
 #include "advice.h"
 #include "units.h"
 
@@ -160,19 +161,12 @@ int advise_guard(const GuardOffer *guard, Arena *arena, Fixes *fixes)
 {
     if (!guard->ready)
         return 0;
-    return fix_add(
-        arena, fixes, NEEDS_NOTHING,
-        "Run the training under the guard: its batches then lie outside of /dev/shm, whose size no "
-        "longer matters. They still are RAM.",
-        "shmguard run -- python train.py");
+    return fix_add(arena, fixes, NEEDS_NOTHING, ADVICE_GUARD, "shmguard run -- python train.py");
 }
 
 int advise_smaller_batches(Arena *arena, Fixes *fixes)
 {
-    return fix_add(arena, fixes, NEEDS_NOTHING,
-                   "Keep fewer or smaller batches in flight: lower batch_size or num_workers, or give the "
-                   "DataLoader prefetch_factor=1.",
-                   NULL);
+    return fix_add(arena, fixes, NEEDS_NOTHING, ADVICE_SMALLER_BATCHES, NULL);
 }
 
 /* Half of the memory is where the kernel itself draws the line for a tmpfs without a size: beyond it the
@@ -243,23 +237,18 @@ static void offer_remount(Offers *offers, const char *size)
         return;
 
     if (machine->shm.state == SHM_ABSENT || !machine->shm.mounted)
-        offer_made(offers, needs, "Mount a tmpfs there; the next boot undoes it.",
+        offer_made(offers, needs, ADVICE_SHM_MOUNT,
                    arena_printf(offers->arena,
                                 "%smkdir -p /dev/shm && %smount -t tmpfs -o " SHM_OPTIONS "%s tmpfs /dev/shm",
                                 sudo, sudo, size));
     else
-        offer_made(offers, needs,
-                   is_system(machine) ? "Make /dev/shm larger at once, running jobs included; the next boot "
-                                        "undoes it."
-                                      : "Make /dev/shm larger at once, for as long as this container runs.",
+        offer_made(offers, needs, is_system(machine) ? ADVICE_SHM_REMOUNT : ADVICE_SHM_REMOUNT_CONTAINER,
                    remount_command(offers, sudo, arena_printf(offers->arena, "size=%s", size)));
 
     if (!is_system(machine))
         return;
     const char *line = fstab_shm(offers->arena, size);
-    offer_made(offers, MAX(needs, system),
-               "Keep that size for good: add this line to /etc/fstab, in place of the one for /dev/shm if "
-               "there is one.",
+    offer_made(offers, MAX(needs, system), ADVICE_SHM_FSTAB,
                line ? arena_printf(offers->arena, "echo '%s' | %stee -a /etc/fstab", line,
                                    system == NEEDS_ROOT ? sudo : "sudo ")
                     : NULL);
@@ -289,18 +278,14 @@ static const char *compose_shm(Arena *arena, const char *size)
 
 static void offer_kubernetes_shm(Offers *offers, uint64_t bytes)
 {
-    offer_made(offers, NEEDS_RESTART,
-               "Mount an emptyDir in memory at /dev/shm of the pod; what lies in it counts against the "
-               "container's memory limit.",
-               kubernetes_shm(offers->arena, bytes));
+    offer_made(offers, NEEDS_RESTART, ADVICE_SHM_KUBERNETES, kubernetes_shm(offers->arena, bytes));
 }
 
 static void offer_engine_shm(Offers *offers, const char *engine, const char *size)
 {
-    offer_made(offers, NEEDS_RESTART,
-               "Start the container anew with a larger /dev/shm, by adding the option to your usual command.",
+    offer_made(offers, NEEDS_RESTART, ADVICE_SHM_ENGINE,
                arena_printf(offers->arena, "%s run --shm-size=%s IMAGE COMMAND", engine, size));
-    offer_made(offers, NEEDS_RESTART, "The same in a compose file.", compose_shm(offers->arena, size));
+    offer_made(offers, NEEDS_RESTART, ADVICE_SHM_COMPOSE, compose_shm(offers->arena, size));
 }
 
 int shm_flags_make(const Machine *machine, uint64_t bytes, Arena *arena, ShmFlags *ret)
@@ -332,12 +317,7 @@ int advise_shm_mount(const Machine *machine, uint64_t bytes, Arena *arena, Fixes
     bool large = shm->state == SHM_OK && (shm->size_bytes == 0 || target <= shm->size_bytes);
     if (target < bytes)
         offer(&offers, NEEDS_NOTHING,
-              arena_printf(
-                  arena,
-                  "Lower what is in flight in any case: %s of shared memory would be more than half of "
-                  "the memory here, so no more than %s is proposed.",
-                  SIZE_TEXT(bytes), SIZE_TEXT(target)),
-              NULL);
+              arena_printf(arena, ADVICE_SHM_CAPPED, SIZE_TEXT(bytes), SIZE_TEXT(target)), NULL);
     if (large)
         return offers.error;
 
@@ -356,25 +336,20 @@ int advise_shm_mount(const Machine *machine, uint64_t bytes, Arena *arena, Fixes
         offer_kubernetes_shm(&offers, target);
         break;
     case ENVIRONMENT_LXC:
-        offer_made(&offers, NEEDS_ADMIN,
-                   "Have this line put into the container's configuration on the host, and the container "
-                   "started anew.",
+        offer_made(&offers, NEEDS_ADMIN, ADVICE_SHM_LXC,
                    arena_printf(arena,
                                 "lxc.mount.entry = tmpfs dev/shm tmpfs " SHM_OPTIONS "%s,create=dir 0 0",
                                 size));
         break;
     case ENVIRONMENT_UNKNOWN:
-        offer_made(&offers, NEEDS_RESTART,
-                   "Start the container anew with a larger /dev/shm; other engines have a like option.",
+        offer_made(&offers, NEEDS_RESTART, ADVICE_SHM_OTHER_ENGINE,
                    arena_printf(arena, "docker run --shm-size=%s IMAGE COMMAND", size));
         break;
     case ENVIRONMENT_BARE:
         /* A node's /dev/shm is everybody's; only worth a word where somebody uses it. */
         if (machine->sandbox.slurm && shm->used_bytes != U64_UNKNOWN &&
             shm->used_bytes >= shm->size_bytes / 10)
-            offer(&offers, NEEDS_RESTART,
-                  "Ask Slurm for a whole node, so that no other job fills its /dev/shm.",
-                  "sbatch --exclusive job.sh");
+            offer(&offers, NEEDS_RESTART, ADVICE_SHM_SLURM, "sbatch --exclusive job.sh");
         break;
     }
     return offers.error;
@@ -398,38 +373,31 @@ int advise_shm_writable(const Machine *machine, Arena *arena, Fixes *fixes)
     FixNeeds needs = system_needs(machine);
     const char *sudo = NULL;
     if (!machine->shm.read_only)
-        offer_made(&offers, needs, "Let everybody create files there, as on any Linux.",
+        offer_made(&offers, needs, ADVICE_SHM_PERMISSIONS,
                    arena_printf(arena, "%schmod 1777 /dev/shm", sudo_of(machine, needs)));
     else if (remount_needs(machine, &needs, &sudo))
-        offer_made(&offers, needs, "Make it writable.", remount_command(&offers, sudo, "rw"));
+        offer_made(&offers, needs, ADVICE_SHM_WRITABLE, remount_command(&offers, sudo, "rw"));
     else
-        offer(&offers, NEEDS_RESTART, "Start the container anew with a /dev/shm that is not read-only.",
-              NULL);
+        offer(&offers, NEEDS_RESTART, ADVICE_SHM_WRITABLE_CONTAINER, NULL);
     return offers.error;
 }
 
 int advise_shm_inodes(const Machine *machine, Arena *arena, Fixes *fixes)
 {
     Offers offers = {machine, arena, fixes, 0};
-    offer(
-        &offers, NEEDS_NOTHING,
-        "Send fewer, larger tensors: each one takes an inode, so let collate_fn stack what belongs together.",
-        NULL);
+    offer(&offers, NEEDS_NOTHING, ADVICE_INODES_FEWER, NULL);
     FixNeeds needs;
     const char *sudo = NULL;
     if (remount_needs(machine, &needs, &sudo)) {
         uint64_t inodes =
             machine->shm.inodes > UINT64_MAX / 2 ? machine->shm.inodes : 2 * machine->shm.inodes;
         offer_made(
-            &offers, needs, "Allow more files in /dev/shm at once.",
+            &offers, needs, ADVICE_INODES_REMOUNT,
             remount_command(&offers, sudo,
                             arena_printf(arena, "nr_inodes=%llu",
                                          (unsigned long long)MAX(inodes, (uint64_t)SHM_INODES_WANTED))));
     } else
-        offer(&offers, NEEDS_RESTART,
-              "Start the container anew with a /dev/shm that allows more files; their number follows the "
-              "machine's memory unless nr_inodes is given.",
-              NULL);
+        offer(&offers, NEEDS_RESTART, ADVICE_INODES_CONTAINER, NULL);
     return offers.error;
 }
 
@@ -456,23 +424,21 @@ static void offer_cgroup_memory(Offers *offers, uint64_t bytes)
     Text unit;
 
     if (machine->sandbox.slurm)
-        offer_made(offers, NEEDS_RESTART,
-                   "Ask Slurm for more memory; what the job keeps in /dev/shm counts against it.",
+        offer_made(offers, NEEDS_RESTART, ADVICE_MEMORY_SLURM,
                    arena_printf(arena, "sbatch --mem=%lluM job.sh", (unsigned long long)(bytes / MIB)));
     switch (machine->sandbox.kind) {
     case ENVIRONMENT_DOCKER:
-        offer_made(offers, NEEDS_RESTART, "Start the container anew with a higher memory limit.",
+        offer_made(offers, NEEDS_RESTART, ADVICE_MEMORY_CONTAINER,
                    arena_printf(arena, "docker run --memory=%s IMAGE COMMAND", size));
-        offer_made(offers, NEEDS_ADMIN,
-                   "Have the limit of the running container raised from the host, without a restart.",
+        offer_made(offers, NEEDS_ADMIN, ADVICE_MEMORY_UPDATE,
                    arena_printf(arena, "docker update --memory=%s --memory-swap=%s CONTAINER", size, size));
         break;
     case ENVIRONMENT_PODMAN:
-        offer_made(offers, NEEDS_RESTART, "Start the container anew with a higher memory limit.",
+        offer_made(offers, NEEDS_RESTART, ADVICE_MEMORY_CONTAINER,
                    arena_printf(arena, "podman run --memory=%s IMAGE COMMAND", size));
         break;
     case ENVIRONMENT_KUBERNETES:
-        offer_made(offers, NEEDS_RESTART, "Give the container of the pod a higher memory limit.",
+        offer_made(offers, NEEDS_RESTART, ADVICE_MEMORY_KUBERNETES,
                    arena_printf(arena,
                                 "spec:\n"
                                 "  containers:\n"
@@ -483,7 +449,7 @@ static void offer_cgroup_memory(Offers *offers, uint64_t bytes)
                                 QUANTITY_TEXT(bytes)));
         break;
     case ENVIRONMENT_LXC:
-        offer_made(offers, NEEDS_ADMIN, "Have the container's memory limit raised on the host.",
+        offer_made(offers, NEEDS_ADMIN, ADVICE_MEMORY_LXC,
                    arena_printf(arena, "lxc config set CONTAINER limits.memory=%lluMiB",
                                 (unsigned long long)(bytes / MIB)));
         break;
@@ -492,14 +458,13 @@ static void offer_cgroup_memory(Offers *offers, uint64_t bytes)
             break;
         const char *quoted = shell_quote(arena, unit);
         FixNeeds needs = system_needs(machine);
-        offer_made(offers, needs,
-                   "Raise the limit of the systemd unit that the job runs in, until the next boot.",
+        offer_made(offers, needs, ADVICE_MEMORY_UNIT,
                    quoted ? arena_printf(arena, "%ssystemctl set-property --runtime %s MemoryMax=%lluM",
                                          sudo_of(machine, needs), quoted, (unsigned long long)(bytes / MIB))
                           : NULL);
         break;
     case ENVIRONMENT_UNKNOWN:
-        offer(offers, NEEDS_RESTART, "Start the container anew with a higher memory limit.", NULL);
+        offer(offers, NEEDS_RESTART, ADVICE_MEMORY_CONTAINER, NULL);
         break;
     }
 }
@@ -507,10 +472,7 @@ static void offer_cgroup_memory(Offers *offers, uint64_t bytes)
 int advise_less_memory(const Machine *machine, Arena *arena, Fixes *fixes)
 {
     Offers offers = {machine, arena, fixes, 0};
-    offer(&offers, NEEDS_NOTHING,
-          "Lower num_workers first, for each worker has memory of its own; then batch_size and "
-          "prefetch_factor.",
-          NULL);
+    offer(&offers, NEEDS_NOTHING, ADVICE_FEWER_WORKERS, NULL);
 
     uint64_t total = machine->memory.total_bytes;
     uint64_t limit = machine->cgroup.memory_limit_bytes;
@@ -521,8 +483,7 @@ int advise_less_memory(const Machine *machine, Arena *arena, Fixes *fixes)
         if (wanted > limit)
             offer_cgroup_memory(&offers, wanted);
     } else if (machine->sandbox.slurm)
-        offer(&offers, NEEDS_RESTART, "Ask Slurm for a whole node, so that no other job takes of its memory.",
-              "sbatch --exclusive --mem=0 job.sh");
+        offer(&offers, NEEDS_RESTART, ADVICE_MEMORY_SLURM_NODE, "sbatch --exclusive --mem=0 job.sh");
     return offers.error;
 }
 
@@ -532,9 +493,7 @@ int advise_swap(const Machine *machine, Arena *arena, Fixes *fixes)
     const char *sudo = sudo_of(machine, needs);
     Offers offers = {machine, arena, fixes, 0};
     offer_made(
-        &offers, needs,
-        "Add swap, so that pages which nobody uses have somewhere to go (not on btrfs; until the next "
-        "boot).",
+        &offers, needs, ADVICE_SWAP,
         arena_printf(arena,
                      "%sfallocate -l %lluM /swapfile && %schmod 600 /swapfile && %smkswap /swapfile && "
                      "%sswapon /swapfile",
@@ -546,7 +505,7 @@ int advise_cpus(const Machine *machine, uint32_t cpus, Arena *arena, Fixes *fixe
 {
     Offers offers = {machine, arena, fixes, 0};
     if (machine->sandbox.slurm)
-        offer_made(&offers, NEEDS_RESTART, "Ask Slurm for more CPUs.",
+        offer_made(&offers, NEEDS_RESTART, ADVICE_CPUS_SLURM,
                    arena_printf(arena, "sbatch --cpus-per-task=%u job.sh", cpus));
     /* Without a quota, or with one as large as the machine, there are no more. */
     if (machine->cpus_seen > 0)
@@ -555,15 +514,15 @@ int advise_cpus(const Machine *machine, uint32_t cpus, Arena *arena, Fixes *fixe
         return offers.error;
     switch (machine->sandbox.kind) {
     case ENVIRONMENT_DOCKER:
-        offer_made(&offers, NEEDS_RESTART, "Start the container anew with more CPUs.",
+        offer_made(&offers, NEEDS_RESTART, ADVICE_CPUS_CONTAINER,
                    arena_printf(arena, "docker run --cpus=%u IMAGE COMMAND", cpus));
         break;
     case ENVIRONMENT_PODMAN:
-        offer_made(&offers, NEEDS_RESTART, "Start the container anew with more CPUs.",
+        offer_made(&offers, NEEDS_RESTART, ADVICE_CPUS_CONTAINER,
                    arena_printf(arena, "podman run --cpus=%u IMAGE COMMAND", cpus));
         break;
     case ENVIRONMENT_KUBERNETES:
-        offer_made(&offers, NEEDS_RESTART, "Give the container of the pod more CPUs.",
+        offer_made(&offers, NEEDS_RESTART, ADVICE_CPUS_KUBERNETES,
                    arena_printf(arena,
                                 "spec:\n"
                                 "  containers:\n"
@@ -596,12 +555,9 @@ int advise_open_files(const Machine *machine, Arena *arena, Fixes *fixes)
     FixNeeds needs = system_needs(machine);
 
     if (limits->open_files_hard != U64_UNKNOWN && target > limits->open_files_soft)
-        offer_made(&offers, NEEDS_NOTHING,
-                   "Raise the limit in the shell or script that starts the training, before it starts.",
+        offer_made(&offers, NEEDS_NOTHING, ADVICE_FILES_SHELL,
                    arena_printf(arena, "ulimit -n %llu", (unsigned long long)target));
-    offer(&offers, NEEDS_NOTHING,
-          "Share tensors by name, which takes no descriptor for each (a killed training then leaves files "
-          "behind): put this at the top of the script.",
+    offer(&offers, NEEDS_NOTHING, ADVICE_FILES_BY_NAME,
           "import torch.multiprocessing; torch.multiprocessing.set_sharing_strategy('file_system')");
     if (target >= wanted)
         return offers.error;
@@ -609,26 +565,25 @@ int advise_open_files(const Machine *machine, Arena *arena, Fixes *fixes)
     switch (machine->sandbox.kind) {
     case ENVIRONMENT_BARE:
     case ENVIRONMENT_LXC:
-        offer_made(&offers, needs, "Raise the hard limit for all users from their next login on.",
+        offer_made(&offers, needs, ADVICE_FILES_USERS,
                    arena_printf(arena,
                                 "printf '* - nofile %llu\\nroot - nofile %llu\\n' | "
                                 "%stee /etc/security/limits.d/90-nofile.conf",
                                 wanted, wanted, sudo_of(machine, needs)));
         break;
     case ENVIRONMENT_DOCKER:
-        offer_made(&offers, NEEDS_RESTART, "Start the container anew with a higher limit.",
+        offer_made(&offers, NEEDS_RESTART, ADVICE_FILES_CONTAINER,
                    arena_printf(arena, "docker run --ulimit nofile=%llu:%llu IMAGE COMMAND", wanted, wanted));
         break;
     case ENVIRONMENT_PODMAN:
-        offer_made(&offers, NEEDS_RESTART, "Start the container anew with a higher limit.",
+        offer_made(&offers, NEEDS_RESTART, ADVICE_FILES_CONTAINER,
                    arena_printf(arena, "podman run --ulimit nofile=%llu:%llu IMAGE COMMAND", wanted, wanted));
         break;
     case ENVIRONMENT_KUBERNETES:
-        offer(&offers, NEEDS_ADMIN,
-              "Have LimitNOFILE of the node's container runtime raised: a pod cannot ask for it.", NULL);
+        offer(&offers, NEEDS_ADMIN, ADVICE_FILES_KUBERNETES, NULL);
         break;
     case ENVIRONMENT_UNKNOWN:
-        offer(&offers, NEEDS_RESTART, "Start the container anew with a higher limit of open files.", NULL);
+        offer(&offers, NEEDS_RESTART, ADVICE_FILES_OTHER_ENGINE, NULL);
         break;
     }
     return offers.error;
@@ -646,15 +601,10 @@ int advise_max_map_count(const Machine *machine, Arena *arena, Fixes *fixes)
     const char *sudo = sudo_of(machine, needs);
     bool host = machine->sandbox.kind != ENVIRONMENT_BARE;
 
-    offer(&offers, NEEDS_NOTHING,
-          "Send fewer, larger tensors, and do not keep batches longer than needed: each tensor in shared "
-          "memory is a mapping.",
-          NULL);
-    offer_made(&offers, needs,
-               host ? "Have more mappings allowed on the host: a container cannot set it."
-                    : "Allow more mappings at once.",
+    offer(&offers, NEEDS_NOTHING, ADVICE_MAPS_FEWER, NULL);
+    offer_made(&offers, needs, host ? ADVICE_MAPS_HOST : ADVICE_MAPS_NOW,
                arena_printf(arena, "%ssysctl -w vm.max_map_count=%llu", sudo, wanted));
-    offer_made(&offers, needs, "Keep that after the next boot.",
+    offer_made(&offers, needs, ADVICE_MAPS_KEEP,
                arena_printf(arena,
                             "echo 'vm.max_map_count = %llu' | %stee /etc/sysctl.d/90-max-map-count.conf",
                             wanted, sudo));
@@ -668,9 +618,8 @@ int advise_remove_ipc(const Machine *machine, Arena *arena, Fixes *fixes)
     const char *sudo = sudo_of(machine, needs);
     /* logind tidies up after users only when it forgets them, and it never forgets those who linger. */
     if (!machine->sandbox.root)
-        offer(&offers, NEEDS_NOTHING, "Tell logind that you stay when you log out.",
-              "loginctl enable-linger");
-    offer_made(&offers, needs, "Switch RemoveIPC off for all users.",
+        offer(&offers, NEEDS_NOTHING, ADVICE_LINGER, "loginctl enable-linger");
+    offer_made(&offers, needs, ADVICE_REMOVE_IPC,
                arena_printf(arena,
                             "%smkdir -p /etc/systemd/logind.conf.d && printf '[Login]\\nRemoveIPC=no\\n' | "
                             "%stee /etc/systemd/logind.conf.d/90-keep-ipc.conf && "

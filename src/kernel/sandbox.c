@@ -229,7 +229,7 @@ static bool may_remount(const Root *root, const Mounts *mounts, const Sandbox *s
  * a user namespace, and then takes the rights in it away. The child has no exit signal, so that a program
  * which handles or ignores SIGCHLD does not notice.
  */
-static bool user_namespace_try(void)
+static bool namespaces_make(void)
 {
     long pid = syscall(SYS_clone, 0UL, NULL, NULL, NULL, NULL);
     if (pid == 0)
@@ -266,16 +266,17 @@ static Tristate capture_tried(const Root *root, const char *name, Buffer *scratc
     return DONT_KNOW;
 }
 
-static bool user_namespaces_find(const Root *root, Buffer *scratch)
+bool user_namespaces_try(const Root *root)
 {
+    _cleanup_buffer_ Buffer scratch = {0};
     if (root->live)
-        return user_namespace_try();
-    Tristate tried = capture_tried(root, "user_namespaces", scratch);
+        return namespaces_make();
+    Tristate tried = capture_tried(root, "user_namespaces", &scratch);
     if (tried != DONT_KNOW)
         return tried == YES;
-    return sysctl_number(root, "proc/sys/user/max_user_namespaces", 0, scratch) > 0 &&
-           sysctl_number(root, "proc/sys/kernel/unprivileged_userns_clone", 1, scratch) != 0 &&
-           sysctl_number(root, "proc/sys/kernel/apparmor_restrict_unprivileged_userns", 0, scratch) != 1;
+    return sysctl_number(root, "proc/sys/user/max_user_namespaces", 0, &scratch) > 0 &&
+           sysctl_number(root, "proc/sys/kernel/unprivileged_userns_clone", 1, &scratch) != 0 &&
+           sysctl_number(root, "proc/sys/kernel/apparmor_restrict_unprivileged_userns", 0, &scratch) != 1;
 }
 
 /* vm.memfd_noexec=2 refuses memfds without the flag, kernels before 6.3 refuse the flag. */
@@ -419,6 +420,7 @@ void sandbox_read(const Root *root, const Mounts *mounts, const ProcStatus *self
         .initial_pidns = link_is(root, "proc/self/ns/pid", PIDNS_INITIAL),
         .seccomp = self->seccomp,
         .no_new_privs = self->no_new_privs,
+        .user_namespaces = DONT_KNOW,
     };
     bool ptrace = sandbox.initial_userns && (self->caps_effective >> CAPABILITY_SYS_PTRACE & 1) != 0;
     sandbox.hidepid = !ptrace && proc_hides(mounts);
@@ -426,7 +428,6 @@ void sandbox_read(const Root *root, const Mounts *mounts, const ProcStatus *self
     kind_find(root, mounts, &scratch, &sandbox);
     sandbox.slurm = slurm_find(root, &scratch);
     sandbox.can_remount = may_remount(root, mounts, &sandbox, &scratch);
-    sandbox.user_namespaces = user_namespaces_find(root, &scratch);
     sandbox.remove_ipc = remove_ipc_find(root, &scratch);
     sandbox.memfd = memfd_find(root, &scratch);
     *ret = sandbox;

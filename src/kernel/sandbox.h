@@ -25,24 +25,28 @@ typedef enum Tristate {
 
 typedef struct Sandbox {
     EnvironmentKind kind;
-    char runtime[32];     /* "docker", "containerd", "cri-o", "podman", "lxc", "" */
-    bool slurm;           /* inside a Slurm job */
-    bool root;            /* effective uid 0 */
-    bool sys_admin;       /* CAP_SYS_ADMIN is effective */
-    bool initial_userns;  /* the uid map is the machine's own */
-    bool can_remount;     /* may change the size of /dev/shm from here */
-    bool user_namespaces; /* a process like this may make one and mount in it (tried in a child, here or when
-                             the tree was captured; in a tree that does not say, from the sysctls) */
-    bool initial_pidns;   /* every process of the machine has a number here */
-    bool hidepid;         /* /proc hides the processes of others from us */
-    bool sees_all;        /* initial_pidns, and /proc does not hide the processes of others */
-    uint32_t seccomp;     /* 0 off, 1 strict, 2 filter */
+    char runtime[32];         /* "docker", "containerd", "cri-o", "podman", "lxc", "" */
+    bool slurm;               /* inside a Slurm job */
+    bool root;                /* effective uid 0 */
+    bool sys_admin;           /* CAP_SYS_ADMIN is effective */
+    bool initial_userns;      /* the uid map is the machine's own */
+    bool can_remount;         /* may change the size of /dev/shm from here */
+    Tristate user_namespaces; /* user_namespaces_try; DONT_KNOW: it was not tried */
+    bool initial_pidns;       /* every process of the machine has a number here */
+    bool hidepid;             /* /proc hides the processes of others from us */
+    bool sees_all;            /* initial_pidns, and /proc does not hide the processes of others */
+    uint32_t seccomp;         /* 0 off, 1 strict, 2 filter */
     bool no_new_privs;
     Tristate remove_ipc; /* logind deletes the user's segments at logout */
     bool memfd;          /* memfd_create works (tried, as above; else taken for granted) */
 } Sandbox;
 
+/* Fills all but user_namespaces. */
 void sandbox_read(const Root *root, const Mounts *mounts, const ProcStatus *self, Sandbox *ret);
+
+/* Whether a process like this one may make a user namespace and mount in it. A child tries it; in a captured
+ * tree the capture says so, or else the sysctls do. */
+bool user_namespaces_try(const Root *root);
 
 /* logind.conf and its drop-ins: the last RemoveIPC= under [Login] wins. DONT_KNOW when the text has none. */
 Tristate logind_parse_remove_ipc(Text text);

@@ -392,16 +392,3 @@ const Checkpoint *checkpoints_whole(const Checkpoints *checkpoints)
     const Checkpoint *last = checkpoints->n > 0 ? &checkpoints->items[checkpoints->n - 1] : NULL;
     return last && last->state == CHECKPOINT_WHOLE ? last : NULL;
 }
-
-const char *checkpoint_state_words(CheckpointState state)
-{
-    static const char *const words[] = {
-        [CHECKPOINT_WHOLE] = "is complete",
-        [CHECKPOINT_EMPTY] = "is empty",
-        [CHECKPOINT_TEMPORARY] = "has the name of a temporary file",
-        [CHECKPOINT_WRITTEN] = "is being written",
-        [CHECKPOINT_CUT] = "is truncated",
-        [CHECKPOINT_UNREADABLE] = "cannot be read",
-    };
-    return words[state];
-}

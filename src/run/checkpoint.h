@@ -52,9 +52,6 @@ int checkpoints_find(const char *glob, Arena *arena, Checkpoints *ret);
 /* The one to take, or NULL. */
 const Checkpoint *checkpoints_whole(const Checkpoints *checkpoints);
 
-/* "is cut short", for a sentence about a checkpoint. */
-const char *checkpoint_state_words(CheckpointState state);
-
 /* --- The formats, as far as they tell of a missing end. Pure. --- */
 
 /*

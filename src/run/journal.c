@@ -6,46 +6,39 @@
 
 #include "clock.h"
 #include "fault.h"
-#include "fds.h"
-#include "job-processes.h"
 #include "journal.h"
-#include "maps.h"
 #include "memory-context.h"
 #include "proc-status.h"
 #include "process-log.h"
-#include "roles.h"
+#include "sampler.h"
 #include "testimony.h"
 
 enum {
-    MAPS_EVERY = 2,       /* ticks: to count 1,700 mappings costs as much as a look at all the rest */
-    TORCH_PER_TICK = 4,   /* searches for PyTorch through all of a process's libraries */
-    OURS_PER_TICK = 4,    /* the same for our own */
-    COUNTS_PER_TICK = 4,  /* processes whose descriptors are counted one by one, on kernels before 6.2 */
+    LIBRARY_PER_TICK = 4, /* searches for our library through all of a process's mappings */
     FAULTS_PER_TICK = 64, /* looked at: some programs live by faults, and have thousands a second */
 };
 
 /* A fault that nobody survived is what ended the process, if it ended this soon. */
 static const double FATAL_SECONDS = 5;
 
+/* So old may the last moment be that another thread has taken, before we look for ourselves: that thread may
+ * hang, on a disk or on a process, and has stopped when its file cannot be written any more. */
+static const double GIVEN_SECONDS = 1.5;
+
 struct Journal {
     const Root *root;
-    JobProcesses job;
+    Sampler *sampler;
     MemoryContext memory;
     ProcessLog logged;
     int command;
     double began;
+    double given; /* when the last moment was given to us; 0: none was */
     Peaks peaks;
     uint64_t fds_most;
     uint64_t maps_most;
-    unsigned ticks;
-    int maps_turn; /* the pid whose maps were counted last */
-    int torch_turn;
-    int count_turn;
     PresenceWish wish; /* without a library: nobody asks */
     unsigned faults_left;
-    bool roles_stale;
     Buffer scratch;
-    Stage stage;
 };
 
 static double seconds_so_far(const Journal *journal)
@@ -53,97 +46,62 @@ static double seconds_so_far(const Journal *journal)
     return journal->command > 0 ? now_seconds() - journal->began : 0;
 }
 
-/* --- Roles -------------------------------------------------------------------------------------------- */
-
-/* One question, for one that was forked. */
-static void torch_inherit(Journal *journal, LoggedProcess *logged)
-{
-    const LoggedProcess *parent = process_log_live(&journal->logged, logged->actor.ppid);
-    journal->roles_stale |=
-        actor_inherit_torch(&logged->actor, parent ? &parent->actor : NULL, journal->root, &journal->scratch);
-}
-
-/* Another command is another program, which may have lost our library. */
-static void command_learn(Journal *journal, LoggedProcess *logged)
-{
-    if (!actor_learn(&logged->actor, journal->root, &journal->scratch))
-        return;
-    journal->roles_stale = true;
-    logged->presence = (Presence){0};
-}
-
-static void torch_search(Journal *journal, LoggedProcess *logged)
-{
-    journal->roles_stale |= actor_search_torch(&logged->actor, journal->root, &journal->scratch);
-}
-
-static void roles_assign(Journal *journal)
-{
-    const ProcessLog *logged = &journal->logged;
-    if (actors_assign(logged->live, logged->n_live, sizeof *logged->live, &journal->stage) >= 0)
-        journal->roles_stale = false;
-}
-
 /* --- Samples ------------------------------------------------------------------------------------------ */
-
-static void fds_note(Journal *journal, LoggedProcess *logged, uint64_t fds)
-{
-    logged->last.fds = fds;
-    u64_raise(&journal->fds_most, fds);
-}
-
-static void maps_look(Journal *journal, LoggedProcess *logged)
-{
-    uint64_t maps = 0;
-    if (maps_count(journal->root, logged->actor.pid, &maps) < 0)
-        return;
-    logged->last.maps = maps;
-    u64_raise(&journal->maps_most, maps);
-}
 
 static LoggedProcess *process_end(Journal *journal, LoggedProcess *logged)
 {
     return process_log_end(&journal->logged, logged, seconds_so_far(journal));
 }
 
-static void peaks_note(LoggedProcess *logged, const ProcStatus *status)
+static void peaks_note(LoggedProcess *logged, uint64_t rss_peak_bytes, uint64_t rss_bytes,
+                       uint64_t rss_shmem_bytes)
 {
-    u64_raise(&logged->rss_peak_bytes, status->rss_peak_bytes);
-    u64_raise(&logged->shm_peak_bytes, status->rss_shmem_bytes);
-    if (status->rss_shmem_bytes != U64_UNKNOWN && status->rss_bytes != U64_UNKNOWN)
-        u64_raise(&logged->own_peak_bytes,
-                  status->rss_bytes - MIN(status->rss_shmem_bytes, status->rss_bytes));
+    u64_raise(&logged->rss_peak_bytes, rss_peak_bytes);
+    u64_raise(&logged->shm_peak_bytes, rss_shmem_bytes);
+    if (rss_shmem_bytes != U64_UNKNOWN && rss_bytes != U64_UNKNOWN)
+        u64_raise(&logged->own_peak_bytes, rss_bytes - MIN(rss_shmem_bytes, rss_bytes));
 }
 
-/* False: there is nothing to take a sample of any more. */
-static bool sample_take(Journal *journal, LoggedProcess *logged)
+/* A count that was not taken this time stays what it was. */
+static void count_note(uint64_t count, uint64_t *last, uint64_t *most)
 {
-    ProcStatus status;
-    int r = proc_status_read(journal->root, logged->actor.pid, &status);
-    /* On its way out it has no memory any more, some time before it is over: the last sample is the one
-     * before. */
-    if (r < 0 || status.rss_bytes == 0)
-        return false;
-    journal->roles_stale |= actor_note_name(&logged->actor, status.comm, status.ppid);
+    if (count != U64_UNKNOWN)
+        *last = count;
+    u64_raise(most, count);
+}
+
+/* A worker that has lost its trainer looks like a trainer, and one that was only told of like no worker. */
+static void role_note(LoggedProcess *logged, Role role)
+{
+    if (role != ROLE_OTHER && logged->role != ROLE_WORKER)
+        logged->role = role;
+}
+
+static void sample_note(Journal *journal, LoggedProcess *logged, const ProcessMoment *moment)
+{
+    const uint64_t *values = moment->values;
     if (!logged->has_sample)
         logged->last = (Sample){.fds = U64_UNKNOWN, .maps = U64_UNKNOWN};
     logged->has_sample = true;
     logged->last.seconds = seconds_so_far(journal);
-    logged->last.rss_bytes = status.rss_bytes;
-    logged->last.rss_shmem_bytes = status.rss_shmem_bytes;
-    logged->last.threads = status.threads;
-    logged->uid = status.euid;
-    peaks_note(logged, &status);
-    journal->roles_stale |= actor_note_signals(&logged->actor, status.signals_caught);
-    uint64_t fds = 0;
-    r = fds_count_quick(journal->root, logged->actor.pid, &fds);
-    logged->fds_to_count = r == -EOPNOTSUPP;
-    if (r == 0)
-        fds_note(journal, logged, fds);
-    return true;
+    logged->last.rss_bytes = moment->rss_bytes;
+    logged->last.rss_shmem_bytes = values[PROCESS_SHMEM];
+    logged->last.threads = (uint32_t)values[PROCESS_THREADS];
+    count_note(values[PROCESS_FDS], &logged->last.fds, &journal->fds_most);
+    count_note(values[PROCESS_MAPS], &logged->last.maps, &journal->maps_most);
+    peaks_note(logged, moment->rss_peak_bytes, moment->rss_bytes, values[PROCESS_SHMEM]);
+    logged->ppid = moment->ppid;
+    memcpy(logged->comm, moment->comm, sizeof logged->comm);
+    role_note(logged, moment->role);
+    logged->torch = moment->torch;
+    logged->uid = moment->uid;
+    if (moment->command_hash != 0 && moment->command_hash != logged->command_hash) {
+        logged->command_hash = moment->command_hash;
+        logged->presence = (Presence){0}; /* another program, which may have lost our library */
+    }
 }
 
-/* NULL for one that is no more: it is among the ended then, when it was ever seen. */
+/* NULL if the process has ended; its record, if it was ever seen, is among the ended. */
 static LoggedProcess *process_meet(Journal *journal, int pid)
 {
     ProcStat stat;
@@ -152,7 +110,7 @@ static LoggedProcess *process_meet(Journal *journal, int pid)
     bool gone = r == -ENOENT || r == -ESRCH;
     if (r < 0 && !gone)
         return logged;
-    if (logged && (gone || stat.start_ticks != logged->actor.start_ticks)) {
+    if (logged && (gone || stat.start_ticks != logged->start_ticks)) {
         (void)process_end(journal, logged);
         logged = NULL;
     }
@@ -160,7 +118,7 @@ static LoggedProcess *process_meet(Journal *journal, int pid)
         return NULL;
     if (proc_stat_is_over(&stat)) {
         if (!logged)
-            return NULL; /* whoever waits for it tells of it */
+            return NULL; /* its parent, or we, will tell of it */
         logged->has_status = stat.ended != 0;
         logged->status = stat.ended;
         (void)process_end(journal, logged);
@@ -171,86 +129,31 @@ static LoggedProcess *process_meet(Journal *journal, int pid)
     if (!logged)
         return NULL;
     logged->is_command = pid == journal->command;
-    journal->roles_stale |= actor_note_name(&logged->actor, stat.comm, stat.ppid);
+    logged->ppid = stat.ppid;
+    memcpy(logged->comm, stat.comm, sizeof logged->comm);
     return logged;
 }
 
-static void processes_look(Journal *journal)
+static const ProcessMoment *moment_find(const Moment *moment, int pid)
 {
-    /* One that the list lacks may have been handed to another parent just then. */
-    for (size_t i = journal->logged.n_live; i-- > 0;) {
-        int pid = journal->logged.live[i].actor.pid;
-        if (!job_processes_lists(&journal->job, pid))
-            (void)process_meet(journal, pid);
-    }
-    for (size_t i = 0; i < journal->job.n; i++) {
-        const JobProcess *process = &journal->job.items[i];
+    size_t low = LOWER_BOUND(i, moment->n_processes, moment->processes[i].pid < pid);
+    return low < moment->n_processes && moment->processes[low].pid == pid ? &moment->processes[low] : NULL;
+}
+
+/* One that the moment lacks may have ended, or be on its way out, or be newer than the moment; one that is
+ * new in it may have ended since. /proc tells. */
+static void samples_note(Journal *journal, const Moment *moment)
+{
+    for (size_t i = journal->logged.n_live; i-- > 0;)
+        if (!moment_find(moment, journal->logged.live[i].pid))
+            (void)process_meet(journal, journal->logged.live[i].pid);
+    for (size_t i = 0; i < moment->n_processes; i++) {
+        const ProcessMoment *process = &moment->processes[i];
         LoggedProcess *logged = process_log_live(&journal->logged, process->pid);
-        if (logged && logged->inode == process->inode && sample_take(journal, logged))
-            continue;
-        logged = process_meet(journal, process->pid);
-        if (!logged)
-            continue;
-        logged->inode = process->inode;
-        (void)sample_take(journal, logged);
-    }
-}
-
-/* --- What is looked at in turns ----------------------------------------------------------------------- */
-
-/* The next pid after *turn, from the first on again. NULL when nobody lives. */
-static LoggedProcess *turn_next(const Journal *journal, int *turn)
-{
-    const ProcessLog *logged = &journal->logged;
-    if (logged->n_live == 0)
-        return NULL;
-    LoggedProcess *next = &logged->live[0];
-    for (size_t i = 0; i < logged->n_live; i++)
-        if (logged->live[i].actor.pid > *turn) {
-            next = &logged->live[i];
-            break;
-        }
-    *turn = next->actor.pid;
-    return next;
-}
-
-static void young_look(Journal *journal)
-{
-    for (size_t i = 0; i < journal->logged.n_live; i++) {
-        LoggedProcess *logged = &journal->logged.live[i];
-        if (logged->actor.looks >= YOUNG_LOOKS)
-            continue;
-        command_learn(journal, logged);
-        torch_inherit(journal, logged);
-    }
-}
-
-static void turns_look(Journal *journal)
-{
-    size_t n = journal->logged.n_live;
-    LoggedProcess *logged =
-        journal->ticks++ % MAPS_EVERY == 0 ? turn_next(journal, &journal->maps_turn) : NULL;
-    if (logged)
-        maps_look(journal, logged);
-
-    unsigned searches = TORCH_PER_TICK;
-    for (size_t i = 0; i < n && searches > 0; i++) {
-        logged = turn_next(journal, &journal->torch_turn);
-        if (logged->actor.torch || logged->actor.role == ROLE_MANAGER)
-            continue;
-        searches--;
-        torch_search(journal, logged);
-    }
-
-    unsigned counts = COUNTS_PER_TICK;
-    for (size_t i = 0; i < n && counts > 0; i++) {
-        uint64_t fds = 0;
-        logged = turn_next(journal, &journal->count_turn);
-        if (!logged->fds_to_count)
-            continue;
-        counts--;
-        if (fds_count(journal->root, logged->actor.pid, &fds) == 0)
-            fds_note(journal, logged, fds);
+        if (!logged || logged->start_ticks != process->start_ticks)
+            logged = process_meet(journal, process->pid);
+        if (logged && logged->start_ticks == process->start_ticks)
+            sample_note(journal, logged, process);
     }
 }
 
@@ -258,10 +161,9 @@ static void turns_look(Journal *journal)
 
 static bool is_expected(const LoggedProcess *logged)
 {
-    const Actor *actor = &logged->actor;
     return logged->has_sample && !logged->presence.known &&
-           (actor->torch || actor->role == ROLE_TRAINER || actor->role == ROLE_WORKER ||
-            text_starts(text_of(actor->comm), "python"));
+           (logged->torch || logged->role == ROLE_TRAINER || logged->role == ROLE_WORKER ||
+            text_starts(text_of(logged->comm), "python"));
 }
 
 /* Only root's supervisor is believed by processes of other users, and root believes nobody else's. */
@@ -272,22 +174,22 @@ static bool is_served(const LoggedProcess *logged)
 
 static bool presence_take(Journal *journal, LoggedProcess *logged)
 {
-    const LoggedProcess *parent = process_log_live(&journal->logged, logged->actor.ppid);
+    const LoggedProcess *parent = process_log_live(&journal->logged, logged->ppid);
     return parent && parent->presence.known &&
-           presence_inherit(journal->root, logged->actor.pid, &parent->presence, &journal->wish,
-                            &journal->scratch, &logged->presence);
+           presence_inherit(journal->root, logged->pid, &parent->presence, &journal->wish, &journal->scratch,
+                            &logged->presence);
 }
 
 static void presences_look(Journal *journal)
 {
-    unsigned searches = journal->wish.library ? OURS_PER_TICK : 0;
+    unsigned searches = journal->wish.library ? LIBRARY_PER_TICK : 0;
     for (size_t i = 0; i < journal->logged.n_live && searches > 0; i++) {
         LoggedProcess *logged = &journal->logged.live[i];
         if (!is_expected(logged) || presence_take(journal, logged))
             continue;
         searches--;
-        presence_search(journal->root, logged->actor.pid, logged->uid, seconds_so_far(journal),
-                        &journal->wish, &journal->scratch, &logged->presence);
+        presence_search(journal->root, logged->pid, logged->uid, seconds_so_far(journal), &journal->wish,
+                        &journal->scratch, &logged->presence);
         Absence why = logged->presence.why;
         if (logged->presence.known && !is_served(logged) &&
             (why == ABSENCE_NONE || why == ABSENCE_UNREADABLE_PROCESS))
@@ -302,7 +204,7 @@ void journal_expect(Journal *journal, const char *library, const char *socket)
 
 /* --- Once a second ------------------------------------------------------------------------------------ */
 
-static void peaks_raise(Journal *journal)
+static void peaks_raise(Journal *journal, size_t n_unlisted)
 {
     uint64_t rss = 0;
     uint64_t shared = 0;
@@ -317,32 +219,41 @@ static void peaks_raise(Journal *journal)
         has_fds |= logged->last.fds != U64_UNKNOWN;
         fds += logged->last.fds == U64_UNKNOWN ? 0 : logged->last.fds;
     }
-    size_t missed = journal->job.all - journal->job.n;
     if (journal->logged.n_live > 0) {
         u64_raise(&journal->peaks.rss_bytes, rss);
         u64_raise(&journal->peaks.own_bytes, rss - MIN(rss, shared));
     }
     if (has_fds)
         u64_raise(&journal->peaks.fds, fds);
-    u64_raise(&journal->peaks.processes, journal->logged.n_live + missed);
+    u64_raise(&journal->peaks.processes, journal->logged.n_live + n_unlisted);
+}
+
+static void moment_note(Journal *journal, const Moment *moment)
+{
+    samples_note(journal, moment);
+    presences_look(journal);
+    peaks_raise(journal, moment->n_unlisted);
+}
+
+void journal_take(Journal *journal, const Moment *moment)
+{
+    if (journal->command == 0)
+        return;
+    journal->given = now_seconds();
+    moment_note(journal, moment);
 }
 
 void journal_tick(Journal *journal)
 {
+    Moment moment;
     journal->faults_left = FAULTS_PER_TICK;
     if (journal->command == 0)
         return;
     memory_context_look(&journal->memory,
                         process_log_live(&journal->logged, journal->command) ? journal->command : 0);
-    if (job_processes_look(&journal->job) < 0)
-        return;
-    processes_look(journal);
-    young_look(journal);
-    turns_look(journal);
-    if (journal->roles_stale)
-        roles_assign(journal);
-    presences_look(journal);
-    peaks_raise(journal);
+    bool is_given = journal->given > 0 && now_seconds() - journal->given < GIVEN_SECONDS;
+    if (!is_given && sampler_look(journal->sampler, &moment) >= 0)
+        moment_note(journal, &moment);
 }
 
 void journal_peek(Journal *journal)
@@ -352,10 +263,10 @@ void journal_peek(Journal *journal)
         return;
     for (size_t i = 0; i < journal->logged.n_live; i++) {
         LoggedProcess *logged = &journal->logged.live[i];
-        /* Whether it is the same process still is seen at the next tick: numbers do not come round again
-         * within a second. */
-        if (proc_status_read(journal->root, logged->actor.pid, &status) >= 0 && status.rss_bytes > 0)
-            peaks_note(logged, &status);
+        /* Whether it still is the same process is seen at the next tick: numbers are not used again within a
+         * second. */
+        if (proc_status_read(journal->root, logged->pid, &status) >= 0 && status.rss_bytes > 0)
+            peaks_note(logged, status.rss_peak_bytes, status.rss_bytes, status.rss_shmem_bytes);
     }
     if (process_log_live(&journal->logged, journal->command))
         memory_context_look_shm(&journal->memory, journal->command);
@@ -377,7 +288,7 @@ static LoggedProcess *unseen_end(Journal *journal, int pid, int ppid)
     LoggedProcess *logged = process_log_add(&journal->logged, pid, 0);
     if (!logged)
         return NULL;
-    logged->actor.ppid = ppid;
+    logged->ppid = ppid;
     logged->is_command = pid == journal->command;
     return process_end(journal, logged);
 }
@@ -387,7 +298,7 @@ static LoggedProcess *speaker_find(Journal *journal, int pid)
 {
     bool was_known = process_log_live(&journal->logged, pid);
     LoggedProcess *logged = NULL;
-    if (was_known || job_processes_has(&journal->job, pid))
+    if (was_known || sampler_covers(journal->sampler, pid))
         logged = process_meet(journal, pid);
     if (logged)
         return logged;
@@ -403,7 +314,7 @@ static void fault_testify(Journal *journal, LoggedProcess *logged, const Testimo
 {
     bool look = journal->faults_left > 0;
     journal->faults_left -= look;
-    fault_read(journal->root, logged->actor.pid, testimony, look, maps, &journal->scratch, &logged->fault);
+    fault_read(journal->root, logged->pid, testimony, look, maps, &journal->scratch, &logged->fault);
     logged->has_fault = true;
     memory_context_note_shm(&journal->memory, logged->fault.shm_size_bytes, logged->fault.shm_free_bytes);
     logged->faulted = seconds_so_far(journal);
@@ -412,28 +323,19 @@ static void fault_testify(Journal *journal, LoggedProcess *logged, const Testimo
     const char *path = TAKE_PTR(logged->fault.path);
     if (path)
         (void)process_log_quote(&journal->logged, logged, &logged->path, path, strlen(path));
-    if (!look || logged != process_log_live(&journal->logged, logged->actor.pid))
+    if (!look || logged != process_log_live(&journal->logged, logged->pid))
         return;
 
-    (void)sample_take(journal, logged);
-    maps_look(journal, logged);
-    uint64_t fds = 0;
-    if (logged->fds_to_count && fds_count(journal->root, logged->actor.pid, &fds) == 0)
-        fds_note(journal, logged, fds);
-    logged->actor.looks = 0; /* whatever it is now */
-    command_learn(journal, logged);
-    torch_inherit(journal, logged);
-    torch_search(journal, logged);
-    roles_assign(journal);
+    ProcessMoment now;
+    if (sampler_look_at(journal->sampler, logged->pid, &now) >= 0)
+        sample_note(journal, logged, &now);
 }
 
 /* Its handlers say so, perhaps before we had a look at it; only the command itself is nobody's worker. */
 static void worker_note(const Journal *journal, LoggedProcess *logged)
 {
-    if (logged->actor.pid == journal->command || logged->actor.role == ROLE_WORKER ||
-        logged->actor.role == ROLE_MANAGER)
-        return;
-    logged->actor.role = ROLE_WORKER;
+    if (logged->pid != journal->command && logged->role != ROLE_MANAGER)
+        logged->role = ROLE_WORKER;
 }
 
 static void status_note(LoggedProcess *logged, int status, bool by_us)
@@ -472,11 +374,11 @@ static bool child_testify(Journal *journal, int parent, const Testimony *testimo
 {
     ProcStat stat;
     int pid = testimony->pid;
-    if (pid == parent || pid == journal->job.self || !is_in_our_namespace(journal, parent))
+    if (pid == parent || pid == getpid() || !is_in_our_namespace(journal, parent))
         return false;
     LoggedProcess *logged = process_log_live(&journal->logged, pid);
     bool exists = proc_stat_read(journal->root, pid, &stat) == 0 && !proc_stat_is_over(&stat);
-    if (exists && (!logged || stat.start_ticks == logged->actor.start_ticks))
+    if (exists && (!logged || stat.start_ticks == logged->start_ticks))
         return false; /* it lives */
     end_note(journal, pid, parent, testimony->status, false);
     return true;
@@ -516,7 +418,7 @@ static bool is_below_us(const Journal *journal, int pid)
 {
     enum { TRIES = 3 };
     for (int i = 0; i < TRIES; i++)
-        if (job_processes_has(&journal->job, pid))
+        if (sampler_covers(journal->sampler, pid))
             return true;
     return false;
 }
@@ -574,13 +476,13 @@ static bool peak_write(const LoggedProcess *logged, Arena *arena, ProcessPeak **
     if (!peak)
         return false;
     *peak = (ProcessPeak){
-        .pid = logged->actor.pid,
-        .role = logged->actor.role,
+        .pid = logged->pid,
+        .role = logged->role,
         .rss_bytes = logged->rss_peak_bytes,
         .shm_bytes = logged->shm_peak_bytes,
         .own_bytes = logged->own_peak_bytes,
     };
-    memcpy(peak->comm, logged->actor.comm, sizeof peak->comm);
+    memcpy(peak->comm, logged->comm, sizeof peak->comm);
     return true;
 }
 
@@ -604,19 +506,19 @@ int journal_processes(const Journal *journal, Arena *arena, ProcessPeak **ret, s
 Role journal_role(const Journal *journal, int pid)
 {
     const LoggedProcess *logged = process_log_live(&journal->logged, pid);
-    return logged ? logged->actor.role : ROLE_OTHER;
+    return logged ? logged->role : ROLE_OTHER;
 }
 
 Keeper journal_keeper(const Journal *journal, uint64_t (*bytes)(void *context, int pid), void *context)
 {
     Keeper most = {0};
     for (size_t i = 0; i < journal->logged.n_live; i++) {
-        const Actor *actor = &journal->logged.live[i].actor;
-        uint64_t kept = bytes(context, actor->pid);
+        const LoggedProcess *logged = &journal->logged.live[i];
+        uint64_t kept = bytes(context, logged->pid);
         if (kept <= most.bytes)
             continue;
-        most = (Keeper){.pid = actor->pid, .role = actor->role, .bytes = kept};
-        memcpy(most.comm, actor->comm, sizeof most.comm);
+        most = (Keeper){.pid = logged->pid, .role = logged->role, .bytes = kept};
+        memcpy(most.comm, logged->comm, sizeof most.comm);
     }
     return most;
 }
@@ -625,8 +527,8 @@ void journal_roles(const Journal *journal, uint64_t *ret_trainers, uint64_t *ret
 {
     *ret_trainers = *ret_workers = 0;
     for (size_t i = 0; i < journal->logged.n_live; i++) {
-        *ret_trainers += journal->logged.live[i].actor.role == ROLE_TRAINER;
-        *ret_workers += journal->logged.live[i].actor.role == ROLE_WORKER;
+        *ret_trainers += journal->logged.live[i].role == ROLE_TRAINER;
+        *ret_workers += journal->logged.live[i].role == ROLE_WORKER;
     }
 }
 
@@ -644,9 +546,9 @@ static bool ended_write(const LoggedProcess *logged, Arena *arena, Evidence *evi
     bool by_signal = logged->has_status && WIFSIGNALED(logged->status);
     bool fatal = logged->has_fault && logged->ended - logged->faulted < FATAL_SECONDS;
     *ended = (Ended){
-        .pid = logged->actor.pid,
-        .ppid = logged->actor.ppid,
-        .role = logged->actor.role,
+        .pid = logged->pid,
+        .ppid = logged->ppid,
+        .role = logged->role,
         .seconds = fatal ? logged->faulted : logged->ended,
         .has_status = logged->has_status,
         .signal = by_signal ? WTERMSIG(logged->status) : 0,
@@ -658,7 +560,7 @@ static bool ended_write(const LoggedProcess *logged, Arena *arena, Evidence *evi
         .has_sample = logged->has_sample,
         .last = logged->last,
     };
-    memcpy(ended->comm, logged->actor.comm, sizeof ended->comm);
+    memcpy(ended->comm, logged->comm, sizeof ended->comm);
     if (logged->said && !(ended->said.data = arena_copy(arena, logged->said, logged->said_size)))
         return false;
     return text_keep(arena, logged->path, &ended->fault.path) &&
@@ -690,11 +592,9 @@ static bool presence_write(const LoggedProcess *logged, Arena *arena, Coverage *
         ARENA_PUSH(arena, coverage->unguarded, coverage->n_unguarded, coverage->unguarded_capacity);
     if (!unguarded)
         return false;
-    *unguarded = (Unguarded){.pid = logged->actor.pid,
-                             .uid = logged->uid,
-                             .role = logged->actor.role,
-                             .why = logged->presence.why};
-    memcpy(unguarded->comm, logged->actor.comm, sizeof unguarded->comm);
+    *unguarded = (Unguarded){
+        .pid = logged->pid, .uid = logged->uid, .role = logged->role, .why = logged->presence.why};
+    memcpy(unguarded->comm, logged->comm, sizeof unguarded->comm);
     return true;
 }
 
@@ -729,7 +629,7 @@ int journal_finish(Journal *journal, Arena *arena, Evidence *ret)
     evidence.maps_most = journal->maps_most;
 
     for (size_t i = journal->logged.n_live; i-- > 0;) /* who has gone meanwhile, and nobody told */
-        (void)process_meet(journal, journal->logged.live[i].actor.pid);
+        (void)process_meet(journal, journal->logged.live[i].pid);
     bool whole = coverage_write(&journal->logged, arena, &evidence.coverage);
     for (size_t i = 0; whole && i < journal->logged.n_ended; i++)
         whole = ended_write(&journal->logged.ended[i], arena, &evidence);
@@ -762,7 +662,8 @@ int journal_open(const Root *root, Journal **ret)
         .maps_most = U64_UNKNOWN,
         .faults_left = FAULTS_PER_TICK,
     };
-    int r = job_processes_open(root, getpid(), &journal->job);
+    SamplerWish wish = {.pid = SAMPLER_CHILDREN, .interval = 1, .light = true};
+    int r = sampler_open(root, &wish, &journal->sampler);
     if (r < 0) {
         free(journal);
         return r;
@@ -776,10 +677,9 @@ void journal_free(Journal *journal)
 {
     if (!journal)
         return;
-    job_processes_close(&journal->job);
+    sampler_free(journal->sampler);
     memory_context_close(&journal->memory);
     process_log_free(&journal->logged);
     buffer_free(&journal->scratch);
-    free(journal->stage.processes);
     free(journal);
 }

@@ -15,6 +15,7 @@
 #include "broker.h"
 #include "evidence.h"
 #include "figures.h"
+#include "history.h"
 #include "protocol.h"
 
 typedef struct Journal Journal;
@@ -33,6 +34,10 @@ void journal_begin(Journal *journal, int pid);
 
 /* Once a second, and when it is about to be ended. */
 void journal_tick(Journal *journal);
+
+/* Another thread has looked at the job, and this is what it saw. While such moments keep coming, the ticks do
+ * not look at processes. */
+void journal_take(Journal *journal, const Moment *moment);
 
 /* Between two ticks, for whoever wants peaks that last less than a second: the memory of the processes that
  * are known, and the job's /dev/shm. */

@@ -3,14 +3,12 @@
 
 #include "macro.h"
 #include "names.h"
+#include "text.h"
 
-/* FNV-1a: names differ in their last characters, and whoever could make them collide is the user himself. */
+/* Only the user's own processes choose the names: there is no one to defend the table against. */
 static uint64_t name_hash(const char *name)
 {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (; *name; name++)
-        hash = (hash ^ (unsigned char)*name) * UINT64_C(0x100000001b3);
-    return hash ^ hash >> 32; /* its low bits choose the slot */
+    return text_hash(text_of(name));
 }
 
 /* Where the name is, or the empty slot where it belongs. The table has an empty slot. */

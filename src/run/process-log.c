@@ -51,18 +51,12 @@ static void words_free(LoggedProcess *logged)
     logged->said_size = 0;
 }
 
-static void one_free(LoggedProcess *logged)
-{
-    actor_free(&logged->actor);
-    words_free(logged);
-}
-
 void process_log_free(ProcessLog *table)
 {
     for (size_t i = 0; i < table->n_live; i++)
-        one_free(&table->live[i]);
+        words_free(&table->live[i]);
     for (size_t i = 0; i < table->n_ended; i++)
-        one_free(&table->ended[i]);
+        words_free(&table->ended[i]);
     free(table->live);
     free(table->ended);
     *table = (ProcessLog){0};
@@ -71,13 +65,13 @@ void process_log_free(ProcessLog *table)
 /* Where pid is, or would be. */
 static size_t live_place(const ProcessLog *table, int pid)
 {
-    return LOWER_BOUND(i, table->n_live, table->live[i].actor.pid < pid);
+    return LOWER_BOUND(i, table->n_live, table->live[i].pid < pid);
 }
 
 LoggedProcess *process_log_live(const ProcessLog *table, int pid)
 {
     size_t i = live_place(table, pid);
-    return i < table->n_live && table->live[i].actor.pid == pid ? &table->live[i] : NULL;
+    return i < table->n_live && table->live[i].pid == pid ? &table->live[i] : NULL;
 }
 
 static bool room_make(LoggedProcess **items, size_t n, size_t *capacity)
@@ -101,7 +95,8 @@ LoggedProcess *process_log_add(ProcessLog *table, int pid, uint64_t start_ticks)
     memmove(table->live + i + 1, table->live + i, (table->n_live - i) * sizeof *table->live);
     table->n_live++;
     table->live[i] = (LoggedProcess){
-        .actor = {.pid = pid, .start_ticks = start_ticks},
+        .pid = pid,
+        .start_ticks = start_ticks,
         .rss_peak_bytes = U64_UNKNOWN,
         .shm_peak_bytes = U64_UNKNOWN,
         .own_peak_bytes = U64_UNKNOWN,
@@ -112,14 +107,14 @@ LoggedProcess *process_log_add(ProcessLog *table, int pid, uint64_t start_ticks)
 LoggedProcess *process_log_ended(const ProcessLog *table, int pid)
 {
     for (size_t i = table->n_ended; i-- > 0;)
-        if (table->ended[i].actor.pid == pid)
+        if (table->ended[i].pid == pid)
             return &table->ended[i];
     return NULL;
 }
 
 static void ended_remove(ProcessLog *table, size_t i)
 {
-    one_free(&table->ended[i]);
+    words_free(&table->ended[i]);
     table->n_ended--;
     memmove(table->ended + i, table->ended + i + 1, (table->n_ended - i) * sizeof *table->ended);
 }
@@ -140,19 +135,18 @@ LoggedProcess *process_log_end(ProcessLog *table, LoggedProcess *live, double se
     size_t i = (size_t)(live - table->live);
     table->n_live--;
     memmove(table->live + i, table->live + i + 1, (table->n_live - i) * sizeof *table->live);
-    actor_free(&logged.actor);
     logged.ended = seconds;
 
     if (table->n_ended >= LOGGED_ENDED_MAX) {
         size_t least = ended_least(table);
         if (!is_missed_less(&table->ended[least], &logged)) {
-            one_free(&logged);
+            words_free(&logged);
             return NULL;
         }
         ended_remove(table, least);
     }
     if (!room_make(&table->ended, table->n_ended, &table->ended_capacity)) {
-        one_free(&logged);
+        words_free(&logged);
         return NULL;
     }
     table->ended[table->n_ended] = logged;

@@ -9,17 +9,21 @@
  */
 #pragma once
 
-#include "actor.h"
 #include "evidence.h"
 #include "presence.h"
 
 enum { LOGGED_ENDED_MAX = 512, LOGGED_WORDY_MAX = 256 };
 
 typedef struct LoggedProcess {
-    Actor actor;    /* its command is known only while it lives */
-    uint64_t inode; /* as JobProcess has it; 0 unknown */
+    int pid;
+    int ppid;
+    uint64_t start_ticks;
+    char comm[COMM_MAX];
+    Role role;
 
-    uint32_t uid; /* effective, as of the last sample */
+    bool torch; /* these three as the last ProcessMoment had them */
+    uint64_t command_hash;
+    uint32_t uid;
     Presence presence;
 
     double ended; /* when that was noticed */
@@ -40,7 +44,6 @@ typedef struct LoggedProcess {
     uint64_t rss_peak_bytes; /* these three as ProcessPeak has them */
     uint64_t shm_peak_bytes;
     uint64_t own_peak_bytes;
-    bool fds_to_count; /* the kernel does not say how many */
     Sample last;
 } LoggedProcess;
 

@@ -44,6 +44,8 @@ struct Run {
     Source timer;
     Source pulse;
     Source output;
+    Source moments;
+    MomentRelay *relay;    /* `moments` is its descriptor; NULL: we look at the job ourselves */
     const RunWatch *watch; /* NULL: nobody looks closely */
     Inherited inherited;
     Sentinel sentinel; /* of the command that runs */
@@ -218,6 +220,14 @@ static void pulse_ready(Source *source)
         return;
     run->watch->pulse(run->watch->context, now_seconds() - run->began,
                       run->broker ? broker_bytes_served(run->broker) : 0);
+}
+
+static void moments_ready(Source *source)
+{
+    Run *run = SOURCE_OWNER(source, Run, moments);
+    Moment moment;
+    if (moment_relay_take(run->relay, &moment) && run->journal)
+        journal_take(run->journal, &moment);
 }
 
 /* One piece a turn: a command that writes without end must not keep the rest from their turn. */
@@ -404,6 +414,7 @@ int run_open(Run **ret)
         .timer = {.fd = -EBADF, .ready = timer_ready},
         .pulse = {.fd = -EBADF, .ready = pulse_ready},
         .output = {.fd = -EBADF, .ready = output_ready},
+        .moments = {.fd = -EBADF, .ready = moments_ready},
         .inherited.output = -EBADF,
         .inherited.sentinel = -EBADF,
         .sentinel = SENTINEL_NONE,
@@ -513,6 +524,13 @@ void run_private_shm(Run *run, const PrivateShm *shm)
 void run_unwatched(Run *run)
 {
     run->unwatched = true;
+}
+
+int run_relay(Run *run, MomentRelay *relay)
+{
+    run->relay = relay;
+    run->moments.fd = moment_relay_fd(relay);
+    return source_watch(&run->moments, run->epoll);
 }
 
 static GuardSettings guard_settings(const Run *run)

@@ -16,6 +16,7 @@
 #include "child.h"
 #include "evidence.h"
 #include "figures.h"
+#include "moment-relay.h"
 #include "stray-work.h"
 #include "units.h"
 
@@ -101,6 +102,10 @@ void run_private_shm(Run *run, const PrivateShm *shm);
  * himself.
  */
 void run_unwatched(Run *run);
+
+/* Another thread looks at the job, and hands on what it sees: its processes are not looked at twice. The
+ * relay must stay until run_finish has returned for the last time. */
+int run_relay(Run *run, MomentRelay *relay);
 
 /* `settings` are "NAME=value" for the command's environment, NULL-terminated. *ret_stage: what the errno is
  * about. */

@@ -356,14 +356,6 @@ int recording_create(const char *path, const History *head, Recording **ret)
 
 /* --- A moment ----------------------------------------------------------------------------------------- */
 
-static uint64_t text_hash(const char *text)
-{
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (; *text; text++)
-        hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
-    return hash;
-}
-
 static void bind_process(Recording *recording, sqlite3_stmt *statement, const ProcessMoment *process)
 {
     (void)sqlite3_bind_int(statement, 1, process->ppid);
@@ -438,7 +430,7 @@ static int row_insert(Recording *recording, size_t place)
 static int process_row(Recording *recording, const ProcessMoment *process, double seconds,
                        sqlite3_int64 *ret_id)
 {
-    uint64_t hash = text_hash(process->command);
+    uint64_t hash = text_hash(text_of(process->command));
     size_t place = row_place(recording, process->pid);
     bool known = place < recording->n_rows && recording->rows[place].last.pid == process->pid;
     int r = 0;

@@ -43,6 +43,7 @@ bool actor_learn(Actor *actor, const Root *root, Buffer *scratch)
         return false;
     free(actor->command);
     actor->command = command;
+    actor->command_hash = text_hash(text_of(command));
     return true;
 }
 

@@ -13,7 +13,8 @@ typedef struct Actor {
     int ppid;
     uint64_t start_ticks;
     char comm[COMM_MAX];
-    char *command; /* as command_read has it, NUL-terminated; NULL unknown */
+    char *command;         /* as command_read has it, NUL-terminated; NULL unknown */
+    uint64_t command_hash; /* text_hash; 0 unknown */
     uint64_t signals_caught;
     bool torch;
     uint64_t torch_at;

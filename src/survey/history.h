@@ -81,6 +81,13 @@ typedef struct ProcessMoment {
     char comm[COMM_MAX];
     const char *command; /* as command_read has it; valid until the sampler's next look */
     uint64_t values[PROCESS_METRICS];
+
+    /* These come from a sampler alone, and are not recorded. */
+    uint32_t uid;          /* effective */
+    bool torch;            /* PyTorch was found in it */
+    uint64_t command_hash; /* another one: it runs another program now; 0 unknown */
+    uint64_t rss_bytes;    /* as ProcStatus has these two */
+    uint64_t rss_peak_bytes;
 } ProcessMoment;
 
 typedef struct Moment {
@@ -88,6 +95,7 @@ typedef struct Moment {
     uint64_t values[JOB_METRICS];
     const ProcessMoment *processes; /* in rising order of pid */
     size_t n_processes;
+    size_t n_unlisted;   /* processes that were too many to look at */
     const Event *events; /* since the moment before */
     size_t n_events;
 } Moment;

@@ -28,11 +28,12 @@ static int read_disk(const Root *root, int pid, Arena *arena, Machine *machine)
     return machine->disk_path ? 0 : -ENOMEM;
 }
 
-int machine_read(const Root *root, int pid, Arena *arena, Machine *ret)
+int machine_read(const Root *root, int pid, unsigned parts, Arena *arena, Machine *ret)
 {
     Machine machine = {
         .max_map_count = U64_UNKNOWN,
         .oom_kills = U64_UNKNOWN,
+        .kills_error = -ENODATA,
         .realtime = root_realtime(root),
         .boottime = root_boottime(root),
         .uid = root_uid(root),
@@ -57,6 +58,8 @@ int machine_read(const Root *root, int pid, Arena *arena, Machine *ret)
     ProcStatus self = {0};
     proc_status_read(root, 0, &self);
     sandbox_read(root, &mounts, &self, &machine.sandbox);
+    if (parts & MACHINE_NAMESPACES)
+        machine.sandbox.user_namespaces = user_namespaces_try(root) ? YES : NO;
 
     ProcStatus job = self;
     if (pid > 0)
@@ -64,7 +67,8 @@ int machine_read(const Root *root, int pid, Arena *arena, Machine *ret)
     machine.cpus_seen = job.cpus_allowed;
     machine.cpus = cpus_granted(job.cpus_allowed, &machine.cgroup);
 
-    machine.kills_error = kmsg_read(root, arena, &machine.kills);
+    if (parts & MACHINE_KERNEL_LOG)
+        machine.kills_error = kmsg_read(root, arena, &machine.kills);
     if (machine.kills_error == -ENOMEM)
         return -ENOMEM;
     r = read_disk(root, pid, arena, &machine);

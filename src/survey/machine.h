@@ -24,7 +24,7 @@ typedef struct Machine {
     Pressure pressure;
     Sandbox sandbox;
     OomKills kills;     /* from the kernel log */
-    int kills_error;    /* 0, or why the log could not be read */
+    int kills_error;    /* 0, or why the log could not be read; -ENODATA: it was not asked for */
     uint32_t cpus_seen; /* that the scheduler may use (affinity); 0 unknown */
     double cpus;        /* granted: affinity, cpuset and quota together; 0 unknown */
     bool has_disk;
@@ -35,9 +35,15 @@ typedef struct Machine {
     uint32_t uid;
 } Machine;
 
-/* pid 0: as this process sees it. -ENOENT when there is no proc at all; what else is missing is unknown in
- * ret. */
-int machine_read(const Root *root, int pid, Arena *arena, Machine *ret);
+/* What not every command needs, and what leaves traces: a child that tries namespaces, and the whole kernel
+ * log, which is a megabyte of text and may be closed to us. */
+typedef enum MachineParts {
+    MACHINE_NAMESPACES = 1 << 0, /* sandbox.user_namespaces */
+    MACHINE_KERNEL_LOG = 1 << 1, /* kills and kills_error */
+} MachineParts;
+
+/* pid 0: as this process sees it. Whatever else is missing is unknown in ret. -ENOENT: there is no proc. */
+int machine_read(const Root *root, int pid, unsigned parts, Arena *arena, Machine *ret);
 
 /* What a job that starts now may take: what the machine has available or what a control group above us has
  * left, whichever is less. U64_UNKNOWN. */

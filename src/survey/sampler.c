@@ -30,7 +30,8 @@
  */
 #define ALLOWANCE_SECONDS 0.003
 #define SHARE_MOST        0.1
-#define FIRST_SECONDS     0.05 /* so that the first moments have them, too */
+#define FIRST_SECONDS     0.05   /* so that the first moments have them, too */
+#define LIGHT_SECONDS     0.0006 /* the allowance of a light sampler, which only counts mappings by it */
 
 /* Of it, for segments and their holders; the rest is for PSS, USS and mappings. */
 #define SEGMENTS_PART 0.25
@@ -57,6 +58,9 @@ typedef struct SampledProcess {
     bool holds;    /* segments */
     bool has_now;  /* figures of this look */
     bool waits;    /* in the kernel: its locks may be taken */
+    uint32_t uid;
+    uint64_t rss_bytes;
+    uint64_t rss_peak_bytes;
     uint64_t values[PROCESS_METRICS];
 } SampledProcess;
 
@@ -75,6 +79,7 @@ struct Sampler {
     SampledProcess *before; /* likewise, of the look before */
     size_t n_before;
     size_t before_capacity;
+    int search_turn; /* the pid that was searched for PyTorch last */
     bool roles_stale;
     Stage stage;
     Buffer scratch;
@@ -100,7 +105,7 @@ static double cpu_seconds(void)
 
 static bool is_machine(const Sampler *sampler)
 {
-    return sampler->wish.pid == 0;
+    return sampler->wish.pid == SAMPLER_MACHINE;
 }
 
 static void values_forget(uint64_t *values, size_t n)
@@ -311,6 +316,9 @@ static bool status_take(Sampler *sampler, const ProcStatus *status, SampledProce
     watched->values[PROCESS_FILE] = status->rss_file_bytes;
     watched->values[PROCESS_SHMEM] = status->rss_shmem_bytes;
     watched->values[PROCESS_SWAP] = status->swap_bytes;
+    watched->uid = status->euid;
+    watched->rss_bytes = status->rss_bytes;
+    watched->rss_peak_bytes = status->rss_peak_bytes;
     return true;
 }
 
@@ -341,8 +349,9 @@ static bool figures_read(Sampler *sampler, SampledProcess *watched)
 
 static void search_later(const Sampler *sampler, SampledProcess *watched)
 {
-    /* The older it is, the less likely is it that it loads PyTorch now. */
-    watched->search_next = sampler->now + MAX(1.0, (sampler->now - watched->met) / 2);
+    /* On a machine most processes never load PyTorch, and the older one is, the less likely it still will. */
+    double age = is_machine(sampler) ? sampler->now - watched->met : 0;
+    watched->search_next = sampler->now + MAX(1.0, age / 2);
 }
 
 /* On a machine there are hundreds that do not train: of those only so many are read as are searched, too. */
@@ -370,6 +379,12 @@ static void figures_look(Sampler *sampler)
 
 /* --- Roles -------------------------------------------------------------------------------------------- */
 
+/* Its command, its libraries and its page tables: what the kernel reads under its locks. */
+static bool can_be_asked(const SampledProcess *watched)
+{
+    return watched->has_now && !watched->waits;
+}
+
 static void torch_search(Sampler *sampler, SampledProcess *watched)
 {
     search_later(sampler, watched);
@@ -383,40 +398,56 @@ static void torch_inherit(Sampler *sampler, SampledProcess *watched)
     if (!parent)
         return;
     bool new = watched->met >= sampler->now && sampler->now > 0;
-    if (new && !parent->actor.torch && parent->has_now && !parent->waits)
+    if (new && !parent->actor.torch && can_be_asked(parent))
         torch_search(sampler, parent);
     sampler->roles_stale |=
         actor_inherit_torch(&watched->actor, &parent->actor, sampler->root, &sampler->scratch);
 }
 
-static void roles_look(Sampler *sampler)
+/* In turns, from the one after the last that was searched. */
+static void searches_look(Sampler *sampler)
 {
     bool first = sampler->now <= 0;
     unsigned searches = first ? UINT32_MAX : SEARCHES_PER_LOOK;
-    for (size_t i = 0; i < sampler->n; i++) {
-        SampledProcess *watched = &sampler->watched[i];
-        Actor *actor = &watched->actor;
-        if (watched->waits || !watched->has_now)
-            continue;
-        sampler->roles_stale |= actor_learn(actor, sampler->root, &sampler->scratch);
-        if (actor->torch || actor->role == ROLE_MANAGER)
-            continue;
-        if (is_young(sampler, watched))
-            torch_inherit(sampler, watched);
-        if (actor->torch || searches == 0 || sampler->now < watched->search_next)
+    size_t from = LOWER_BOUND(i, sampler->n, sampler->watched[i].actor.pid <= sampler->search_turn);
+    for (size_t i = 0; i < sampler->n && searches > 0; i++) {
+        SampledProcess *watched = &sampler->watched[(from + i) % sampler->n];
+        if (!can_be_asked(watched) || watched->actor.torch || watched->actor.role == ROLE_MANAGER ||
+            sampler->now < watched->search_next)
             continue;
         searches--;
+        sampler->search_turn = watched->actor.pid;
         torch_search(sampler, watched);
     }
-    if (sampler->roles_stale &&
-        actors_assign(sampler->watched, sampler->n, sizeof *sampler->watched, &sampler->stage) >= 0)
+}
+
+static void roles_assign(Sampler *sampler)
+{
+    if (actors_assign(sampler->watched, sampler->n, sizeof *sampler->watched, &sampler->stage) >= 0)
         sampler->roles_stale = false;
+}
+
+static void roles_look(Sampler *sampler)
+{
+    for (size_t i = 0; i < sampler->n; i++) {
+        SampledProcess *watched = &sampler->watched[i];
+        if (!can_be_asked(watched))
+            continue;
+        sampler->roles_stale |= actor_learn(&watched->actor, sampler->root, &sampler->scratch);
+        if (is_young(sampler, watched) && watched->actor.role != ROLE_MANAGER)
+            torch_inherit(sampler, watched);
+    }
+    searches_look(sampler);
+    if (sampler->roles_stale)
+        roles_assign(sampler);
 }
 
 /* --- What is looked at in turns ----------------------------------------------------------------------- */
 
 static double allowance_seconds(const Sampler *sampler)
 {
+    if (sampler->wish.light)
+        return LIGHT_SECONDS;
     double interval = MIN(sampler->wish.interval, 1.0);
     return MIN(ALLOWANCE_SECONDS / sqrt(interval), interval * SHARE_MOST);
 }
@@ -433,26 +464,30 @@ static SampledProcess *turn_next(const Sampler *sampler)
     SampledProcess *next = NULL;
     for (size_t i = 0; i < sampler->n; i++) {
         SampledProcess *watched = &sampler->watched[i];
-        if (watched->has_now && !watched->waits && is_listed(sampler, watched) &&
-            watched->turn_at < sampler->now && (!next || watched->turn_at < next->turn_at))
+        if (can_be_asked(watched) && is_listed(sampler, watched) && watched->turn_at < sampler->now &&
+            (!next || watched->turn_at < next->turn_at))
             next = watched;
     }
     return next;
 }
 
+static void counts_take(const Sampler *sampler, SampledProcess *watched, bool maps)
+{
+    if (maps)
+        (void)maps_count(sampler->root, watched->actor.pid, &watched->values[PROCESS_MAPS]);
+    if (watched->values[PROCESS_FDS] == U64_UNKNOWN)
+        (void)fds_count(sampler->root, watched->actor.pid, &watched->values[PROCESS_FDS]);
+}
+
 static void turn_take(const Sampler *sampler, SampledProcess *watched)
 {
     Smaps sizes;
-    int pid = watched->actor.pid;
     watched->turn_at = sampler->now;
-    if (smaps_rollup_read(sampler->root, pid, &sizes) >= 0) {
+    if (!sampler->wish.light && smaps_rollup_read(sampler->root, watched->actor.pid, &sizes) >= 0) {
         watched->values[PROCESS_PSS] = sizes.pss_bytes;
         watched->values[PROCESS_USS] = sizes.private_bytes;
     }
-    if (watched->turns++ % MAPS_EVERY == 0)
-        (void)maps_count(sampler->root, pid, &watched->values[PROCESS_MAPS]);
-    if (watched->values[PROCESS_FDS] == U64_UNKNOWN)
-        (void)fds_count(sampler->root, pid, &watched->values[PROCESS_FDS]);
+    counts_take(sampler, watched, sampler->wish.light || watched->turns++ % MAPS_EVERY == 0);
 }
 
 static void turns_look(Sampler *sampler)
@@ -625,6 +660,29 @@ static void job_look(Sampler *sampler, uint64_t *values)
 
 /* --- A look ------------------------------------------------------------------------------------------- */
 
+static ProcessMoment moment_of(const SampledProcess *watched)
+{
+    const Actor *actor = &watched->actor;
+    ProcessMoment moment = {
+        .pid = actor->pid,
+        .ppid = actor->ppid,
+        .start_ticks = actor->start_ticks,
+        .started = watched->started,
+        .role = actor->role,
+        .start = actor->start,
+        .job = actor->job,
+        .command = actor->command ? actor->command : "",
+        .uid = watched->uid,
+        .torch = actor->torch,
+        .command_hash = actor->command_hash,
+        .rss_bytes = watched->rss_bytes,
+        .rss_peak_bytes = watched->rss_peak_bytes,
+    };
+    memcpy(moment.comm, actor->comm, sizeof moment.comm);
+    memcpy(moment.values, watched->values, sizeof moment.values);
+    return moment;
+}
+
 static int moments_fill(Sampler *sampler, Moment *moment)
 {
     if (sampler->moments_capacity < sampler->n) {
@@ -637,28 +695,16 @@ static int moments_fill(Sampler *sampler, Moment *moment)
     size_t n = 0;
     for (size_t i = 0; i < sampler->n; i++) {
         SampledProcess *watched = &sampler->watched[i];
-        const Actor *actor = &watched->actor;
         if (!watched->has_now || !is_listed(sampler, watched))
             continue;
         watched->shown = true;
         if (sampler->now > watched->met)
             born_tell(sampler, watched);
-        ProcessMoment *one = &sampler->moments[n++];
-        *one = (ProcessMoment){
-            .pid = actor->pid,
-            .ppid = actor->ppid,
-            .start_ticks = actor->start_ticks,
-            .started = watched->started,
-            .role = actor->role,
-            .start = actor->start,
-            .job = actor->job,
-            .command = actor->command ? actor->command : "",
-        };
-        memcpy(one->comm, actor->comm, sizeof one->comm);
-        memcpy(one->values, watched->values, sizeof one->values);
+        sampler->moments[n++] = moment_of(watched);
     }
     moment->processes = sampler->moments;
     moment->n_processes = n;
+    moment->n_unlisted = sampler->job.all - sampler->job.n;
     return 0;
 }
 
@@ -680,19 +726,46 @@ int sampler_look(Sampler *sampler, Moment *ret)
         return r;
     figures_look(sampler);
     roles_look(sampler);
-    job_look(sampler, moment.values);
     turns_look(sampler);
-    segments_look(sampler, moment.values);
+    if (!sampler->wish.light) {
+        job_look(sampler, moment.values);
+        segments_look(sampler, moment.values);
+    }
     r = moments_fill(sampler, &moment);
     if (r < 0)
         return r;
     if (sampler->n_events > 1)
         qsort(sampler->events, sampler->n_events, sizeof *sampler->events, events_order);
-    sampler->over = !is_machine(sampler) && sampler->n == 0;
+    sampler->over = sampler->wish.pid > 0 && sampler->n == 0;
     moment.events = sampler->events;
     moment.n_events = sampler->n_events;
     *ret = moment;
     return 0;
+}
+
+int sampler_look_at(Sampler *sampler, int pid, ProcessMoment *ret)
+{
+    Moment all;
+    SampledProcess *watched = watched_find(sampler, pid);
+    if (!watched && sampler_look(sampler, &all) >= 0)
+        watched = watched_find(sampler, pid);
+    if (!watched || !figures_read(sampler, watched) || !watched->has_now)
+        return -ESRCH;
+    if (!watched->waits) {
+        watched->actor.looks = 0;
+        (void)actor_learn(&watched->actor, sampler->root, &sampler->scratch);
+        torch_inherit(sampler, watched);
+        torch_search(sampler, watched);
+        counts_take(sampler, watched, true);
+        roles_assign(sampler);
+    }
+    *ret = moment_of(watched);
+    return 0;
+}
+
+bool sampler_covers(const Sampler *sampler, int pid)
+{
+    return job_processes_has(&sampler->job, pid);
 }
 
 bool sampler_take_segments(Sampler *sampler, Survey *ret, double *ret_seconds)
@@ -714,13 +787,14 @@ int sampler_open(const Root *root, const SamplerWish *wish, Sampler **ret)
         .wish = *wish,
         .booted = root_realtime(root) - root_boottime(root),
         .ticks_per_second = (double)sysconf(_SC_CLK_TCK),
-        .processes_purse = FIRST_SECONDS * (1 - SEGMENTS_PART),
+        .processes_purse = wish->light ? 0 : FIRST_SECONDS * (1 - SEGMENTS_PART),
         .segments_purse = FIRST_SECONDS * SEGMENTS_PART,
         .segments_at = -1,
         .oom_kills = U64_UNKNOWN,
     };
-    int r = job_processes_attach(root, wish->pid, &sampler->job);
-    if (r >= 0 && mounts_read(root, 0, &sampler->mounts_arena, &sampler->mounts) == -ENOMEM)
+    int r = wish->pid == SAMPLER_CHILDREN ? job_processes_open(root, getpid(), &sampler->job)
+                                          : job_processes_attach(root, wish->pid, &sampler->job);
+    if (r >= 0 && !wish->light && mounts_read(root, 0, &sampler->mounts_arena, &sampler->mounts) == -ENOMEM)
         r = -ENOMEM;
     if (r < 0) {
         sampler_free(sampler);

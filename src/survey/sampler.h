@@ -15,20 +15,34 @@
 
 typedef struct Sampler Sampler;
 
+/* Other scopes than one job, in the place of its pid. */
+enum {
+    SAMPLER_MACHINE = 0,   /* all training on the machine, and the processes that hold segments */
+    SAMPLER_CHILDREN = -1, /* all processes below us, except the children that we already have */
+};
+
 typedef struct SamplerWish {
-    int pid;         /* the job: this process and all below it, also after their parents have ended.
-                        0: all that train on the machine, and the segments' holders */
-    double interval; /* between two looks, seconds: what the share of time is reckoned by */
+    int pid;         /* the job: this process and all below it, also after their parents have ended */
+    double interval; /* seconds between two looks: the share of time is computed from it */
+    bool light;      /* look at processes only, and leave out PSS, USS and segments */
 } SamplerWish;
 
 /* `root` must stay. -ESRCH: there is no such process. */
 int sampler_open(const Root *root, const SamplerWish *wish, Sampler **ret);
 void sampler_free(Sampler *sampler);
 
-/* ret's content is valid until the next look. Guard metrics are unknown in it: whoever runs the job fills
- * them in. The first look that finds nobody left tells of it by its events; those after it are -ESRCH (never
- * for a machine). */
+/* ret's content is valid until the next look. The guard's metrics are unknown in it: the supervisor fills
+ * them in. The first look that finds no process left has the last events; every look after it is -ESRCH,
+ * unless the scope is the machine or our children. */
 int sampler_look(Sampler *sampler, Moment *ret);
+
+/* Looks at one process now, in full: its role, its mappings and its descriptors are read again. A process
+ * that is new makes it a look at all of them. ret is valid until the next look. -ESRCH: it has ended, or is
+ * out of scope. */
+int sampler_look_at(Sampler *sampler, int pid, ProcessMoment *ret);
+
+/* Whether the process is in scope, as the kernel says now; for SAMPLER_CHILDREN. */
+bool sampler_covers(const Sampler *sampler, int pid);
 
 /* The segments that were seen by the newest look at them, with the processes that were asked, and when that
  * was: the caller's from now on. Of its machine only `shm` is filled in. False: there are none newer than

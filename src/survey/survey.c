@@ -85,7 +85,8 @@ int survey_take(const Root *root, int pid, unsigned flags, Survey *ret)
 {
     Survey survey = {0};
     Mounts mounts = {0};
-    int r = machine_read(root, pid, &survey.arena, &survey.machine);
+    unsigned parts = flags & SURVEY_MACHINE ? MACHINE_NAMESPACES | MACHINE_KERNEL_LOG : 0;
+    int r = machine_read(root, pid, parts, &survey.arena, &survey.machine);
     if (r >= 0)
         r = mounts_read(root, 0, &survey.arena, &mounts) == -ENOMEM ? -ENOMEM : 0;
     if (r >= 0)

@@ -133,6 +133,7 @@ typedef enum SurveyFlags {
     SURVEY_PSS_ALL = 1 << 2,
     SURVEY_LEASES = 1 << 3, /* ask the kernel about named segments without visible holders, where some process
                                is unreadable */
+    SURVEY_MACHINE = 1 << 4, /* all parts of the machine (MachineParts) */
 } SurveyFlags;
 
 /*

@@ -14,6 +14,7 @@ import socket
 import subprocess
 import tempfile
 import time
+import uuid
 
 import pytest
 
@@ -23,6 +24,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 PROJECT = HERE.parent.parent
 TRAIN = PROJECT / "demo" / "train.py"
 PROGRAM = os.environ.get("SHMGUARD", str(PROJECT / "build" / "shmguard"))
+BUILD = pathlib.Path(PROGRAM).resolve().parent
+ROOTS = BUILD / "tests" / "roots"  # the machines of tests/roots, unpacked
 PYTHONS = {"1.13": "/usr/bin/python3", "2.13": str(PROJECT / ".venv-torch-2.13" / "bin" / "python")}
 NOBODY = 65534
 
@@ -46,6 +49,7 @@ def pytest_configure(config):
         signal.signal(signo, signal.SIG_DFL)
     config.addinivalue_line("markers", "slow: starts many processes that load PyTorch afresh")
     config.addinivalue_line("markers", "long: takes minutes; for make soak")
+    config.addinivalue_line("markers", "outside: needs the machine's own process numbers; see scripts/e2e")
     if not os.access(PROGRAM, os.X_OK):
         pytest.exit(f"{PROGRAM} is not there: run make build", returncode=2)
 
@@ -59,8 +63,9 @@ def pytest_report_header(config):
 
 
 def pytest_collection_modifyitems(items):
-    """Orphans must be a minute old, so their tests come last; the files are made first (see test_clean.py)."""
-    items.sort(key=lambda item: item.path.name == "test_clean.py")
+    """Orphans must be a minute old, so their tests come last; the files are made first (see test_clean.py). A group of tests, which one worker runs
+    one after the other, is not left for the end."""
+    items.sort(key=lambda item: (item.path.name == "test_clean.py", not item.get_closest_marker("xdist_group")))
 
 
 # Of the supervisor, which a sanitizer watches, both versions of PyTorch ask the same.
@@ -186,6 +191,14 @@ def scratch_directory():
         shutil.rmtree(directory, ignore_errors=True)
 
 
+def open_to_all(directory):
+    """pytest's own are root's alone."""
+    os.chmod(directory, 0o777)
+    top = pathlib.Path(tempfile.gettempdir())
+    for parent in directory.relative_to(top).parents[:-1]:
+        os.chmod(top / parent, 0o755)
+
+
 def wait_until(condition, seconds, what):
     deadline = time.monotonic() + seconds
     while not condition():
@@ -257,6 +270,51 @@ def prepared_namespace(prepare):
 def mount_namespace(options):
     """A machine with a tmpfs of its own on /dev/shm."""
     return prepared_namespace(f"mount -t tmpfs -o {options} tmpfs /dev/shm")
+
+
+def memory_groups():
+    """Where memory groups are made: (directory, the limit's file, version)."""
+    for line in pathlib.Path("/proc/self/mountinfo").read_text().splitlines():
+        left, right = line.split(" - ")
+        kind, _, options = right.split(" ", 2)
+        directory = pathlib.Path(left.split()[4])
+        if kind == "cgroup" and "memory" in options.split(","):
+            return directory, "memory.limit_in_bytes", 1
+        if kind == "cgroup2" and "memory" in (directory / "cgroup.subtree_control").read_text().split():
+            return directory, "memory.max", 2
+    raise FileNotFoundError("no hierarchy of memory groups is mounted")
+
+
+@contextlib.contextmanager
+def control_group(machine, limit=None, parent=None):
+    """A memory group of our own, and the machine as seen from within: (machine, directory). Without a limit it is there to count only: where
+    none can be made, (machine, None)."""
+    try:
+        top, limit_file, version = memory_groups()
+        directory = (parent or top) / f"shmguard-e2e-{uuid.uuid4().hex[:8]}"
+        directory.mkdir()
+    except OSError as error:
+        if limit:
+            pytest.skip(f"no memory control group can be made here: {error}")
+        yield machine, None
+        return
+    try:
+        if limit:
+            (directory / limit_file).write_text(str(limit))
+            if version == 2:
+                (directory / "memory.swap.max").write_text("0")
+        yield machine.within("sh", "-c", 'echo $$ >"$0" && exec "$@"', directory / "cgroup.procs"), directory
+    finally:
+        # Processes that have just been killed leave a moment later.
+        wait_until(lambda: remove_group(directory), 10, f"rmdir {directory}")
+
+
+def remove_group(directory):
+    try:
+        directory.rmdir()
+    except OSError:
+        return False
+    return True
 
 
 @pytest.fixture

@@ -3,15 +3,13 @@
 import contextlib
 import json
 import os
-import pathlib
 import signal
 import subprocess
 import time
-import uuid
 
 import pytest
 
-from conftest import HERE, PROGRAM, PYTHONS, Machine, cells, children, needs_root, python_of, wait_until
+from conftest import HERE, PROGRAM, PYTHONS, cells, children, control_group, needs_root, python_of
 
 CRASH = HERE / "crash.py"
 MIB = 1 << 20
@@ -50,25 +48,6 @@ def expect(report, cause, *words, confidence=0.5):
         assert any(cause in line for line in last), last
 
 
-@contextlib.contextmanager
-def memory_group(limit):
-    """A memory control group of our own, wherever this machine has its hierarchy."""
-    name = f"shmguard-test-{uuid.uuid4().hex[:8]}"
-    old = pathlib.Path("/sys/fs/cgroup/memory")
-    group = (old if old.is_dir() else pathlib.Path("/sys/fs/cgroup")) / name
-    try:
-        group.mkdir()
-        (group / ("memory.limit_in_bytes" if old.is_dir() else "memory.max")).write_text(str(limit))
-    except OSError as error:
-        pytest.skip(f"no memory control group can be made here: {error}")
-    try:
-        yield Machine(["sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh"])
-    finally:
-        wait_until(lambda: not (group / "cgroup.procs").read_text().split(), 30, "the group is empty")
-        time.sleep(0.1)
-        group.rmdir()
-
-
 def test_ok(here, python, tmp_path):
     report = crash(here, python, tmp_path, "none", "--step", 0.2)
     expect(report, "ok")
@@ -91,9 +70,10 @@ def test_larger_than_the_budget(here, python, tmp_path, way):
 
 
 @needs_root
+@pytest.mark.outside  # the kernel's log has these numbers
 @pytest.mark.parametrize("way", ["eats", "worker-eats"])
-def test_control_group(python, tmp_path, way):
-    with memory_group(600 * MIB) as machine:
+def test_control_group(here, python, tmp_path, way):
+    with control_group(here, 600 * MIB) as (machine, _):
         report = crash(machine, python, tmp_path, way)
     expect(report, "cgroup-oom", confidence=0.8)
 

@@ -9,7 +9,7 @@ import pytest
 from conftest import MIB, PYTHONS, as_user, holder, needs_root, python_of
 from leftovers import ALICE, BOB, DAVE, KNOWN, OTHER, make
 
-pytestmark = needs_root
+pytestmark = [needs_root, pytest.mark.outside]  # inside, others could hold what nobody seems to hold
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import tempfile
 
 import pytest
 
-from conftest import MIB, PYTHONS, children, holder, mount_namespace, needs_root, prepared_namespace, wait_until
+from conftest import MIB, PYTHONS, children, control_group, holder, mount_namespace, needs_root, prepared_namespace, wait_until
 
 PYTHON = PYTHONS["1.13"]
 GIB = 1 << 30
@@ -256,49 +256,6 @@ def test_more_workers_than_cpus(private_shm):
 # Control groups
 
 
-def memory_groups():
-    """Where memory groups are made: (directory, the limit's file, version)."""
-    for line in pathlib.Path("/proc/self/mountinfo").read_text().splitlines():
-        left, right = line.split(" - ")
-        kind, _, options = right.split(" ", 2)
-        directory = pathlib.Path(left.split()[4])
-        if kind == "cgroup" and "memory" in options.split(","):
-            return directory, "memory.limit_in_bytes", 1
-        if kind == "cgroup2" and "memory" in (directory / "cgroup.subtree_control").read_text().split():
-            return directory, "memory.max", 2
-    return None
-
-
-@contextlib.contextmanager
-def control_group(machine, limit, parent=None):
-    """A memory group of our own, and the machine as seen from within: (machine, directory)."""
-    found = memory_groups()
-    if not found:
-        pytest.skip("no memory control group can be made here")
-    top, limit_file, version = found
-    directory = (parent or top) / f"shmguard-e2e-{os.getpid()}"
-    try:
-        directory.mkdir()
-    except OSError as error:
-        pytest.skip(f"no memory control group can be made here: {error}")
-    try:
-        (directory / limit_file).write_text(str(limit))
-        if version == 2:
-            (directory / "memory.swap.max").write_text("0")
-        yield machine.within("sh", "-c", 'echo $$ >"$0" && exec "$@"', directory / "cgroup.procs"), directory
-    finally:
-        # Processes that have just been killed leave a moment later.
-        wait_until(lambda: remove_group(directory), 10, f"rmdir {directory}")
-
-
-def remove_group(directory):
-    try:
-        directory.rmdir()
-    except OSError:
-        return False
-    return True
-
-
 def group_used(directory):
     for name in ["memory.usage_in_bytes", "memory.current"]:
         if (directory / name).exists():
@@ -350,6 +307,7 @@ def test_a_group_near_its_limit(private_shm, share, severity):
 
 
 @needs_root
+@pytest.mark.outside  # the kernel's log has these numbers
 def test_an_oom_kill_is_told(private_shm, ordinary):
     with control_group(private_shm, 64 * MIB) as (inside, directory):
         for _ in range(3):  # another kill on this machine may come between ours and the look

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from conftest import PROGRAM, PROJECT, PYTHONS, TRAIN, cells, needs_root, python_of
+from conftest import PROGRAM, PROJECT, PYTHONS, TRAIN, cells, needs_root, open_to_all, python_of
 
 LIBRARY = pathlib.Path(PROGRAM).resolve().parent / "libshmguard-preload.so"
 BROKEN = pathlib.Path(PROGRAM).resolve().parent / "tests" / "guard" / "libshmguard-broken.so"
@@ -27,10 +27,10 @@ def preloaded(library=LIBRARY, **more):
     return {**os.environ, "LD_PRELOAD": str(library), **more}
 
 
-def test_exports_are_the_checked_in_list():
+def test_exports_are_the_symbols_that_it_interposes():
     symbols = subprocess.run(["nm", "-D", "--defined-only", LIBRARY], stdout=subprocess.PIPE, check=True, text=True).stdout
     exported = sorted(line.split()[-1].split("@")[0] for line in symbols.splitlines())
-    assert exported == (PROJECT / "tests" / "guard" / "exports.list").read_text().split()
+    assert exported == sorted(re.findall(r"(\w+);", (LIBRARY.parent / "src" / "guard" / "guard.map").read_text()))
 
 
 def test_loads_on_glibc_2_28():
@@ -62,9 +62,7 @@ def test_no_thread_and_no_descriptor_in_a_process_that_shares_nothing():
 def test_inert_in_set_user_id_programs(tmp_path, nobody):
     program = tmp_path / "cat"
     shutil.copy("/bin/cat", program)
-    tmp_path.chmod(0o755)
-    for parent in list(tmp_path.parents)[:2]:
-        parent.chmod(0o755)
+    open_to_all(tmp_path)
     program.chmod(0o4755)
     done = subprocess.run([*nobody, program, "/proc/self/maps"], env=preloaded(), stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, check=True, text=True)
@@ -81,7 +79,7 @@ def test_absent_in_static_programs(tmp_path):
 
 def test_under_a_limit_of_address_space(python):
     """What fits plainly fits under the guard: views that are kept are given up when room is short."""
-    load = [python, "-W", "ignore", TRAIN, "--steps", "30", "--batch", "64"]
+    load = [python, "-W", "ignore", TRAIN, "--steps", "15", "--batch", "64"]
     plain = subprocess.run(["prlimit", "--as=6000000000", *load], stdout=subprocess.PIPE, check=False)
     guarded = subprocess.run(["prlimit", "--as=6000000000", *load], stdout=subprocess.PIPE, env=preloaded(), check=False)
     assert plain.returncode == 0 and guarded.returncode == 0
@@ -91,25 +89,25 @@ def test_under_a_limit_of_address_space(python):
 @cells("version, method", [("1.13", "fork"), ("2.13", "fork"), ("1.13", "spawn"), ("2.13", "forkserver")], PYTHONS,
        ("fork", "spawn", "forkserver"))
 def test_by_hand_without_a_supervisor_in_64_mb(small_shm, version, method):
-    load = [python_of(version), "-W", "ignore", TRAIN, "--steps", "30", "--batch", "128", "--workers", "2", "--start-method", method]
+    load = [python_of(version), "-W", "ignore", TRAIN, "--steps", "12", "--batch", "128", "--workers", "2", "--start-method", method]
     if method == "fork":
         assert small_shm.run_plainly(*load).returncode != 0  # 24 MiB batches: a Bus error, or an exception since 2.10
     done = small_shm.run("env", f"LD_PRELOAD={LIBRARY}", *load)
-    assert done.returncode == 0 and b"finished 30 steps" in done.stdout, done.stderr
+    assert done.returncode == 0 and b"finished 12 steps" in done.stdout, done.stderr
 
 
 def test_stress_by_hand(python):
-    done = subprocess.run([python, "-W", "ignore", STRESS, "--batches", "1000", "--seconds", "10", "--methods", "fork"],
+    done = subprocess.run([python, "-W", "ignore", STRESS, "--batches", "500", "--seconds", "5", "--methods", "fork"],
                           env=preloaded(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, text=True)
     assert done.returncode == 0 and "every byte right, none lost" in done.stdout, done.stderr
 
 
 def test_stress_under_the_supervisor(here, python):
-    done = here.shmguard("run", "--", python, "-W", "ignore", STRESS, "--batches", "2000", "--seconds", "15", timeout=300)
+    done = here.shmguard("run", "--", python, "-W", "ignore", STRESS, "--batches", "1000", "--seconds", "8", timeout=300)
     assert done.returncode == 0 and b"every byte right, none lost" in done.stdout, done.stderr
 
 
-def mixed(python, mixture, method="fork", peers=3, tensors=1200):
+def mixed(python, mixture, method="fork", peers=3, tensors=600):
     return [python, "-W", "ignore", MIXED, "--mixture", mixture, "--method", method, "--peers", str(peers), "--tensors", str(tensors)]
 
 
@@ -153,7 +151,11 @@ def test_cuda_tensors_between_processes(here, python):
 
 
 def test_the_stress_can_fail():
-    done = subprocess.run(["/usr/bin/python3", "-W", "ignore", STRESS, "--batches", "3000", "--seconds", "60", "--seed", "1",
-                           "--methods", "fork"],
-                          env=preloaded(BROKEN), stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, text=True)
+    """Whether a segment is issued too early while somebody looks is a matter of luck, and of little luck on a busy machine."""
+    for seed in range(1, 9):
+        done = subprocess.run(["/usr/bin/python3", "-W", "ignore", STRESS, "--batches", "3000", "--seconds", "20", "--seed", str(seed),
+                               "--methods", "fork"],
+                              env=preloaded(BROKEN), stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, text=True)
+        if done.returncode != 0:
+            break
     assert done.returncode != 0 and "words are wrong" in done.stderr

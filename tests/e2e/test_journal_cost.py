@@ -1,18 +1,17 @@
 """What the supervisor's journal costs, at 64 processes: less than to read a small file of /proc a thousand times, 16 for each of them."""
 
 import json
-import pathlib
 import subprocess
 
 import pytest
 
-from conftest import PROGRAM, SANITIZED
+from conftest import BUILD, SANITIZED
 
 PROCESSES = 64
 SECONDS = 4
 TRIES = 5
 
-COST = pathlib.Path(PROGRAM).resolve().parent / "tests" / "run" / "journal-cost"
+COST = BUILD / "tests" / "run" / "journal-cost"
 
 # Like a trainer with its workers: PyTorch loaded, several threads and some dozens of descriptors each.
 JOB = f"""

@@ -9,7 +9,10 @@ import pytest
 from conftest import HERE, PYTHONS, Machine
 from page import chromium, has_page, make_recording, missing, playwright
 
-pytestmark = pytest.mark.slow  # what a sanitizer watches is the program, and test_report.py does that
+pytestmark = [
+    pytest.mark.slow,  # what a sanitizer watches is the program, and test_report.py does that
+    pytest.mark.xdist_group("browser"),  # one for all of them
+]
 
 DESKTOP = {"width": 1280, "height": 900}
 PHONE = {"width": 390, "height": 844}

@@ -1,15 +1,13 @@
 """Batches that a GPU reads where their worker wrote them: PyTorch's own loader, with a GPU that is made up."""
 
 import json
-import pathlib
 import re
 import subprocess
 
 import pytest
 
-from conftest import PROGRAM, PROJECT, PYTHONS
+from conftest import BUILD, PROGRAM, PROJECT, PYTHONS
 
-BUILD = pathlib.Path(PROGRAM).resolve().parent
 FAKE = PROJECT / "tests" / "guard" / "fake_gpu.py"
 COPY = BUILD / "tests" / "guard" / "libtorch_copy.so"
 

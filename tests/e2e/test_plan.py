@@ -1,13 +1,12 @@
 """`shmguard plan`: its figures against real DataLoaders, its options, and what it refuses."""
 
-import os
 import statistics
 import subprocess
 import sys
 
 import pytest
 
-from conftest import MIB, PROGRAM, TRAIN, needs_root
+from conftest import MIB, PROGRAM, ROOTS, TRAIN, needs_root
 from planned import case, error, loader, measure, predict
 from schema import loads_checked
 from test_bad_input import refused
@@ -175,8 +174,7 @@ def test_a_command_that_is_not_there(here):
 
 
 def test_root(here):
-    tree = os.path.join(os.path.dirname(__file__), "..", "roots", "bare-user")
-    plan = here.json("plan", "--batch-bytes", "32M", "--workers", "4", "--root", tree)
+    plan = here.json("plan", "--batch-bytes", "32M", "--workers", "4", "--root", ROOTS / "bare-user")
     assert plan["available"] is not None and plan["memory"]["total"] > 0
 
 

@@ -192,7 +192,7 @@ def test_the_command_is_as_without_us(here, file):
     assert here.shmguard("record", "-q", "-o", file, "--", "sh", "-c", "kill -TERM $$").returncode == 128 + signal.SIGTERM
     done = here.shmguard("record", "-o", file, "--", "env")
     assert b"LD_PRELOAD" not in done.stdout or "LD_PRELOAD" in os.environ
-    assert here.shmguard("record", "-q", "-o", file, "--", "true").stderr == b""
+    assert here.shmguard("record", "-q", "-i", "60", "-o", file, "--", "true").stderr == b""
     assert moments(file) == 1
     before = file.read_bytes()
     done = here.shmguard("record", "-o", file, "--", "/nowhere/to/be/found")

@@ -22,7 +22,7 @@ def test_a_command_that_asks_for_less_is_left_alone(here, one_python, tmp_path, 
     done, summary, report = lose(here, one_python, tmp_path, way)
     assert done.returncode == 0 and b"made " in done.stdout, (done, report)
     assert report["cause"]["id"] == "ok" and report["exit_code"] == 0 and report["guard"]["refused"] > 0
-    assert "refused" in summary.splitlines()[0] and "went on" in " ".join(summary.split()), summary
+    assert "refused" in summary.splitlines()[0] and "continued" in " ".join(summary.split()), summary
     assert any(refusal["told"] for refusal in report["guard"]["refusals"]) == (way == "feeder")
 
 
@@ -71,7 +71,7 @@ def test_a_crawl_says_who_keeps_what(here, one_python, tmp_path):
     guard = json.loads((tmp_path / "r").read_text())["guard"]
     lines = done.stderr.decode().splitlines()
     told = [line for line in lines if "waiting, and no memory was released" in line]
-    assert len(told) == 1 and "the command (pid " in told[0] and "(budget: 60.0 MiB)" in told[0] and "--budget" in told[0], lines
+    assert len(told) == 1 and "kept by the command (pid " in told[0] and "The budget is 60.0 MiB." in told[0] and "--budget" in told[0], lines
     end = " ".join(done.stderr.decode().split())
     assert "5 batches passed the budget of 60.0 MiB" in end and "--budget 96m (estimated)" in end, end
     assert guard["rescues"] == 5 and guard["queued_seconds"] > 5 and guard["enough_bytes"] == 96 * MIB

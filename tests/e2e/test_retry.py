@@ -116,8 +116,8 @@ def test_comes_back_smaller(small_shm, python, mark, tmp_path):
     assert first["values"] == {"batch": "64", "accum": "1"} and second["values"] == {"batch": "8", "accum": "8"}
     assert first["command"][-1] == "1" and second["command"][-2] == "--from"
     taken = second["command"][-1]
-    assert re.search(rf"^shmguard: attempt 2 of 4 in 1 s: shm-exhausted; batch=64 (→|->) 8, accum=1 (→|->) 8 "
-                     rf"\(the effective batch stays 64\); continuing from {re.escape(taken)}", err, re.M), err
+    assert re.search(rf"^shmguard: attempt 2 of 4 in 1 s: shm-exhausted\. Changed: batch=64 (→|->) 8, accum=1 (→|->) 8\. "
+                     rf"The effective batch stays 64\. Continuing from {re.escape(taken)}", err, re.M), err
     steps_join(steps)
     assert [first for attempt, first, _ in steps if attempt == 2][0] == int(taken[5:9]) > 0
 
@@ -141,8 +141,8 @@ def test_killed_while_it_saves(private_shm, python, mark, tmp_path):
     assert [attempt["cause"]["id"] for attempt in report["attempts"]] == ["killed", "ok"]
     assert [attempt["values"]["batch"] for attempt in report["attempts"]] == ["64", "64"]
     assert report["attempts"][1]["command"][-2:] == ["--from", "ckpt-0128.pt"]
-    assert "attempt 2 of 2 in 1 s: killed; with the same values; continuing from ckpt-0128.pt " \
-           "(ckpt-0192.pt is truncated)" in err
+    assert "attempt 2 of 2 in 1 s: killed. The values stay the same. Continuing from ckpt-0128.pt. " \
+           "Skipped: ckpt-0192.pt (truncated)." in err
     steps_join(steps)
     # The guard starts anew for each attempt, and keeps nothing of the one before.
     guard = report["guard"]
@@ -162,7 +162,7 @@ def shell_job(machine, environment, tmp_path, end, *options):
 def test_without_a_checkpoint(here, mark, tmp_path):
     job, err, log = shell_job(here, mark, tmp_path, "exit 3", "--retry", "1", *RESUME)
     assert (job.returncode, log) == (3, ["attempt 1", "attempt 2"])
-    assert "from the beginning, because no complete checkpoint matches ckpt-*.pt\n" in err
+    assert " Starting from the beginning, because no complete checkpoint matches ckpt-*.pt.\n" in err
     assert "not tried again: that was the last attempt" in err
 
 
@@ -171,7 +171,7 @@ def test_an_old_checkpoint_is_named_as_such(here, mark, tmp_path):
     os.utime(tmp_path / "ckpt-1.pt", (time.time() - 7200,) * 2)
     job, err, log = shell_job(here, mark, tmp_path, "[ $SHMGUARD_ATTEMPT = 2 ]", "--retry", "1", *RESUME)
     assert (job.returncode, log) == (0, ["attempt 1", "attempt 2 --from ckpt-1.pt"])
-    assert "continuing from ckpt-1.pt, which is 2 h older than this run" in err
+    assert "Continuing from ckpt-1.pt, which is 2 h older than this run." in err
 
 
 def test_a_checkpoint_that_somebody_else_writes(here, mark, tmp_path):
@@ -189,7 +189,7 @@ def test_attempts_take_turns(here, mark, tmp_path):
     job, err, log = shell_job(here, mark, tmp_path, "exit 3", "--retry", "2")
     assert (job.returncode, len(log)) == (3, 3)
     assert time.monotonic() - began >= 3
-    assert "attempt 2 of 3 in 1 s: unknown\n" in err and "attempt 3 of 3 in 2 s: unknown\n" in err
+    assert "attempt 2 of 3 in 1 s: unknown.\n" in err and "attempt 3 of 3 in 2 s: unknown.\n" in err
 
 
 def test_quiet(here, mark, tmp_path):

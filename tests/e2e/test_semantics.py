@@ -23,7 +23,11 @@ FEWER = ("share_memory_both_ways", "resent_by_the_receiver", "persistent_workers
 FEW = ("hogwild", "share_memory_both_ways", "resent_by_the_receiver", "tensors_outlive_their_producer", "persistent_workers",
        "python_shared_memory", "train")
 
-pytestmark = [needs_root, pytest.mark.skipif(SANITIZED, reason="an instrumented library cannot be preloaded into a plain program")]
+pytestmark = [
+    needs_root,
+    pytest.mark.skipif(SANITIZED, reason="an instrumented library cannot be preloaded into a plain program"),
+    pytest.mark.xdist_group("semantics"),  # they compare with the same plain runs
+]
 
 
 def private(size, *command):

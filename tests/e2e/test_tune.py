@@ -78,7 +78,7 @@ def test_text(here, fake):
         text = done.stdout.decode()
         assert all(len(line) <= 80 for line in text.splitlines()), text
         assert ("█" in text) == (locale == "C.UTF-8") and text.isascii() == (locale == "C")
-        assert "best" in text and "of the 30 settings were tried" in " ".join(text.split())
+        assert "best" in text and "Settings tried: 2 of 30, in 2 trials." in " ".join(text.split())
         assert done.stderr.count(b"trial ") == 2 and b"\033" not in done.stderr
 
 
@@ -195,7 +195,7 @@ QUICK = ("--trial", "1s", "--start", "2s")
     (["--vary", "n=1..3,2", "--", "true", "{n}"], ['"2"', "twice"]),
     (["--vary", "n=1,2", "--vary", "N=1,2", "--", "true", "{n}"], ["already"]),
     (["--vary", "a=1..64", "--vary", "b=1..64", "--vary", "c=1,2", "--", "true", "{a}{b}{c}"], ["8192", "too many"]),
-    (["--rate", "(", *GRID, "--", "true", "{batch}"], ["--rate", "no regular expression"]),
+    (["--rate", "(", *GRID, "--", "true", "{batch}"], ["--rate", "not a regular expression"]),
     (["--rate", "[0-9]+", *GRID, "--", "true", "{batch}"], ["--rate", "parentheses"]),
     (["--trial", "0", *GRID, "--", "true"], ["--trial"]),
     (["--trial", "-5", *GRID, "--", "true"], ["--trial", '"-5"']),

@@ -43,7 +43,7 @@ typedef struct Tensor {
 static atomic_int counter;
 
 /* As at::MapAllocator does under file_descriptor: the descriptor is kept, the name goes at once. */
-static Tensor tensor_make(size_t size, int fill)
+static Tensor tensor_map(size_t size)
 {
     char name[64];
     struct stat st;
@@ -60,6 +60,12 @@ static Tensor tensor_make(size_t size, int fill)
     tensor.data = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, tensor.fd, 0);
     assert_ptr_not_equal(tensor.data, MAP_FAILED);
     assert_int_equal(shm_unlink(name), 0);
+    return tensor;
+}
+
+static Tensor tensor_make(size_t size, int fill)
+{
+    Tensor tensor = tensor_map(size);
     memset(tensor.data, fill, size);
     return tensor;
 }
@@ -572,12 +578,71 @@ static void test_threads(void **state)
         pthread_join(threads[i], NULL);
 }
 
+/* A tensor whose mapping is dropped with it, so that the guard's table of mappings changes each time. */
+static void tensor_pass(size_t size)
+{
+    Tensor tensor = tensor_map(size);
+    assert_int_equal(mprotect(tensor.data, size, PROT_READ | PROT_WRITE), 0);
+    tensor_drop(&tensor);
+}
+
+typedef struct Churn {
+    size_t size;
+    atomic_bool *over;
+} Churn;
+
+static void *churn(void *context)
+{
+    const Churn *what = context;
+    while (!*what->over)
+        tensor_pass(what->size);
+    return NULL;
+}
+
+/* A release that the guard did not see would leave the segment in use, and the next tensor would get another.
+ */
+static void test_a_release_is_seen_while_others_come_and_go(void **state)
+{
+    (void)state;
+    enum { CHURNS = 3, KEPT = 100 };
+    static Tensor kept[KEPT];
+    atomic_bool over = false;
+    pthread_t threads[CHURNS];
+    Churn churns[CHURNS];
+    Tensor first = tensor_map(9 * MIB / 16);
+    ino_t inode = first.inode;
+    for (size_t i = 0; i < KEPT; i++) /* the more there are, the longer a change of the table takes */
+        kept[i] = tensor_map(MIB / 2);
+    tensor_drop(&first);
+    for (size_t i = 0; i < CHURNS; i++) {
+        churns[i] = (Churn){(13 + i) * MIB / 16, &over};
+        assert_int_equal(pthread_create(&threads[i], NULL, churn, &churns[i]), 0);
+    }
+    for (int i = 0; i < 10000; i++) {
+        Tensor tensor = tensor_map(9 * MIB / 16);
+        assert_int_equal(tensor.inode, inode);
+        tensor_drop(&tensor);
+    }
+    over = true;
+    for (size_t i = 0; i < CHURNS; i++)
+        pthread_join(threads[i], NULL);
+    for (size_t i = 0; i < KEPT; i++)
+        tensor_drop(&kept[i]);
+}
+
+static volatile sig_atomic_t foreign_left;
+
+/* The calls of ours that a handler may make. */
 static void on_alarm(int signal)
 {
     (void)signal;
     int saved = errno;
     int fd = open("/dev/null", O_RDONLY);
-    close(fd); /* the one call of ours that a handler may make */
+    close(fd);
+    char *foreign = mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    munmap(foreign, MIB);
+    if (msync(foreign, MIB, MS_ASYNC) == 0 || errno != ENOMEM)
+        foreign_left = 1;
     errno = saved;
 }
 
@@ -590,11 +655,13 @@ static void test_a_signal_handler_passes_by(void **state)
     ualarm(300, 300);
     for (int i = 0; i < 2000; i++) {
         Tensor tensor = tensor_make(600 * 1024, i % 100);
+        tensor_pass(700 * 1024);
         assert_true(tensor_is(&tensor, i % 100));
         tensor_drop(&tensor);
     }
     ualarm(0, 0);
     sigaction(SIGALRM, &before, NULL);
+    assert_false(foreign_left);
 }
 
 /* As an allocator's handler does: it runs while the guard's own has taken its lock. */
@@ -702,6 +769,30 @@ static void test_mapped_over(void **state)
     }
     assert_int_equal(over[0], 5);
     assert_int_equal(munmap(over, 11 * MIB), 0);
+}
+
+/* A mapping that went by a system call is not known to be gone until another takes its place. */
+static void test_unmapped_unseen(void **state)
+{
+    (void)state;
+    Tensor tensor = tensor_make(14 * MIB, 7);
+    char *data = tensor.data;
+    ino_t inode = tensor.inode;
+    assert_int_equal(syscall(SYS_munmap, data, tensor.size), 0);
+    Tensor other = tensor_make(14 * MIB, 8);
+    if (other.data != data)
+        skip();
+    assert_int_equal(munmap(other.data, 7 * MIB), 0); /* the other's, and not the one that has gone */
+    assert_int_equal(other.data[8 * MIB], 8);
+    assert_int_equal(munmap(other.data + 7 * MIB, 7 * MIB), 0);
+    for (int i = 0; i < 3; i++) {
+        Tensor next = tensor_make(14 * MIB, 9);
+        assert_int_not_equal(next.inode, inode);
+        assert_int_not_equal(next.inode, other.inode);
+        tensor_drop(&next);
+    }
+    close(tensor.fd);
+    close(other.fd);
 }
 
 /* More tensors alive than the pool has places: each is whole, and those that live long make room again. */
@@ -829,10 +920,12 @@ int main(void)
         cmocka_unit_test(test_errno_is_kept),
         cmocka_unit_test(test_memory_comes_back),
         cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_a_release_is_seen_while_others_come_and_go),
         cmocka_unit_test(test_a_signal_handler_passes_by),
         cmocka_unit_test(test_forks_among_threads_and_handlers),
         cmocka_unit_test(test_a_fork_while_the_loader_is_busy),
         cmocka_unit_test(test_mapped_over),
+        cmocka_unit_test(test_unmapped_unseen),
         cmocka_unit_test(test_many_alive),
         cmocka_unit_test(test_moved),
         cmocka_unit_test(test_without_memfd_the_plain_way),

@@ -59,7 +59,7 @@ static inline Fixture *fixture_new(void)
                     .initial_userns = true,
                     .initial_pidns = true,
                     .sees_all = true,
-                    .user_namespaces = true,
+                    .user_namespaces = YES,
                     .memfd = true},
         .cpus_seen = 16,
         .cpus = 16,

@@ -82,7 +82,10 @@ static Sandbox read_case(const Case *c)
     Mounts mounts;
     Sandbox sandbox;
     assert_int_equal(mounts_parse(text_of(c->mountinfo), &arena, &mounts), 0);
-    sandbox_read(temp_root_open(&temp), &mounts, &c->self, &sandbox);
+    const Root *root = temp_root_open(&temp);
+    sandbox_read(root, &mounts, &c->self, &sandbox);
+    assert_int_equal(sandbox.user_namespaces, DONT_KNOW);
+    sandbox.user_namespaces = user_namespaces_try(root) ? YES : NO;
     temp_root_free(&temp);
     return sandbox;
 }
@@ -353,22 +356,22 @@ static void test_user_namespaces(void **state)
 #define APPARMOR   "proc/sys/kernel/apparmor_restrict_unprivileged_userns"
     static const struct {
         Case c;
-        bool user_namespaces;
+        Tristate user_namespaces;
     } cases[] = {
-        {{"as upstream", {{MAX_USERNS, "63000\n"}}, {{0}}, ""}, true},
-        {{"none allowed", {{MAX_USERNS, "0\n"}}, {{0}}, ""}, false},
-        {{"a kernel without", {{0}}, {{0}}, ""}, false},
-        {{"Debian's switch, off", {{MAX_USERNS, "1\n"}, {CLONE, "0\n"}}, {{0}}, ""}, false},
-        {{"Debian's switch, on", {{MAX_USERNS, "1\n"}, {CLONE, "1\n"}}, {{0}}, ""}, true},
-        {{"Ubuntu's switch, on", {{MAX_USERNS, "1\n"}, {APPARMOR, "1\n"}}, {{0}}, ""}, false},
-        {{"Ubuntu's switch, off", {{MAX_USERNS, "1\n"}, {APPARMOR, "0\n"}}, {{0}}, ""}, true},
-        {{"garbage", {{MAX_USERNS, "many\n"}}, {{0}}, ""}, false},
+        {{"as upstream", {{MAX_USERNS, "63000\n"}}, {{0}}, ""}, YES},
+        {{"none allowed", {{MAX_USERNS, "0\n"}}, {{0}}, ""}, NO},
+        {{"a kernel without", {{0}}, {{0}}, ""}, NO},
+        {{"Debian's switch, off", {{MAX_USERNS, "1\n"}, {CLONE, "0\n"}}, {{0}}, ""}, NO},
+        {{"Debian's switch, on", {{MAX_USERNS, "1\n"}, {CLONE, "1\n"}}, {{0}}, ""}, YES},
+        {{"Ubuntu's switch, on", {{MAX_USERNS, "1\n"}, {APPARMOR, "1\n"}}, {{0}}, ""}, NO},
+        {{"Ubuntu's switch, off", {{MAX_USERNS, "1\n"}, {APPARMOR, "0\n"}}, {{0}}, ""}, YES},
+        {{"garbage", {{MAX_USERNS, "many\n"}}, {{0}}, ""}, NO},
         {{"tried and refused",
           {{MAX_USERNS, "1\n"}, {".capture/tried", "memfd 1\nuser_namespaces 0\n"}},
           {{0}},
           ""},
-         false},
-        {{"tried and done", {{".capture/tried", "user_namespaces 1\n"}}, {{0}}, ""}, true},
+         NO},
+        {{"tried and done", {{".capture/tried", "user_namespaces 1\n"}}, {{0}}, ""}, YES},
     };
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
         if (read_case(&cases[i].c).user_namespaces != cases[i].user_namespaces)
@@ -504,6 +507,7 @@ static void test_live(void **state)
     assert_int_equal(mounts_read(&root, 0, &arena, &mounts), 0);
     assert_int_equal(proc_status_read(&root, 0, &self), 0);
     sandbox_read(&root, &mounts, &self, &sandbox);
+    (void)user_namespaces_try(&root); /* in a child, which must be gone */
     assert_int_equal(sandbox.root, geteuid() == 0);
     assert_true(sandbox.memfd);
     if (sandbox.can_remount)

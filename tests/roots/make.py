@@ -1,30 +1,34 @@
 #!/usr/bin/env python3
-"""Makes the trees in this folder; README.md says what in them is captured and what is made.
+"""Makes the trees of machines to replay; README.md says which are captured and which are made.
 
-  make.py tidy RAW NAME [options]   a capture (scripts/capture-root) becomes the tree NAME: small, and without names
-                                    of the machine that it was taken on
-  make.py derive                    the trees that are made from others: cgroup-v2, docker-cgroup-v2, hostile
-  make.py hostile DIR               a copy of the hostile tree with what git cannot hold: FIFOs, names with newlines
+  make.py unpack DIR                all of them: the captured ones from their archives, and those that are made from them
+  make.py tidy RAW NAME [options]   a capture (scripts/capture-root) becomes NAME.tar.gz: small, and without names of the
+                                    machine that it was taken on
 """
 
 import argparse
+import gzip
+import io
 import os
 import pathlib
 import re
 import shutil
 import socket
 import sys
+import tarfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-KEEP = ".keep"  # git does not know empty directories
+ARCHIVE = ".tar.gz"
 
 
 class Tree:
-    """Files and links by their path below the root; bytes throughout, for names and contents may be anything."""
+    """Files, links and empty directories by their path below the root; bytes throughout, for names and contents may be
+    anything."""
 
     def __init__(self, directory=None):
         self.files = {}
         self.links = {}
+        self.empty = set()
         for folder, directories, names in os.walk(os.fsencode(directory)) if directory else ():
             for name in directories + names:
                 full = os.path.join(folder, name)
@@ -35,7 +39,22 @@ class Tree:
                     with open(full, "rb") as file:
                         self.files[path] = file.read()
                 elif not os.listdir(full):
-                    self.files[os.path.join(path, os.fsencode(KEEP))] = b""
+                    self.empty.add(path)
+
+    @classmethod
+    def captured(cls, name):
+        """From its archive. The links in there lead anywhere, and are written as they are."""
+        tree = cls()
+        with tarfile.open(HERE / (name + ARCHIVE)) as archive:
+            for member in archive:
+                path = os.fsencode(member.name)
+                if member.issym():
+                    tree.links[path] = os.fsencode(member.linkname)
+                elif member.isdir():
+                    tree.empty.add(path)
+                else:
+                    tree.files[path] = archive.extractfile(member).read()
+        return tree
 
     def write(self, directory):
         shutil.rmtree(directory, ignore_errors=True)
@@ -45,6 +64,22 @@ class Tree:
                 file.write(data)
         for path, target in self.links.items():
             os.symlink(target, self.place(directory, path))
+        for path in self.empty:
+            os.makedirs(os.path.join(os.fsencode(directory), path), exist_ok=True)
+
+    def pack(self, name):
+        """The same tree makes the same bytes: in order, of no time and of no user."""
+        with open(HERE / (name + ARCHIVE), "wb") as file, gzip.GzipFile("", "wb", 9, file, 0) as packed, \
+                tarfile.open(fileobj=packed, mode="w", format=tarfile.GNU_FORMAT) as archive:
+            for path in sorted({*self.files, *self.links, *self.empty}):
+                member = tarfile.TarInfo(os.fsdecode(path))
+                data = self.files.get(path, b"")
+                if path in self.links:
+                    member.type, member.linkname = tarfile.SYMTYPE, os.fsdecode(self.links[path])
+                elif path in self.empty:
+                    member.type, member.mode = tarfile.DIRTYPE, 0o755
+                member.size = len(data)
+                archive.addfile(member, io.BytesIO(data))
 
     @staticmethod
     def place(directory, path):
@@ -65,9 +100,12 @@ class Tree:
         self.edit(path, lines)
 
     def remove(self, prefix):
+        def below(path):
+            return path == prefix or path.startswith(prefix + b"/")
         for table in (self.files, self.links):
-            for path in [path for path in table if path == prefix or path.startswith(prefix + b"/")]:
+            for path in filter(below, list(table)):
                 del table[path]
+        self.empty = {path for path in self.empty if not below(path)}
 
     def pids(self):
         return sorted(int(path.split(b"/")[1]) for path in self.files if re.fullmatch(rb"proc/\d+/stat", path))
@@ -164,7 +202,7 @@ def make_init(tree):
         tree.files[b"proc/1/maps"] = (
             b"55d0c1a00000-55d0c1a0c000 r-xp 00000000 fe:00 131202                     /usr/lib/systemd/systemd\n"
             b"7ffd4f1c5000-7ffd4f1e6000 rw-p 00000000 00:00 0                          [stack]\n")
-    tree.files.setdefault(b"run/systemd/system/" + os.fsencode(KEEP), b"")
+    tree.empty.add(b"run/systemd/system")
 
 
 def trim_log(tree, since):
@@ -223,7 +261,7 @@ def tidy(options):
         return text
     tree.files = {renamed(path): renamed(data) for path, data in tree.files.items()}
     tree.links = {path: renamed(target) for path, target in tree.links.items()}
-    tree.write(HERE / options.name)
+    tree.pack(options.name)
 
 
 # The second version of control groups, after Documentation/admin-guide/cgroup-v2.rst
@@ -269,7 +307,7 @@ def use_of(tree, group):
 
 def derive_cgroup_v2():
     """Three groups deep: nothing at the leaf, 2 GiB above it, and the limit that counts at the top."""
-    tree = Tree(HERE / "cgroup-v1")
+    tree = Tree.captured("cgroup-v1")
     used, stat = use_of(tree, b"/jobs")
     remove_cgroup_v1(tree, b"31 23 0:28 / /sys/fs/cgroup rw,nosuid,nodev,noexec,relatime shared:9 - cgroup2 cgroup2 "
                            b"rw,nsdelegate,memory_recursiveprot\n")
@@ -290,7 +328,7 @@ def derive_cgroup_v2():
 
 def derive_docker_cgroup_v2():
     """Docker gives a container on version 2 a cgroup namespace: it sees its own group as the root."""
-    tree = Tree(HERE / "docker")
+    tree = Tree.captured("docker")
     used, stat = use_of(tree, b"")
     remove_cgroup_v1(tree, b"82 81 0:28 / /sys/fs/cgroup ro,nosuid,nodev,noexec,relatime - cgroup2 cgroup "
                            b"rw,nsdelegate,memory_recursiveprot\n")
@@ -398,7 +436,7 @@ def hostile_shm(tree):
 
 
 def derive_hostile():
-    tree = Tree(HERE / "docker")
+    tree = Tree.captured("docker")
     hostile_machine(tree)
     hostile_processes(tree)
     hostile_shm(tree)
@@ -406,7 +444,7 @@ def derive_hostile():
 
 
 def add_unkeepable(directory):
-    """What does not belong into a repository: special files, names that break tools, and ways out of the tree."""
+    """What makes tools stumble over a tree that lies about: special files, names that break them, and ways out of it."""
     top = os.fsencode(directory)
     def replace(path):
         full = Tree.place(top, path)
@@ -438,6 +476,17 @@ def add_unkeepable(directory):
 DERIVED = {"cgroup-v2": derive_cgroup_v2, "docker-cgroup-v2": derive_docker_cgroup_v2, "hostile": derive_hostile}
 
 
+def unpack(directory):
+    """Writes all trees, and prints their names."""
+    for path in sorted(HERE.glob("*" + ARCHIVE)):
+        name = path.name[:-len(ARCHIVE)]
+        Tree.captured(name).write(directory / name)
+        print(name)
+    for name, make in DERIVED.items():
+        make().write(directory / name)
+        print(name)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -450,17 +499,12 @@ def main():
     command.add_argument("--drop-mount", action="append", default=[], metavar="PLACE")
     command.add_argument("--add", action="append", default=[], metavar="PATH=>TEXT", help="a file of that text")
     command.add_argument("--rename", action="append", default=[], metavar="OLD=>NEW")
-    commands.add_parser("derive")
-    commands.add_parser("hostile").add_argument("directory")
+    commands.add_parser("unpack").add_argument("directory", type=pathlib.Path)
     options = parser.parse_args()
     if options.command == "tidy":
         tidy(options)
-    elif options.command == "derive":
-        for name, make in DERIVED.items():
-            make().write(HERE / name)
     else:
-        Tree(HERE / "hostile").write(options.directory)
-        add_unkeepable(options.directory)
+        unpack(options.directory)
     return 0
 
 

@@ -172,8 +172,6 @@ static void expect(const char *glob, const char *path, size_t skipped, Checkpoin
     assert_int_equal(found.n, skipped + (path != NULL));
     if (skipped > 0)
         assert_int_equal(found.items[0].state, first);
-    for (size_t i = 0; i < found.n; i++)
-        assert_non_null(checkpoint_state_words(found.items[i].state));
 }
 
 static void test_newest(void **state)
@@ -290,10 +288,11 @@ static void test_of_others(void **state)
     assert_int_equal(seteuid(0), 0);
 
     pid_t writer = fork();
-    for (int fd = open("new.pt", O_WRONLY | O_APPEND | O_CLOEXEC); writer == 0;) {
-        if (write(fd, "x", 1) != 1)
-            _exit(1);
-        usleep(20000);
+    if (writer == 0) {
+        int fd = open("new.pt", O_WRONLY | O_APPEND | O_CLOEXEC);
+        while (write(fd, "x", 1) == 1)
+            usleep(20000);
+        _exit(1);
     }
     usleep(100000);
     assert_int_equal(seteuid(NOBODY), 0);

@@ -537,6 +537,60 @@ static void test_before_the_command(void **state)
     journal_free(journal);
 }
 
+/* What another thread saw counts in the place of a look of our own, as long as it keeps coming. */
+static void test_given_moments(void **state)
+{
+    (void)state;
+    enum { INVENTED_BYTES = 123456, INVENTED_MAPS = 60000 };
+    _cleanup_arena_ Arena arena = {0};
+    Evidence evidence;
+    Job job = job_begin();
+    int gone = process_start();
+    int newer = process_start();
+    ProcStat command;
+    assert_int_equal(proc_stat_read(job.root, job.command, &command), 0);
+    ProcessMoment processes[] = {
+        {.pid = job.command,
+         .start_ticks = command.start_ticks,
+         .comm = "train",
+         .rss_bytes = INVENTED_BYTES},
+        {.pid = gone, .comm = "gone"},
+    };
+    processes[0].values[PROCESS_MAPS] = INVENTED_MAPS;
+    assert_true(job.command < gone); /* as moments have them */
+    int status = 0;
+    process_end(gone, SIGKILL, &status);
+    journal_reaped(job.journal, gone, status, false);
+
+    journal_take(job.journal, &(Moment){.processes = processes, .n_processes = 2, .n_unlisted = 10});
+    assert_true(say(&job, newer, MESSAGE_SAID, "newer than the moment"));
+    journal_take(job.journal, &(Moment){.processes = processes, .n_processes = 2});
+    Peaks peaks = journal_peaks(job.journal);
+    assert_int_equal(peaks.processes, 11);
+    journal_tick(job.journal); /* looks at no process */
+    assert_int_equal(journal_role(job.journal, newer), ROLE_OTHER);
+    process_end(newer, SIGKILL, &status);
+    journal_reaped(job.journal, newer, status, false);
+
+    ProcessPeak *list = NULL;
+    size_t n = 0;
+    assert_int_equal(journal_processes(job.journal, &arena, &list, &n), 0);
+    assert_int_equal(n, 1); /* the others were never sampled */
+    usleep(1600 * 1000);
+    int late = process_start();
+    journal_tick(job.journal); /* nothing was given for too long */
+    process_end(late, SIGKILL, &status);
+    journal_reaped(job.journal, late, status, false);
+    int pid = job.command;
+    job_end(&job, &arena, &evidence);
+    assert_true(ended_of(&evidence, late)->has_sample);
+    assert_false(ended_of(&evidence, newer)->has_sample);
+    assert_false(ended_of(&evidence, gone)->has_sample);
+    assert_int_equal(ended_of(&evidence, gone)->signal, SIGKILL);
+    assert_int_not_equal(ended_of(&evidence, pid)->last.rss_bytes, INVENTED_BYTES);
+    assert_int_equal(evidence.maps_most, INVENTED_MAPS);
+}
+
 static int sleeper_start(unsigned uid)
 {
     int pid = fork();
@@ -595,6 +649,7 @@ int main(void)
         cmocka_unit_test(test_roles),
         cmocka_unit_test(test_numbers_come_again),
         cmocka_unit_test(test_before_the_command),
+        cmocka_unit_test(test_given_moments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

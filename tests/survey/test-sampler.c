@@ -296,6 +296,53 @@ static void test_a_machine_shows_who_holds_segments(void **state)
     waitpid(stranger, NULL, 0);
 }
 
+/* All that is below us, but for the children that were there before; only what is nearly free is read. */
+static void test_children_in_a_light_look(void **state)
+{
+    (void)state;
+    pid_t before = sleeper_start();
+    Case it = {0};
+    assert_int_equal(root_open(NULL, &it.root), 0);
+    SamplerWish wish = {.pid = SAMPLER_CHILDREN, .interval = 1, .light = true};
+    assert_int_equal(sampler_open(&it.root, &wish, &it.sampler), 0);
+    look(&it);
+    assert_int_equal(it.moment.n_processes, 0); /* which is not the end here */
+
+    pid_t pid = job_start();
+    look_until(&it, 1);
+    const ProcessMoment *process = process_of(&it, pid);
+    assert_non_null(process);
+    assert_int_equal(process->uid, geteuid());
+    assert_true(process->rss_bytes >= HEAP_BYTES);
+    assert_true(process->rss_peak_bytes >= process->rss_bytes);
+    assert_true(process->command_hash != 0);
+    assert_int_equal(process->values[PROCESS_PSS], U64_UNKNOWN);
+    assert_int_equal(process->values[PROCESS_SHM], U64_UNKNOWN);
+    assert_int_equal(it.moment.values[JOB_MEMORY_TOTAL], U64_UNKNOWN);
+
+    ProcessMoment now;
+    assert_int_equal(sampler_look_at(it.sampler, pid, &now), 0);
+    assert_true(now.rss_bytes >= HEAP_BYTES);
+    assert_true(now.values[PROCESS_MAPS] > 5);
+    assert_true(now.values[PROCESS_FDS] >= 3);
+    pid_t unseen = sleeper_start();
+    assert_true(sampler_covers(it.sampler, unseen));
+    assert_int_equal(sampler_look_at(it.sampler, unseen, &now), 0);
+    assert_int_equal(now.pid, unseen);
+    assert_false(sampler_covers(it.sampler, before));
+    assert_int_equal(sampler_look_at(it.sampler, before, &now), -ESRCH);
+
+    const pid_t all[] = {before, pid, unseen};
+    for (size_t i = 0; i < 3; i++) {
+        kill(all[i], SIGKILL);
+        assert_int_equal(waitpid(all[i], NULL, 0), all[i]);
+        assert_int_equal(sampler_look_at(it.sampler, all[i], &now), -ESRCH);
+    }
+    look_until(&it, 0);
+    look(&it);
+    case_close(&it);
+}
+
 static void test_nobody_there(void **state)
 {
     (void)state;
@@ -321,6 +368,7 @@ int main(void)
         cmocka_unit_test(test_processes_come_and_go),
         cmocka_unit_test(test_many_that_are_gone_at_once),
         cmocka_unit_test(test_a_machine_shows_who_holds_segments),
+        cmocka_unit_test(test_children_in_a_light_look),
         cmocka_unit_test(test_nobody_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

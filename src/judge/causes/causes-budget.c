@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cause-context.h"
+#include "causes-text.h"
 #include "units.h"
 
 enum { WHO_SHOWN = 3 };
@@ -67,6 +68,11 @@ RefusalState refusals_judge(const Evidence *evidence)
     return evidence->served_after && known >= evidence->refused ? REFUSALS_HANDLED : REFUSALS_UNCLEAR;
 }
 
+static const char *sentences_join(CauseContext *context, const char *first, const char *second)
+{
+    return cause_printf(context, "%s %s", first, second);
+}
+
 static const char *refusal_who(CauseContext *context, const Refusal *refusal)
 {
     const Ended unseen = {.pid = refusal->pid, .role = ROLE_OTHER};
@@ -82,36 +88,35 @@ uint64_t refused_most_bytes(const Evidence *evidence)
     return most;
 }
 
-static const char *requests_text(CauseContext *context, uint64_t n)
+static const char *refused_text(CauseContext *context)
 {
-    return n == 1
-               ? "1 request for shared memory was refused"
-               : cause_printf(context, "%llu requests for shared memory were refused", (unsigned long long)n);
+    const Evidence *evidence = context->evidence;
+    unsigned long long n = evidence->refused;
+    const char *most = cause_printf(context, "%s", SIZE_TEXT(refused_most_bytes(evidence)));
+    const char *text = n == 1 ? cause_printf(context, EVIDENCE_REFUSED_ONE, most)
+                              : cause_printf(context, EVIDENCE_REFUSED_MANY, n, most);
+    for (size_t i = 0; i < MIN(evidence->n_refusals, (size_t)WHO_SHOWN); i++) {
+        unsigned long long requests = evidence->refusals[i].requests;
+        const char *who = refusal_who(context, &evidence->refusals[i]);
+        text = sentences_join(context, text,
+                              n == 1 ? cause_printf(context, EVIDENCE_REFUSED_FROM, who)
+                                     : cause_printf(context, EVIDENCE_REFUSED_BY, requests, who));
+    }
+    return evidence->n_refusals > WHO_SHOWN ? sentences_join(context, text, EVIDENCE_REFUSED_BY_OTHERS)
+                                            : text;
 }
 
 static void evidence_refused(CauseContext *context, Diagnosis *ret)
 {
-    const Evidence *evidence = context->evidence;
-    bool one = evidence->refused == 1;
-    const char *text = cause_printf(context, "%s%s %s", requests_text(context, evidence->refused),
-                                    one ? ":" : ", the largest for", SIZE_TEXT(refused_most_bytes(evidence)));
-    for (size_t i = 0; i < MIN(evidence->n_refusals, (size_t)WHO_SHOWN); i++) {
-        const char *who = refusal_who(context, &evidence->refusals[i]);
-        text = one ? cause_printf(context, "%s for %s", text, who)
-                   : cause_printf(context, "%s%s %llu by %s", text, i == 0 ? ":" : ",",
-                                  (unsigned long long)evidence->refusals[i].requests, who);
-    }
-    diagnosis_evidence(
-        context, ret, evidence->n_refusals > WHO_SHOWN ? cause_printf(context, "%s and others", text) : text);
-    if (evidence->budget_bytes != U64_UNKNOWN)
-        diagnosis_evidence(
-            context, ret,
-            cause_printf(context, "the job's budget was %s", SIZE_TEXT(evidence->budget_bytes)));
+    uint64_t budget = context->evidence->budget_bytes;
+    diagnosis_evidence(context, ret, refused_text(context));
+    if (budget != U64_UNKNOWN)
+        diagnosis_evidence(context, ret, cause_printf(context, EVIDENCE_BUDGET, SIZE_TEXT(budget)));
 }
 
-static void verdict_begin(CauseContext *context, Diagnosis *ret)
+static void refusal_begin(CauseContext *context, Diagnosis *ret)
 {
-    ret->from_text = false;
+    ret->from_log = false;
     ret->detail = context->evidence->refused_for_want ? "no-memory" : NULL;
     ret->cause.pid = context->evidence->refused_pid;
     evidence_refused(context, ret);
@@ -120,45 +125,37 @@ static void verdict_begin(CauseContext *context, Diagnosis *ret)
 void budget_judge(CauseContext *context, double confidence, Diagnosis *ret)
 {
     const Evidence *evidence = context->evidence;
-    verdict_begin(context, ret);
+    refusal_begin(context, ret);
     if (evidence->refused_for_want)
-        diagnosis_set(
-            ret, CAUSE_BUDGET_EXCEEDED, confidence,
-            "The job asked for more shared memory than the machine or its control group had at that "
-            "moment. The guard refused it, so that no process was killed.");
+        diagnosis_set(ret, CAUSE_BUDGET_EXCEEDED, confidence, BUDGET_NO_MEMORY);
     else
-        diagnosis_set(
-            ret, CAUSE_BUDGET_EXCEEDED, confidence,
-            cause_printf(context,
-                         "A tensor of %s is larger than the whole budget for shared memory, %s, and "
-                         "was refused.",
-                         SIZE_TEXT(refused_most_bytes(evidence)), SIZE_TEXT(evidence->budget_bytes)));
+        diagnosis_set(ret, CAUSE_BUDGET_EXCEEDED, confidence,
+                      cause_printf(context, BUDGET_TOO_LARGE, SIZE_TEXT(refused_most_bytes(evidence)),
+                                   SIZE_TEXT(evidence->budget_bytes)));
 }
 
-/* Why, as the end of a sentence. */
 static const char *refused_why(CauseContext *context)
 {
     const Evidence *evidence = context->evidence;
     return evidence->refused_for_want
-               ? "the machine or its control group had no memory left"
-               : cause_printf(context, "a tensor of %s is larger than the whole budget of %s",
-                              SIZE_TEXT(refused_most_bytes(evidence)), SIZE_TEXT(evidence->budget_bytes));
+               ? REFUSED_NO_MEMORY
+               : cause_printf(context, REFUSED_TOO_LARGE, SIZE_TEXT(refused_most_bytes(evidence)),
+                              SIZE_TEXT(evidence->budget_bytes));
 }
 
 static void lost_judge(CauseContext *context, double confidence, Diagnosis *ret)
 {
     const Evidence *evidence = context->evidence;
+    unsigned long long n = evidence->refused;
     bool lost = refusals_judge(evidence) == REFUSALS_LOST;
-    const char *requests = requests_text(context, evidence->refused);
-    const char *code = evidence->code == 0 && evidence->signal == 0
-                           ? " The command exited with code 0 all the same; shmguard exits with 1."
-                           : "";
-    const char *summary =
-        lost ? cause_printf(context, "%s, and batches were lost: %s.%s", requests, refused_why(context), code)
-             : cause_printf(context,
-                            "%s: %s. No shared tensor was made after that, so batches may be missing.%s",
-                            requests, refused_why(context), code);
-    verdict_begin(context, ret);
+    const char *summary = lost ? cause_printf(context, PLURAL(n, LOST_ONE, LOST_MANY), n)
+                               : cause_printf(context, PLURAL(n, REFUSED_ONE, REFUSED_MANY), n);
+    summary = sentences_join(context, summary, refused_why(context));
+    if (!lost)
+        summary = sentences_join(context, summary, REFUSED_MAYBE_LOST);
+    if (evidence->code == 0 && evidence->signal == 0)
+        summary = sentences_join(context, summary, REFUSED_EXIT_CODE);
+    refusal_begin(context, ret);
     diagnosis_set(ret, CAUSE_BUDGET_EXCEEDED, confidence, summary);
 }
 
@@ -168,11 +165,11 @@ bool lost_judge_good(CauseContext *context, Diagnosis *ret)
     if (state != REFUSALS_LOST && state != REFUSALS_UNCLEAR)
         return false;
     lost_judge(context, state == REFUSALS_LOST ? 0.95 : 0.6, ret);
-    diagnosis_evidence(context, ret, "exit code 0");
+    diagnosis_evidence(context, ret, cause_printf(context, EVIDENCE_EXIT_CODE, 0));
     return true;
 }
 
-static bool exception_is_unrelated(const Explanation *text)
+static bool exception_is_unrelated(const Diagnosis *text)
 {
     for (size_t i = 0; i < text->n_matched; i++)
         for (size_t j = 0; j < ARRAY_SIZE(unrelated); j++)
@@ -186,7 +183,7 @@ bool lost_judge_exception(CauseContext *context, Diagnosis *ret)
     const Evidence *evidence = context->evidence;
     RefusalState state = refusals_judge(evidence);
     bool near = evidence->seconds - evidence->refused_seconds <= SECONDS_FOLLOWS;
-    if (ret->detail || exception_is_unrelated(&context->text) || state == REFUSALS_NONE ||
+    if (ret->detail || exception_is_unrelated(context->log) || state == REFUSALS_NONE ||
         state == REFUSALS_HANDLED || (state == REFUSALS_UNCLEAR && !near))
         return false;
     lost_judge(context, state == REFUSALS_UNCLEAR ? 0.55 : near ? 0.85 : 0.6, ret);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cause-context.h"
+#include "causes-text.h"
 #include "units.h"
 
 /* Of /dev/shm: no page is to be had, or so little that it was filled to the brim a moment ago. */
@@ -61,69 +62,55 @@ static void evidence_sample(CauseContext *context, const Ended *ended, Diagnosis
 {
     if (ended && ended->has_sample)
         diagnosis_evidence(context, diagnosis,
-                           cause_printf(context, "in its last sample it used %s of memory, %s of it shared",
-                                        SIZE_TEXT(ended->last.rss_bytes),
+                           cause_printf(context, EVIDENCE_LAST_SAMPLE, SIZE_TEXT(ended->last.rss_bytes),
                                         SIZE_TEXT(ended->last.rss_shmem_bytes)));
 }
 
-static const char *fault_place_text(CauseContext *context, const Fault *fault)
+static const char *fault_text(CauseContext *context, const char *who, const Fault *fault)
 {
+    const char *name = signal_name(context, fault->signal);
+    unsigned long long address = fault->address;
+    unsigned long long offset = fault->offset;
+    unsigned long long size = fault->file_bytes;
+    const char *path;
     switch (fault->place) {
     case PLACE_NOT_MAPPED:
-        return "where nothing is mapped";
+        return cause_printf(context, FAULT_EVIDENCE_NOT_MAPPED, who, name, address);
     case PLACE_ANONYMOUS:
-        return "in its own memory (heap, stack)";
+        return cause_printf(context, FAULT_EVIDENCE_OWN, who, name, address);
     case PLACE_FILE:
     case PLACE_SHM:
     case PLACE_MEMFD:
-        break;
+        path = fault->path                   ? cause_escape(context, text_of(fault->path))
+               : fault->place == PLACE_MEMFD ? FAULT_UNKNOWN_MEMFD
+                                             : FAULT_UNKNOWN_FILE;
+        if (size == U64_UNKNOWN)
+            return cause_printf(context, FAULT_EVIDENCE_FILE, who, name, address, offset, path);
+        if (fault->deleted && fault->place == PLACE_FILE)
+            return cause_printf(context, FAULT_EVIDENCE_DELETED, who, name, address, offset, path, size);
+        return cause_printf(context, FAULT_EVIDENCE_FILE_SIZE, who, name, address, offset, path, size);
     case PLACE_UNKNOWN:
-        return "";
+        break;
     }
-    const char *path = cause_escape(
-        context, text_of(fault->path ? fault->path : (fault->place == PLACE_MEMFD ? "a memfd" : "a file")));
-    if (fault->file_bytes == U64_UNKNOWN)
-        return cause_printf(context, "at offset %llu of %s", (unsigned long long)fault->offset, path);
-    return cause_printf(context, "at offset %llu of %s%s, which has %llu bytes",
-                        (unsigned long long)fault->offset, path,
-                        fault->deleted && fault->place == PLACE_FILE ? " (deleted)" : "",
-                        (unsigned long long)fault->file_bytes);
+    return cause_printf(context, FAULT_EVIDENCE, who, name, address);
 }
 
 /* Who, of what, where. */
 static void evidence_death(CauseContext *context, const Ended *ended, Diagnosis *diagnosis)
 {
-    if (ended->pid == 0) /* only told of */
+    if (ended->pid == 0) /* no process was seen, only an exit code */
         return;
     const Fault *fault = ended_fault(ended);
     const char *who = ended_who(context, ended);
     const char *name = signal_name(context, ended_signal(ended));
-    const char *place = fault_is_kernels(fault) ? fault_place_text(context, fault) : "";
-    if (fault_is_sent(ended))
-        diagnosis_evidence(context, diagnosis,
-                           cause_printf(context, "%s got %s from process %d", who, name, fault->sender));
-    else if (place[0])
-        diagnosis_evidence(context, diagnosis,
-                           cause_printf(context, "%s got %s at address 0x%llx, %s", who, name,
-                                        (unsigned long long)fault->address, place));
-    else if (fault_is_kernels(fault))
-        diagnosis_evidence(context, diagnosis,
-                           cause_printf(context, "%s got %s at address 0x%llx", who, name,
-                                        (unsigned long long)fault->address));
-    else
-        diagnosis_evidence(context, diagnosis, cause_printf(context, "%s was ended by %s", who, name));
+    const char *text = fault_is_sent(ended)
+                           ? cause_printf(context, DEATH_EVIDENCE_SENT, who, name, fault->sender)
+                       : fault_is_kernels(fault) ? fault_text(context, who, fault)
+                                                 : cause_printf(context, DEATH_EVIDENCE, who, name);
+    diagnosis_evidence(context, diagnosis, text);
 }
 
 /* --- SIGBUS --- */
-
-static void evidence_mount(CauseContext *context, uint64_t size, uint64_t left, const char *when,
-                           Diagnosis *diagnosis)
-{
-    if (size != U64_UNKNOWN && size > 0 && left != U64_UNKNOWN)
-        diagnosis_evidence(
-            context, diagnosis,
-            cause_printf(context, "/dev/shm had %s free of %s %s", SIZE_TEXT(left), SIZE_TEXT(size), when));
-}
 
 static Fullness evidence_fullness(CauseContext *context, const Fault *fault, Diagnosis *diagnosis,
                                   Fullness *ret_least)
@@ -131,11 +118,12 @@ static Fullness evidence_fullness(CauseContext *context, const Fault *fault, Dia
     const Evidence *evidence = context->evidence;
     Fullness now = fault ? shm_fullness(fault->shm_size_bytes, fault->shm_free_bytes) : FULLNESS_UNKNOWN;
     *ret_least = shm_fullness(evidence->shm_size_bytes, evidence->shm_free_least_bytes);
-    if (now != FULLNESS_UNKNOWN)
-        evidence_mount(context, fault->shm_size_bytes, fault->shm_free_bytes, "at that moment", diagnosis);
+    if (now != FULLNESS_UNKNOWN && fault->shm_size_bytes > 0)
+        diagnosis_evidence(context, diagnosis,
+                           cause_printf(context, EVIDENCE_SHM_AT, SIZE_TEXT(fault->shm_free_bytes),
+                                        SIZE_TEXT(fault->shm_size_bytes)));
     if (now < FULLNESS_NEARLY)
-        evidence_mount(context, evidence->shm_size_bytes, evidence->shm_free_least_bytes,
-                       "when it was fullest (sampled once a second)", diagnosis);
+        evidence_shm(context, diagnosis);
     return now;
 }
 
@@ -150,40 +138,21 @@ static void bus_in_shm(CauseContext *context, const Ended *ended, const char *wh
                         : least >= FULLNESS_NEARLY ? (now == FULLNESS_ROOM ? 0.75 : 0.9)
                         : now == FULLNESS_UNKNOWN  ? 0.8
                                                    : 0.5;
-    diagnosis_set(
-        ret, CAUSE_SHM_EXHAUSTED, confidence,
-        now == FULLNESS_ROOM
-            ? cause_printf(context,
-                           "%s died of a bus error in a segment of /dev/shm. Most likely /dev/shm was full "
-                           "for a moment; it had room again when it was checked.",
-                           who)
-            : cause_printf(context, "%s died of a bus error: /dev/shm was full when it wrote there.", who));
+    diagnosis_set(ret, CAUSE_SHM_EXHAUSTED, confidence,
+                  now == FULLNESS_ROOM ? cause_printf(context, BUS_SHM_ROOM, who)
+                                       : cause_printf(context, BUS_SHM, who));
 }
 
 static void bus_in_file(CauseContext *context, const Ended *ended, const char *who, Diagnosis *ret)
 {
     const Fault *fault = &ended->fault;
-    const char *path = cause_escape(context, text_of(fault->path ? fault->path : "a mapped file"));
+    const char *path = cause_escape(context, text_of(fault->path ? fault->path : FAULT_UNKNOWN_MAPPED));
     if (fault->file_bytes == U64_UNKNOWN)
-        diagnosis_set(
-            ret, CAUSE_BUS_ERROR_FILE, 0.7,
-            cause_printf(context,
-                         "%s died of a bus error in %s: most likely the file was truncated while it "
-                         "was mapped. Shared memory is not involved.",
-                         who, path));
+        diagnosis_set(ret, CAUSE_BUS_ERROR_FILE, 0.7, cause_printf(context, BUS_FILE_LIKELY, who, path));
     else if (fault->offset >= fault->file_bytes)
-        diagnosis_set(ret, CAUSE_BUS_ERROR_FILE, 0.97,
-                      cause_printf(context,
-                                   "%s read or wrote %s beyond its end: the file was truncated while it was "
-                                   "mapped. Shared memory is not involved.",
-                                   who, path));
+        diagnosis_set(ret, CAUSE_BUS_ERROR_FILE, 0.97, cause_printf(context, BUS_FILE_BEYOND, who, path));
     else
-        diagnosis_set(
-            ret, CAUSE_BUS_ERROR_FILE, 0.5,
-            cause_printf(context,
-                         "%s died of a bus error inside %s: the storage failed, its file system was "
-                         "full, or the file was truncated for a moment.",
-                         who, path));
+        diagnosis_set(ret, CAUSE_BUS_ERROR_FILE, 0.5, cause_printf(context, BUS_FILE_INSIDE, who, path));
 }
 
 /* The file was longer when it was mapped. */
@@ -195,15 +164,10 @@ static bool segment_is_cut(const Fault *fault)
 static void bus_in_memfd(CauseContext *context, const char *who, Diagnosis *ret)
 {
     const Evidence *evidence = context->evidence;
-    diagnosis_set(
-        ret, CAUSE_UNKNOWN, 0.2,
-        cause_printf(context,
-                     "%s died of a bus error in a memfd, inside its size. Running out of memory would have "
-                     "ended in SIGKILL; a failure of huge pages, swap or RAM ends like this.",
-                     who));
+    diagnosis_set(ret, CAUSE_UNKNOWN, 0.2, cause_printf(context, BUS_MEMFD, who));
     if (evidence->group_limit_bytes != U64_UNKNOWN && evidence->group_used_most_bytes != U64_UNKNOWN)
         diagnosis_evidence(context, ret,
-                           cause_printf(context, "the control group used at most %s of its limit of %s",
+                           cause_printf(context, EVIDENCE_GROUP_USED,
                                         SIZE_TEXT(evidence->group_used_most_bytes),
                                         SIZE_TEXT(evidence->group_limit_bytes)));
 }
@@ -219,30 +183,20 @@ void bus_judge_blind(CauseContext *context, const Ended *ended, const char *who,
                       : now == FULLNESS_NEARLY ? 0.8
                       : least == FULLNESS_FULL ? 0.75
                                                : 0.65,
-                      cause_printf(context,
-                                   "%s died of a bus error while /dev/shm was full: most likely it wrote a "
-                                   "batch there.",
-                                   who));
+                      cause_printf(context, BUS_WHILE_FULL, who));
         return;
     }
-    if (context->text.cause.id == CAUSE_BUS_ERROR_FILE) {
-        diagnosis_set(ret, CAUSE_BUS_ERROR_FILE, 0.6, context->text.cause.summary);
+    if (context->log->cause.id == CAUSE_BUS_ERROR_FILE) {
+        diagnosis_set(ret, CAUSE_BUS_ERROR_FILE, 0.6, context->log->cause.summary);
         return;
     }
     bool large = size != U64_UNKNOWN && (size == 0 || size >= SHM_LARGE_BYTES);
-    if (trains && !large && (context->text.bus_guess || size <= SHM_SMALL_BYTES)) {
+    if (trains && !large && (context->log->bus_guess || size <= SHM_SMALL_BYTES)) {
         diagnosis_set(ret, CAUSE_SHM_EXHAUSTED, size <= SHM_SMALL_BYTES ? 0.75 : 0.5,
-                      cause_printf(context,
-                                   "%s died of a bus error: most likely /dev/shm was full for a moment. A "
-                                   "mapped file that is truncated ends the same way.",
-                                   who));
+                      cause_printf(context, BUS_PROBABLY_SHM, who));
         return;
     }
-    diagnosis_set(ret, CAUSE_UNKNOWN, 0,
-                  cause_printf(context,
-                               "%s died of a bus error (SIGBUS). Whether shared memory ran out or a mapped "
-                               "file was truncated could not be determined.",
-                               who));
+    diagnosis_set(ret, CAUSE_UNKNOWN, 0, cause_printf(context, BUS_UNKNOWN, who));
 }
 
 static void bus_judge(CauseContext *context, const Ended *ended, const char *who, Diagnosis *ret)
@@ -250,22 +204,14 @@ static void bus_judge(CauseContext *context, const Ended *ended, const char *who
     const Fault *fault = ended_fault(ended);
     FaultPlace place = fault_is_kernels(fault) ? fault->place : PLACE_UNKNOWN;
     if (fault_is_kernels(fault) && (fault->code == BUS_MCEERR_AR || fault->code == BUS_MCEERR_AO)) {
-        diagnosis_set(
-            ret, CAUSE_UNKNOWN, 0.5,
-            cause_printf(
-                context,
-                "%s died of a hardware memory error. Report this to the administrator of the machine.", who));
+        diagnosis_set(ret, CAUSE_UNKNOWN, 0.5, cause_printf(context, BUS_HARDWARE, who));
         return;
     }
     switch (place) {
     case PLACE_SHM:
     case PLACE_MEMFD:
         if (segment_is_cut(fault))
-            diagnosis_set(ret, CAUSE_BUS_ERROR_FILE, 0.85,
-                          cause_printf(context,
-                                       "%s used a shared segment beyond its end: the segment was truncated "
-                                       "while it was mapped. This is not a lack of shared memory.",
-                                       who));
+            diagnosis_set(ret, CAUSE_BUS_ERROR_FILE, 0.85, cause_printf(context, BUS_SEGMENT_BEYOND, who));
         else if (place == PLACE_SHM)
             bus_in_shm(context, ended, who, ret);
         else
@@ -275,11 +221,7 @@ static void bus_judge(CauseContext *context, const Ended *ended, const char *who
         bus_in_file(context, ended, who, ret);
         return;
     case PLACE_ANONYMOUS:
-        diagnosis_set(ret, CAUSE_UNKNOWN, 0.2,
-                      cause_printf(context,
-                                   "%s died of a bus error in its own memory. Neither a full /dev/shm nor a "
-                                   "file causes that; a failure of huge pages, swap or RAM does.",
-                                   who));
+        diagnosis_set(ret, CAUSE_UNKNOWN, 0.2, cause_printf(context, BUS_OWN, who));
         return;
     case PLACE_NOT_MAPPED: /* unmapped by another thread meanwhile */
     case PLACE_UNKNOWN:
@@ -357,24 +299,29 @@ static void evidence_memory(CauseContext *context, CauseId id, Diagnosis *diagno
         diagnosis_evidence(
             context, diagnosis,
             evidence->group_used_most_bytes == U64_UNKNOWN
-                ? cause_printf(context, "the control group's memory limit is %s",
-                               SIZE_TEXT(evidence->group_limit_bytes))
-                : cause_printf(
-                      context,
-                      "the control group's memory limit is %s; at most %s was in use (sampled once a second)",
-                      SIZE_TEXT(evidence->group_limit_bytes), SIZE_TEXT(evidence->group_used_most_bytes)));
+                ? cause_printf(context, EVIDENCE_GROUP_LIMIT, SIZE_TEXT(evidence->group_limit_bytes))
+                : cause_printf(context, EVIDENCE_GROUP_LIMIT_USED, SIZE_TEXT(evidence->group_limit_bytes),
+                               SIZE_TEXT(evidence->group_used_most_bytes)));
     if (id == CAUSE_SYSTEM_OOM && evidence->available_least_bytes != U64_UNKNOWN)
-        diagnosis_evidence(context, diagnosis,
-                           cause_printf(context,
-                                        "the machine's available memory fell to %s (sampled once a second)",
-                                        SIZE_TEXT(evidence->available_least_bytes)));
+        diagnosis_evidence(
+            context, diagnosis,
+            cause_printf(context, EVIDENCE_AVAILABLE, SIZE_TEXT(evidence->available_least_bytes)));
 }
 
-static void evidence_counter(CauseContext *context, uint64_t kills, const char *where, Diagnosis *diagnosis)
+static void evidence_group_kills(CauseContext *context, Diagnosis *diagnosis)
 {
-    diagnosis_evidence(context, diagnosis,
-                       cause_printf(context, "the OOM killer killed %llu process%s %s while the job ran",
-                                    (unsigned long long)kills, kills == 1 ? "" : "es", where));
+    unsigned long long n = context->evidence->group_kills;
+    diagnosis_evidence(
+        context, diagnosis,
+        cause_printf(context, PLURAL(n, EVIDENCE_GROUP_KILLS_ONE, EVIDENCE_GROUP_KILLS_MANY), n));
+}
+
+static void evidence_machine_kills(CauseContext *context, Diagnosis *diagnosis)
+{
+    unsigned long long n = context->evidence->machine_kills;
+    diagnosis_evidence(
+        context, diagnosis,
+        cause_printf(context, PLURAL(n, EVIDENCE_MACHINE_KILLS_ONE, EVIDENCE_MACHINE_KILLS_MANY), n));
 }
 
 static bool risen(uint64_t counter)
@@ -392,25 +339,16 @@ static void kill_from_outside(CauseContext *context, const Ended *ended, const c
     if (evidence->group_kills == 0 || evidence->machine_kills == 0) {
         bool quiet = evidence->machine_kills == 0 || evidence->machine_kills == U64_UNKNOWN;
         confidence = evidence->machine_kills == 0 ? 0.95 : quiet ? 0.9 : 0.7;
-        why = quiet ? "the OOM killer killed no process while the job ran"
-                    : "the OOM killer killed a process on this machine, but none in the job's control group";
+        why = quiet ? EVIDENCE_NO_KILLS : EVIDENCE_KILLS_ELSEWHERE;
     } else if (others) {
         confidence = 0.6;
-        why = "the kernel's log has OOM kills, but of other processes";
+        why = EVIDENCE_KILLS_OTHERS;
     } else
-        why = "the OOM killer's counters could not be read, so this may have been the kernel, for lack of "
-              "memory";
+        why = EVIDENCE_KILLS_UNKNOWN;
     diagnosis_evidence(context, ret, why);
     evidence_sample(context, ended, ret);
     diagnosis_set(ret, CAUSE_KILLED, confidence,
-                  cause_printf(context,
-                               confidence > 0.5
-                                   ? "%s was killed from outside (SIGKILL): by a person, a "
-                                     "scheduler or another program. Nothing shows a lack of "
-                                     "memory."
-                                   : "%s was killed (SIGKILL): by a person, a scheduler, or the kernel for "
-                                     "lack of memory. Which of these it was could not be determined.",
-                               who));
+                  cause_printf(context, confidence > 0.5 ? KILL_OUTSIDE : KILL_UNKNOWN, who));
     ret->detail = "sigkill";
 }
 
@@ -430,19 +368,18 @@ void kill_judge(CauseContext *context, int pid, const Ended *ended, const char *
         confidence = logged->scope == OOM_SCOPE_UNKNOWN ? MIN(confidence, 0.75)
                      : group || machine                 ? 0.99
                                                         : 0.93;
-        diagnosis_evidence(context, ret,
-                           cause_printf(context, "the kernel's log says that its OOM killer killed %d", pid));
+        diagnosis_evidence(context, ret, cause_printf(context, EVIDENCE_KILL_LOGGED, pid));
         if (group)
-            evidence_counter(context, evidence->group_kills, "in the job's control group", ret);
+            evidence_group_kills(context, ret);
     } else if (group) {
         id = group_kill_cause(context, &confidence);
         if (others)
             confidence = MIN(confidence, 0.7);
-        evidence_counter(context, evidence->group_kills, "in the job's control group", ret);
+        evidence_group_kills(context, ret);
     } else if (machine && evidence->group_kills == U64_UNKNOWN && !others) {
         id = CAUSE_SYSTEM_OOM;
         confidence = machine_was_short(context) ? 0.75 : 0.6;
-        evidence_counter(context, evidence->machine_kills, "on this machine", ret);
+        evidence_machine_kills(context, ret);
     }
     if (id == CAUSE_KILLED) {
         kill_from_outside(context, ended, who, others, ret);
@@ -450,14 +387,8 @@ void kill_judge(CauseContext *context, int pid, const Ended *ended, const char *
     }
     evidence_memory(context, id, ret);
     evidence_sample(context, ended, ret);
-    diagnosis_set(
-        ret, id, confidence,
-        cause_printf(context,
-                     id == CAUSE_CGROUP_OOM
-                         ? "%s was killed by the kernel because its control group (the container or "
-                           "job) was at its memory limit."
-                         : "%s was killed by the kernel because the machine was out of memory.",
-                     who));
+    diagnosis_set(ret, id, confidence,
+                  cause_printf(context, id == CAUSE_CGROUP_OOM ? KILL_GROUP : KILL_MACHINE, who));
 }
 
 /* --- The others --- */
@@ -466,12 +397,8 @@ static void segfault_judge(CauseContext *context, const Ended *ended, const char
 {
     const Fault *fault = ended_fault(ended);
     bool null = fault_is_kernels(fault) && fault->code != SI_KERNEL && fault->address < NULL_PAGE_BYTES;
-    diagnosis_set(
-        ret, CAUSE_SEGFAULT, fault_is_kernels(fault) ? 0.97 : 0.9,
-        cause_printf(context,
-                     "%s crashed in native code (SIGSEGV%s): a bug in a library or extension, not a "
-                     "lack of memory.",
-                     who, null ? ", a null pointer" : ""));
+    diagnosis_set(ret, CAUSE_SEGFAULT, fault_is_kernels(fault) ? 0.97 : 0.9,
+                  cause_printf(context, null ? CRASH_NULL : CRASH_NATIVE, who));
 }
 
 static void term_judge(CauseContext *context, const Ended *ended, const char *who, Diagnosis *ret)
@@ -482,44 +409,55 @@ static void term_judge(CauseContext *context, const Ended *ended, const char *wh
                   command ? 0.8
                   : named ? 0.8
                           : 0.5,
-                  cause_printf(context, "%s was asked to stop (SIGTERM), and did. %s", who,
-                               command ? "The sender could not be determined."
-                                       : "A launcher, a scheduler or a person does that."));
+                  cause_printf(context, command ? TERM_COMMAND : TERM_PROCESS, who));
     ret->detail = "sigterm";
 }
 
-typedef struct OddSignal {
-    int signal;
-    double confidence;
-    const char *summary; /* after who; NULL: only the signal is known */
-} OddSignal;
-
-/* What has no name in the list of causes, and is told all the same. */
-static const OddSignal odd_signals[] = {
-    {SIGABRT, 0.3, "aborted itself (SIGABRT). What it wrote just before may say why."},
-    {SIGFPE, 0.4,
-     "divided an integer by zero in native code (SIGFPE): a bug in a library or extension, or an empty "
-     "input to it. Not a lack of memory."},
-    {SIGILL, 0.4,
-     "used an instruction that this CPU does not support (SIGILL): a package was built for another CPU."},
-    {SIGINT, 0, "was interrupted (SIGINT, as from Ctrl-C)."},
-    {SIGHUP, 0, "was ended because its terminal or session went away (SIGHUP)."},
-    {SIGXCPU, 0.5, "used up its limit of CPU time (SIGXCPU, ulimit -t)."},
-    {SIGXFSZ, 0.5, "wrote a file beyond its size limit (SIGXFSZ, ulimit -f)."},
-    {SIGSYS, 0.5, "made a system call that is forbidden here (SIGSYS, seccomp)."},
-    {SIGPIPE, 0.3, "wrote to a pipe that no process reads any more (SIGPIPE)."},
-    {0, 0, NULL},
-};
-
+/* Signals that have no name in the list of causes. */
 static void odd_judge(CauseContext *context, int signo, const char *who, Diagnosis *ret)
 {
-    const OddSignal *odd = odd_signals;
-    while (odd->signal != 0 && odd->signal != signo)
-        odd++;
-    diagnosis_set(ret, CAUSE_UNKNOWN, odd->confidence,
-                  odd->summary
-                      ? cause_printf(context, "%s %s", who, odd->summary)
-                      : cause_printf(context, "%s was ended by %s.", who, signal_name(context, signo)));
+    double confidence = 0;
+    const char *summary;
+    switch (signo) {
+    case SIGABRT:
+        confidence = 0.3;
+        summary = cause_printf(context, SIGNAL_ABORTED, who);
+        break;
+    case SIGFPE:
+        confidence = 0.4;
+        summary = cause_printf(context, SIGNAL_DIVIDED, who);
+        break;
+    case SIGILL:
+        confidence = 0.4;
+        summary = cause_printf(context, SIGNAL_ILLEGAL, who);
+        break;
+    case SIGINT:
+        summary = cause_printf(context, SIGNAL_INTERRUPTED, who);
+        break;
+    case SIGHUP:
+        summary = cause_printf(context, SIGNAL_HANGUP, who);
+        break;
+    case SIGXCPU:
+        confidence = 0.5;
+        summary = cause_printf(context, SIGNAL_CPU_TIME, who);
+        break;
+    case SIGXFSZ:
+        confidence = 0.5;
+        summary = cause_printf(context, SIGNAL_FILE_SIZE, who);
+        break;
+    case SIGSYS:
+        confidence = 0.5;
+        summary = cause_printf(context, SIGNAL_FORBIDDEN, who);
+        break;
+    case SIGPIPE:
+        confidence = 0.3;
+        summary = cause_printf(context, SIGNAL_PIPE, who);
+        break;
+    default:
+        summary = cause_printf(context, SIGNAL_ENDED, who, signal_name(context, signo));
+        break;
+    }
+    diagnosis_set(ret, CAUSE_UNKNOWN, confidence, summary);
 }
 
 void death_judge(CauseContext *context, const Ended *ended, Diagnosis *ret)
@@ -530,10 +468,9 @@ void death_judge(CauseContext *context, const Ended *ended, Diagnosis *ret)
     ret->cause.pid = ended->pid;
     evidence_death(context, ended, ret);
     if (fault_is_sent(ended)) {
-        diagnosis_set(ret, CAUSE_UNKNOWN, 0.3,
-                      cause_printf(context,
-                                   "%s was ended by %s, which process %d sent. It did not crash by itself.",
-                                   who, signal_name(context, signo), ended->fault.sender));
+        diagnosis_set(
+            ret, CAUSE_UNKNOWN, 0.3,
+            cause_printf(context, SIGNAL_SENT, who, signal_name(context, signo), ended->fault.sender));
         return;
     }
     switch (signo) {

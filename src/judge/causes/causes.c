@@ -4,12 +4,10 @@
 #include <string.h>
 
 #include "cause-context.h"
-#include "log-reader.h"
+#include "causes-text.h"
 #include "units.h"
 
-enum { EVIDENCE_MAX = 8, LINES_QUOTED = 3 };
-
-static const double CONFIDENCE_MOST = 0.99;
+enum { LINES_QUOTED = 3 };
 
 /* A helper process that died so long before the command did has probably not killed it; of trainers and
  * workers that holds after a longer time, and only if something else explains the end. */
@@ -21,66 +19,35 @@ static const double SECONDS_BEFORE = 5;
 
 /* --- Words --- */
 
-const char *cause_keep(CauseContext *context, const char *text)
-{
-    if (!text)
-        context->r = -ENOMEM;
-    return text ? text : "";
-}
-
-const char *cause_escape(CauseContext *context, Text text)
-{
-    _cleanup_buffer_ Buffer safe = {0};
-    int r = text_escape(text, &safe);
-    return cause_keep(context, r < 0 ? NULL : arena_copy(context->arena, buffer_text(&safe), safe.size));
-}
-
-void diagnosis_set(Diagnosis *diagnosis, CauseId id, double confidence, const char *summary)
-{
-    diagnosis->cause.id = id;
-    diagnosis->cause.confidence = MIN(confidence, CONFIDENCE_MOST);
-    diagnosis->cause.summary = summary;
-}
-
-void diagnosis_evidence(CauseContext *context, Diagnosis *diagnosis, const char *text)
-{
-    Cause *cause = &diagnosis->cause;
-    if (context->r < 0 || cause->n_evidence >= EVIDENCE_MAX)
-        return;
-    const char **slot =
-        ARENA_PUSH(context->arena, cause->evidence, cause->n_evidence, cause->evidence_capacity);
-    if (slot)
-        *slot = text;
-    else
-        context->r = -ENOMEM;
-}
-
 const char *ended_who(CauseContext *context, const Ended *ended)
 {
     if (ended->pid == 0)
-        return "A process of the job";
+        return WHO_UNKNOWN;
     if (ended->pid == context->evidence->pid)
-        return cause_printf(context, "The command (pid %d)", ended->pid);
-    switch (ended->role) {
-    case ROLE_WORKER:
-        return cause_printf(context, "DataLoader worker %d", ended->pid);
-    case ROLE_TRAINER:
-        return cause_printf(context, "Trainer %d", ended->pid);
-    case ROLE_MANAGER:
-    case ROLE_OTHER:
-        break;
-    }
+        return cause_printf(context, WHO_COMMAND, ended->pid);
+    if (ended->role == ROLE_WORKER)
+        return cause_printf(context, WHO_WORKER, ended->pid);
+    if (ended->role == ROLE_TRAINER)
+        return cause_printf(context, WHO_TRAINER, ended->pid);
     if (!ended->comm[0])
-        return cause_printf(context, "Process %d", ended->pid);
-    return cause_printf(context, "Process %d (%s)", ended->pid, cause_escape(context, text_of(ended->comm)));
+        return cause_printf(context, WHO_PROCESS, ended->pid);
+    return cause_printf(context, WHO_PROCESS_NAMED, ended->pid, cause_escape(context, text_of(ended->comm)));
 }
 
 const char *ended_who_inside(CauseContext *context, const Ended *ended)
 {
-    const char *who = ended_who(context, ended);
-    return ended->role == ROLE_WORKER && ended->pid != context->evidence->pid
-               ? who
-               : cause_printf(context, "%c%s", tolower((unsigned char)who[0]), who[0] ? who + 1 : "");
+    if (ended->pid == 0)
+        return WHO_UNKNOWN_INSIDE;
+    if (ended->pid == context->evidence->pid)
+        return cause_printf(context, WHO_COMMAND_INSIDE, ended->pid);
+    if (ended->role == ROLE_WORKER)
+        return cause_printf(context, WHO_WORKER, ended->pid);
+    if (ended->role == ROLE_TRAINER)
+        return cause_printf(context, WHO_TRAINER_INSIDE, ended->pid);
+    if (!ended->comm[0])
+        return cause_printf(context, WHO_PROCESS_INSIDE, ended->pid);
+    return cause_printf(context, WHO_PROCESS_NAMED_INSIDE, ended->pid,
+                        cause_escape(context, text_of(ended->comm)));
 }
 
 const char *signal_name(CauseContext *context, int signo)
@@ -95,12 +62,7 @@ static void explainer_cleanup(Explainer **explainer)
     explainer_free(*explainer);
 }
 
-static void log_reader_cleanup(LogReader **reader)
-{
-    log_reader_free(*reader);
-}
-
-static int text_explain(const Evidence *evidence, const GuardOffer *guard, Arena *arena, Explanation *ret)
+static int text_explain(const Evidence *evidence, const GuardOffer *guard, Arena *arena, Diagnosis *ret)
 {
     _cleanup_(explainer_cleanup) Explainer *explainer = NULL;
     for (size_t i = 0; i < evidence->n_ended; i++) {
@@ -114,7 +76,7 @@ static int text_explain(const Evidence *evidence, const GuardOffer *guard, Arena
     }
     if (explainer) /* not for this machine: what is known here is in the evidence */
         return explainer_finish(explainer, NULL, guard, arena, ret);
-    *ret = (Explanation){.cause = {.id = CAUSE_UNKNOWN}};
+    *ret = (Diagnosis){.cause = {.id = CAUSE_UNKNOWN}};
     return 0;
 }
 
@@ -142,7 +104,7 @@ bool text_names_pid(const Evidence *evidence, int pid)
 
 static bool text_decides(const CauseContext *context)
 {
-    return context->text.cause.id != CAUSE_UNKNOWN;
+    return context->log->cause.id != CAUSE_UNKNOWN;
 }
 
 static bool detail_is(const char *detail, const char *name)
@@ -152,30 +114,9 @@ static bool detail_is(const char *detail, const char *name)
 
 static void evidence_lines(CauseContext *context, Diagnosis *diagnosis, size_t most)
 {
-    for (size_t i = 0; i < MIN(context->text.n_matched, most); i++)
+    for (size_t i = 0; i < MIN(context->log->n_matched, most); i++)
         diagnosis_evidence(context, diagnosis,
-                           cause_printf(context, "the error output says: %s", context->text.matched[i]));
-}
-
-/* "train.py line 3, in f": the innermost frame of the thread that had the fault. */
-static const char *stack_frame(CauseContext *context, const char *stack)
-{
-    static const char header[] = "Current thread 0x0 (most recent call first):\n";
-    _cleanup_(log_reader_cleanup) LogReader *reader = log_reader_new();
-    bool marked = strstr(stack, "Current thread 0x") != NULL; /* else it is of one thread alone */
-    if (!reader || (!marked && log_reader_feed(reader, header, sizeof header - 1) < 0) ||
-        log_reader_feed(reader, stack, strlen(stack)) < 0) {
-        context->r = -ENOMEM;
-        return NULL;
-    }
-    const LogFacts *facts = log_reader_finish(reader);
-    if (!facts)
-        context->r = -ENOMEM;
-    if (!facts || !facts->fatal.file[0])
-        return NULL;
-    const Frame *frame = &facts->fatal;
-    return cause_printf(context, "%s line %u%s%s", cause_escape(context, text_of(frame->file)), frame->line,
-                        frame->function[0] ? ", in " : "", cause_escape(context, text_of(frame->function)));
+                           cause_printf(context, EVIDENCE_SAID, context->log->matched[i]));
 }
 
 /* --- Limits --- */
@@ -190,25 +131,20 @@ static bool limit_is_far(uint64_t most, uint64_t limit)
     return most != U64_UNKNOWN && limit != U64_UNKNOWN && most < limit / 2;
 }
 
-static void evidence_limit(CauseContext *context, Diagnosis *diagnosis, const char *what, uint64_t most,
-                           uint64_t limit)
-{
-    if (most != U64_UNKNOWN && limit != U64_UNKNOWN)
-        diagnosis_evidence(context, diagnosis,
-                           cause_printf(context, "one process had %llu %s; its limit is %llu",
-                                        (unsigned long long)most, what, (unsigned long long)limit));
-}
-
 static void evidence_files(CauseContext *context, Diagnosis *diagnosis)
 {
-    evidence_limit(context, diagnosis, "open files", context->evidence->fds_most,
-                   context->evidence->open_files_soft);
+    unsigned long long most = context->evidence->fds_most;
+    unsigned long long limit = context->evidence->open_files_soft;
+    if (most != U64_UNKNOWN && limit != U64_UNKNOWN)
+        diagnosis_evidence(context, diagnosis, cause_printf(context, EVIDENCE_FILES, most, limit));
 }
 
 static void evidence_maps(CauseContext *context, Diagnosis *diagnosis)
 {
-    evidence_limit(context, diagnosis, "mappings", context->evidence->maps_most,
-                   context->evidence->max_map_count);
+    unsigned long long most = context->evidence->maps_most;
+    unsigned long long limit = context->evidence->max_map_count;
+    if (most != U64_UNKNOWN && limit != U64_UNKNOWN)
+        diagnosis_evidence(context, diagnosis, cause_printf(context, EVIDENCE_MAPS, most, limit));
 }
 
 static bool files_are_near(const Evidence *evidence)
@@ -226,31 +162,30 @@ static Fullness shm_fullest(const Evidence *evidence)
     return shm_fullness(evidence->shm_size_bytes, evidence->shm_free_least_bytes);
 }
 
-static void evidence_shm(CauseContext *context, Diagnosis *diagnosis)
+void evidence_shm(CauseContext *context, Diagnosis *diagnosis)
 {
     const Evidence *evidence = context->evidence;
     if (evidence->shm_size_bytes != U64_UNKNOWN && evidence->shm_size_bytes > 0 &&
         evidence->shm_free_least_bytes != U64_UNKNOWN)
-        diagnosis_evidence(
-            context, diagnosis,
-            cause_printf(context, "/dev/shm had %s free of %s when it was fullest (sampled once a second)",
-                         SIZE_TEXT(evidence->shm_free_least_bytes), SIZE_TEXT(evidence->shm_size_bytes)));
+        diagnosis_evidence(context, diagnosis,
+                           cause_printf(context, EVIDENCE_SHM, SIZE_TEXT(evidence->shm_free_least_bytes),
+                                        SIZE_TEXT(evidence->shm_size_bytes)));
 }
 
 /* --- The text, with the facts beside it --- */
 
 static const char *text_who(CauseContext *context)
 {
-    return context->text.cause.pid > 0 ? cause_printf(context, "Process %d", context->text.cause.pid)
-                                       : "A process";
+    return context->log->cause.pid > 0 ? cause_printf(context, WHO_PROCESS, context->log->cause.pid)
+                                       : WHO_TEXT;
 }
 
 static void judge_text_shm(CauseContext *context, Diagnosis *ret)
 {
     const Evidence *evidence = context->evidence;
     Fullness fullest = shm_fullest(evidence);
-    if (context->text.bus_guess) {
-        ret->from_text = false;
+    if (context->log->bus_guess) {
+        ret->from_log = false;
         bus_judge_blind(context, NULL, text_who(context), true, ret);
     } else if (evidence->refused > 0)
         budget_judge(context, fullest >= FULLNESS_NEARLY ? 0.8 : 0.97, ret);
@@ -271,15 +206,11 @@ static void judge_text_exception(CauseContext *context, Diagnosis *ret)
     else if (no_space && shm_fullest(evidence) >= FULLNESS_NEARLY) {
         evidence_shm(context, ret);
         ret->detail = NULL;
-        diagnosis_set(
-            ret, CAUSE_SHM_EXHAUSTED, 0.7,
-            "A write failed for lack of space while /dev/shm was full: most likely shared memory ran out.");
+        diagnosis_set(ret, CAUSE_SHM_EXHAUSTED, 0.7, LIMIT_SHM_WRITE);
     } else if (detail_is(ret->detail, "memory-error") && maps_are_near(evidence)) {
         evidence_maps(context, ret);
         ret->detail = NULL;
-        diagnosis_set(ret, CAUSE_MAPS_EXHAUSTED, 0.75,
-                      "A process got no more memory because it was at the kernel's limit of memory mappings "
-                      "(vm.max_map_count): it holds too many shared tensors at once.");
+        diagnosis_set(ret, CAUSE_MAPS_EXHAUSTED, 0.75, LIMIT_MAPS_MEMORY);
     }
     if (ret->cause.id == CAUSE_PYTHON_ERROR && !lost_judge_exception(context, ret) && ret->cause.pid == 0)
         ret->cause.pid = evidence->pid;
@@ -306,9 +237,7 @@ static void judge_text_maps(CauseContext *context, Diagnosis *ret)
     else if (limit_is_far(evidence->maps_most, evidence->max_map_count)) {
         /* A weak witness: mappings are counted in turns, and taken in a blink. */
         *confidence = *confidence >= 0.8 ? 0.6 : 0.45;
-        ret->cause.summary = "A segment could not be mapped: because of the limit of mappings "
-                             "(vm.max_map_count), a limit on address space (ulimit -v), or a lack of memory. "
-                             "The number of mappings seen was far below its limit.";
+        ret->cause.summary = LIMIT_MAPS_DOUBTFUL;
     }
 }
 
@@ -320,11 +249,8 @@ static void judge_text_hang(CauseContext *context, Diagnosis *ret)
     }
     if (ret->detail)
         return;
-    diagnosis_evidence(context, ret, "no process of the job had crashed before");
-    diagnosis_set(
-        ret, CAUSE_WORKER_HANG, 0.9,
-        "No worker delivered a batch within the DataLoader's timeout, and none had crashed: a worker "
-        "hangs or is too slow.");
+    diagnosis_evidence(context, ret, EVIDENCE_NO_CRASH);
+    diagnosis_set(ret, CAUSE_WORKER_HANG, 0.9, HANG_TIMEOUT);
 }
 
 /* A worker that lost a batch for want of room: its trainer would have waited for it for ever (admission.h).
@@ -342,7 +268,7 @@ static void judge_text_killed(CauseContext *context, Diagnosis *ret)
     if (detail_is(ret->detail, "sigterm") && ended_for_room(context->evidence))
         budget_judge(context, 0.95, ret);
     else if (detail_is(ret->detail, "sigkill")) {
-        ret->from_text = false;
+        ret->from_log = false;
         kill_judge(context, ret->cause.pid, NULL, text_who(context), ret);
     } else if (detail_is(ret->detail, "interrupted")) /* killed stands for SIGKILL and SIGTERM */
         diagnosis_set(ret, CAUSE_UNKNOWN, 0, ret->cause.summary);
@@ -386,7 +312,7 @@ static void judge_want(CauseContext *context, Diagnosis *ret)
 {
     const Evidence *evidence = context->evidence;
     const Ended *vanished = vanished_victim(context);
-    bool symptom = context->text.cause.confidence > 0;
+    bool symptom = context->log->cause.confidence > 0;
     bool killed = evidence->group_kills != U64_UNKNOWN && evidence->group_kills > 0;
     if (vanished) {
         ret->ended = vanished;
@@ -399,27 +325,22 @@ static void judge_want(CauseContext *context, Diagnosis *ret)
         budget_judge(context, refused_confidence(evidence), ret);
     else if (files_are_near(evidence)) {
         evidence_files(context, ret);
-        diagnosis_set(ret, CAUSE_FD_EXHAUSTED, 0.55,
-                      "A process was at its limit of open files, and nothing else explains the end.");
+        diagnosis_set(ret, CAUSE_FD_EXHAUSTED, 0.55, LIMIT_FILES);
     } else if (maps_are_near(evidence)) {
         evidence_maps(context, ret);
-        diagnosis_set(
-            ret, CAUSE_MAPS_EXHAUSTED, 0.55,
-            "A process was at the kernel's limit of memory mappings (vm.max_map_count), and nothing "
-            "else explains the end.");
+        diagnosis_set(ret, CAUSE_MAPS_EXHAUSTED, 0.55, LIMIT_MAPS);
     } else if (shm_fullest(evidence) == FULLNESS_FULL && evidence_trains(evidence)) {
         evidence_shm(context, ret);
-        diagnosis_set(ret, CAUSE_SHM_EXHAUSTED, symptom ? 0.55 : 0.4,
-                      "/dev/shm was full, and nothing else explains the end.");
+        diagnosis_set(ret, CAUSE_SHM_EXHAUSTED, symptom ? 0.55 : 0.4, LIMIT_SHM);
     }
     if (ret->cause.id != CAUSE_UNKNOWN)
-        ret->from_text = false;
+        ret->from_log = false;
 }
 
 static void judge_text(CauseContext *context, Diagnosis *ret)
 {
-    const Explanation *text = &context->text;
-    ret->from_text = true;
+    const Diagnosis *text = context->log;
+    ret->from_log = true;
     ret->detail = text->detail;
     ret->cause.pid = text->cause.pid;
     diagnosis_set(ret, text->cause.id, text->cause.confidence, text->cause.summary);
@@ -530,7 +451,7 @@ static int signal_behind(int code)
 static void judge_no_start(CauseContext *context, Diagnosis *ret)
 {
     const Evidence *evidence = context->evidence;
-    diagnosis_set(ret, CAUSE_UNKNOWN, 0, "The command could not be started.");
+    diagnosis_set(ret, CAUSE_UNKNOWN, 0, END_NOT_STARTED);
     diagnosis_evidence(context, ret,
                        cause_printf(context, "%s: %s", cause_escape(context, text_of(evidence->command)),
                                     strerror(evidence->start_error)));
@@ -538,9 +459,9 @@ static void judge_no_start(CauseContext *context, Diagnosis *ret)
 
 static void judge_good(CauseContext *context, Diagnosis *ret)
 {
-    diagnosis_set(ret, CAUSE_OK, 1, "The command succeeded.");
+    diagnosis_set(ret, CAUSE_OK, 1, END_GOOD);
     ret->cause.confidence = 1;
-    diagnosis_evidence(context, ret, "exit code 0");
+    diagnosis_evidence(context, ret, cause_printf(context, EVIDENCE_EXIT_CODE, 0));
 }
 
 /* Something had gone wrong well before we were asked to end the command: worth telling, but the cause of the
@@ -555,8 +476,7 @@ static void judge_before(CauseContext *context, Diagnosis *ret)
     death_judge(context, ended, &before);
     if (before.cause.confidence < 0.7)
         return;
-    ret->cause.summary =
-        cause_printf(context, "%s Before that: %s", ret->cause.summary, before.cause.summary);
+    ret->cause.summary = cause_printf(context, END_BEFORE, ret->cause.summary, before.cause.summary);
     for (size_t i = 0; i < before.cause.n_evidence; i++)
         diagnosis_evidence(context, ret, before.cause.evidence[i]);
 }
@@ -568,17 +488,16 @@ static void judge_request(CauseContext *context, Diagnosis *ret)
     bool by_it = evidence->signal == signo || evidence->code == 128 + signo;
     const char *name = signal_name(context, signo);
     ret->cause.pid = evidence->pid;
-    diagnosis_evidence(context, ret, cause_printf(context, "shmguard was sent %s, and passed it on", name));
+    diagnosis_evidence(context, ret, cause_printf(context, EVIDENCE_PASSED_ON, name));
     diagnosis_evidence(context, ret,
-                       by_it ? cause_printf(context, "the command was ended by %s", name)
-                             : cause_printf(context, "the command exited with code %d", evidence->code));
+                       by_it ? cause_printf(context, EVIDENCE_ENDED, name)
+                             : cause_printf(context, EVIDENCE_EXITED, evidence->code));
     if (signo == SIGTERM || signo == SIGKILL)
-        diagnosis_set(ret, CAUSE_KILLED, by_it ? 0.97 : 0.7,
-                      cause_printf(context, "The command was asked to stop (%s), and did.", name));
+        diagnosis_set(ret, CAUSE_KILLED, by_it ? 0.97 : 0.7, cause_printf(context, END_STOPPED, name));
     else
         diagnosis_set(ret, CAUSE_UNKNOWN, 0,
-                      cause_printf(context, "The command was interrupted (%s%s).", name,
-                                   signo == SIGINT ? ", as from Ctrl-C" : ""));
+                      signo == SIGINT ? cause_printf(context, END_CTRL_C, name)
+                                      : cause_printf(context, END_INTERRUPTED, name));
     judge_before(context, ret);
 }
 
@@ -594,8 +513,8 @@ static bool is_request(const Evidence *evidence)
  * of it: workers are killed when a trainer or launcher tidies up. */
 static bool text_outranks(const CauseContext *context, const Diagnosis *death)
 {
-    const Cause *text = &context->text.cause;
-    if (!text_decides(context) || context->text.bus_guess)
+    const Cause *text = &context->log->cause;
+    if (!text_decides(context) || context->log->bus_guess)
         return false;
     int signo = ended_signal(death->ended);
     if (death->cause.id == CAUSE_UNKNOWN)
@@ -620,21 +539,20 @@ static void judge_death(CauseContext *context, const Ended *ended, Diagnosis *re
             text.cause.pid = ended->pid;
         }
         *ret = text;
-    } else if (ret->cause.id == CAUSE_SEGFAULT && context->text.cause.id == CAUSE_PYTHON_ERROR) {
+    } else if (ret->cause.id == CAUSE_SEGFAULT && context->log->cause.id == CAUSE_PYTHON_ERROR) {
         ret->cause.confidence = MIN(ret->cause.confidence, 0.8); /* of a crash while Python tidied up */
         evidence_lines(context, ret, 1);
-    } else if (text_names_pid(context->evidence, ended->pid) || context->text.cause.id == ret->cause.id)
+    } else if (text_names_pid(context->evidence, ended->pid) || context->log->cause.id == ret->cause.id)
         evidence_lines(context, ret, 1);
     if (ret->ended == ended && death_is_loose(context->evidence, ended)) {
         ret->cause.confidence *= 0.6;
-        diagnosis_evidence(
-            context, ret,
-            cause_printf(context, "the command then exited with code %d", context->evidence->code));
+        diagnosis_evidence(context, ret,
+                           cause_printf(context, EVIDENCE_THEN_EXITED, context->evidence->code));
     }
     if (context->evidence->passed_on != 0) {
         ret->cause.confidence *= 0.8;
         diagnosis_evidence(context, ret,
-                           cause_printf(context, "shmguard had been sent %s, and passed it on",
+                           cause_printf(context, EVIDENCE_HAD_PASSED_ON,
                                         signal_name(context, context->evidence->passed_on)));
     }
 }
@@ -647,9 +565,9 @@ static bool judge_told(CauseContext *context, Diagnosis *ret)
     if (signo == 0)
         return false;
     const Ended below = {.has_status = true, .signal = signo};
-    diagnosis_evidence(context, ret,
-                       cause_printf(context, "exit code %d, which stands for %s in a child process",
-                                    evidence->code, signal_name(context, signo)));
+    diagnosis_evidence(
+        context, ret,
+        cause_printf(context, EVIDENCE_EXIT_STANDS, evidence->code, signal_name(context, signo)));
     death_judge(context, &below, ret);
     ret->ended = NULL;
     ret->cause.confidence *= 0.65;
@@ -671,20 +589,19 @@ static void judge_unknown(CauseContext *context, Diagnosis *ret)
 {
     const Evidence *evidence = context->evidence;
     const Ended *left = ended_by_exit(evidence, ret->cause.pid);
-    bool symptom = context->text.cause.confidence > 0;
-    ret->from_text = ret->from_text && !left && symptom;
+    bool symptom = context->log->cause.confidence > 0;
+    ret->from_log = ret->from_log && !left && symptom;
     if (left)
-        ret->cause.summary =
-            cause_printf(context, "%s exited by itself with code %d: something in it calls exit.",
-                         ended_who(context, left), left->code);
-    diagnosis_evidence(context, ret, cause_printf(context, "exit code %d", evidence->code));
+        ret->cause.summary = cause_printf(context, END_LEFT, ended_who(context, left), left->code);
+    diagnosis_evidence(context, ret, cause_printf(context, EVIDENCE_EXIT_CODE, evidence->code));
     ret->cause.pid = ret->cause.pid > 0 ? ret->cause.pid : evidence->pid;
     if (symptom)
         return;
     /* An ordinary exit code: the program has told its reason itself, in words of its own. */
-    const char *command =
-        evidence->command ? cause_escape(context, text_of(evidence->command)) : "The command";
-    ret->cause.summary = cause_printf(context, "%s exited with code %d.", command, evidence->code);
+    ret->cause.summary = evidence->command
+                             ? cause_printf(context, END_EXITED,
+                                            cause_escape(context, text_of(evidence->command)), evidence->code)
+                             : cause_printf(context, END_EXITED_COMMAND, evidence->code);
 }
 
 static void judge(CauseContext *context, Diagnosis *ret)
@@ -726,27 +643,31 @@ static void judge(CauseContext *context, Diagnosis *ret)
 }
 
 int cause_judge(const Evidence *evidence, const Machine *machine, const GuardOffer *guard, Arena *arena,
-                Judged *ret)
+                Diagnosis *ret)
 {
     const GuardOffer no_guard = {0};
-    CauseContext context = {
-        .evidence = evidence, .machine = machine, .guard = guard ? guard : &no_guard, .arena = arena};
-    context.r = text_explain(evidence, context.guard, arena, &context.text);
+    Diagnosis log;
+    Diagnosis diagnosis = {0};
+    CauseContext context = {.evidence = evidence,
+                            .log = &log,
+                            .machine = machine,
+                            .guard = guard ? guard : &no_guard,
+                            .arena = arena};
+    context.r = text_explain(evidence, context.guard, arena, &log);
     if (context.r < 0)
         return context.r;
-    Diagnosis diagnosis = {0};
     judge(&context, &diagnosis);
-
-    Judged judged = {.cause = diagnosis.cause, .detail = diagnosis.detail};
     const Ended *ended = diagnosis.ended;
     if (ended && ended->has_fault && ended->fault.stack) {
-        judged.stack = ended->fault.stack;
-        judged.frame = stack_frame(&context, judged.stack);
+        Frame frame;
+        diagnosis.stack = ended->fault.stack;
+        if (stack_frame(text_of(diagnosis.stack), &frame))
+            diagnosis.frame = cause_frame(&context, &frame);
     }
-    diagnosis_fixes(&context, &diagnosis, &judged.fixes);
+    diagnosis_fixes(&context, &diagnosis);
     if (context.r < 0)
         return context.r;
-    *ret = judged;
+    *ret = diagnosis;
     return 0;
 }
 

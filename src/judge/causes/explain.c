@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "explain-context.h"
+#include "cause-context.h"
+#include "clues-text.h"
 #include "units.h"
 
-enum { MATCHED_MAX = 12, EVIDENCE_MAX = 10, EVIDENCE_CLUES_MAX = 6, NOTES_MAX = 3 };
+enum { EVIDENCE_CLUES_MAX = 6 };
 
 /* An exception counts as what a later event came from when no more lines lie between; and a log that goes on
  * for longer after one has probably survived it. */
@@ -15,9 +16,6 @@ enum { MAPS_MANY = 30000 };
 
 /* A bus error of no more confidence than this may as well come from a mapped file. */
 static const double BUS_DOUBTFUL = 0.6;
-
-#define MIB (UINT64_C(1) << 20)
-#define GIB (UINT64_C(1) << 30)
 
 struct Explainer {
     LogReader *reader;
@@ -41,57 +39,13 @@ void explainer_free(Explainer *explainer)
     free(explainer);
 }
 
-void explainer_reset(Explainer *explainer)
-{
-    log_reader_reset(explainer->reader);
-}
-
 int explainer_feed(Explainer *explainer, const char *bytes, size_t n)
 {
     return log_reader_feed(explainer->reader, bytes, n);
 }
 
-static void list_add(ExplainContext *context, const char ***items, size_t *n, size_t *capacity,
-                     const char *text)
-{
-    if (context->r < 0)
-        return;
-    const char **slot = text ? ARENA_PUSH(context->arena, *items, *n, *capacity) : NULL;
-    if (slot)
-        *slot = text;
-    else
-        context->r = -ENOMEM;
-}
-
-void explain_evidence(ExplainContext *context, const char *text)
-{
-    Cause *cause = &context->out->cause;
-    if (cause->n_evidence < EVIDENCE_MAX)
-        list_add(context, &cause->evidence, &cause->n_evidence, &cause->evidence_capacity, text);
-}
-
-void explain_matched(ExplainContext *context, const char *text)
-{
-    Explanation *out = context->out;
-    if (out->n_matched < MATCHED_MAX)
-        list_add(context, &out->matched, &out->n_matched, &out->matched_capacity, text);
-}
-
-void explain_note(ExplainContext *context, const char *text)
-{
-    Explanation *out = context->out;
-    if (out->n_notes < NOTES_MAX)
-        list_add(context, &out->notes, &out->n_notes, &out->notes_capacity, text);
-}
-
-void explain_fix(ExplainContext *context, FixNeeds needs, const char *what, const char *command)
-{
-    if (context->r >= 0)
-        context->r = !what ? -ENOMEM : fix_add(context->arena, &context->out->fixes, needs, what, command);
-}
-
 /* Somebody else's bytes, made fit to be shown. */
-static const char *text_shown(ExplainContext *context, Text raw, bool cut_before, bool cut_after)
+static const char *text_shown(CauseContext *context, Text raw, bool cut_before, bool cut_after)
 {
     _cleanup_buffer_ Buffer safe = {0};
     int r = cut_before ? buffer_append_text(&safe, "…") : 0;
@@ -99,26 +53,12 @@ static const char *text_shown(ExplainContext *context, Text raw, bool cut_before
         r = text_escape(text_trim(raw), &safe);
     if (r >= 0 && cut_after)
         r = buffer_append_text(&safe, "…");
-    const char *copy = r < 0 ? NULL : arena_copy(context->arena, buffer_text(&safe), safe.size);
-    if (!copy)
-        context->r = -ENOMEM;
-    return copy ? copy : "";
+    return cause_keep(context, r < 0 ? NULL : arena_copy(context->arena, buffer_text(&safe), safe.size));
 }
 
 static bool text_same(Text a, Text b)
 {
     return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
-}
-
-static const char *frame_text(ExplainContext *context, const Frame *frame)
-{
-    const char *file = text_shown(context, text_of(frame->file), false, false);
-    const char *function = text_shown(context, text_of(frame->function), false, false);
-    const char *text = arena_printf(context->arena, "%s line %u%s%s", file, frame->line,
-                                    function[0] ? ", in " : "", function);
-    if (!text)
-        context->r = -ENOMEM;
-    return text ? text : "";
 }
 
 static bool is_victim(const LogFacts *facts, int pid)
@@ -162,38 +102,38 @@ static bool machine_shm_large(const Machine *machine)
     return machine && machine->shm.state == SHM_OK && machine->shm.available_bytes >= 8 * GIB;
 }
 
-static double bus_confidence(const ExplainContext *context, double alone)
+static double bus_confidence(const CauseContext *context, double alone)
 {
     if (shm_seen_full(context->facts))
         return 0.95;
-    if (explain_has(context, CLUE_MAPPED_FILE) || torch_reserves(context->facts))
+    if (clue_is_seen(context, CLUE_MAPPED_FILE) || torch_reserves(context->facts))
         return MIN(alone, BUS_DOUBTFUL);
     if (machine_shm_small(context->machine) || context->facts->shm_size_bytes <= 128 * MIB)
         return 0.9;
     if (machine_shm_large(context->machine)) /* the log may be from elsewhere, but most are not */
         return MIN(alone, 0.75);
-    return explain_has(context, CLUE_LEAKED) ? MAX(alone, 0.7) : alone;
+    return clue_is_seen(context, CLUE_LEAKED) ? MAX(alone, 0.7) : alone;
 }
 
 /* Not the full /dev/shm but a mapped file: a bus error beside failing storage, or where PyTorch cannot cause
  * it. */
-static bool bus_is_file(const ExplainContext *context)
+static bool bus_is_file(const CauseContext *context)
 {
     if (!is_bus(context->clue) || shm_seen_full(context->facts))
         return false;
-    return explain_has(context, CLUE_STORAGE) || strstr(context->facts->fatal.file, "memmap") ||
-           (explain_has(context, CLUE_MAPPED_FILE) && torch_reserves(context->facts));
+    return clue_is_seen(context, CLUE_STORAGE) || strstr(context->facts->fatal.file, "memmap") ||
+           (clue_is_seen(context, CLUE_MAPPED_FILE) && torch_reserves(context->facts));
 }
 
 /* The kernel killed somebody, but a worker died of a bus error and is not among the dead: two separate
  * things. */
-static bool oom_is_another(const ExplainContext *context)
+static bool oom_is_another(const CauseContext *context)
 {
-    int pid = explain_clue(context, CLUE_BUS_WORKER)->pid;
+    int pid = clue_seen(context, CLUE_BUS_WORKER)->pid;
     return pid != 0 && context->facts->n_victims > 0 && !is_victim(context->facts, pid);
 }
 
-static const KeptLine *kept_line(const ExplainContext *context, Clue clue)
+static const KeptLine *kept_line(const CauseContext *context, Clue clue)
 {
     for (size_t i = 0; i < context->facts->n_kept; i++)
         if (context->facts->kept[i].clue == clue)
@@ -203,7 +143,7 @@ static const KeptLine *kept_line(const ExplainContext *context, Clue clue)
 
 /* "unable to mmap 68 bytes from file </torch_10497_3546569614_63832>": how much, and the how many-th it was.
  */
-static void maps_numbers(const ExplainContext *context, uint64_t *ret_bytes, uint64_t *ret_count)
+static void maps_numbers(const CauseContext *context, uint64_t *ret_bytes, uint64_t *ret_count)
 {
     *ret_bytes = *ret_count = 0;
     const KeptLine *line = kept_line(context, CLUE_MAPS);
@@ -221,7 +161,7 @@ static void maps_numbers(const ExplainContext *context, uint64_t *ret_bytes, uin
         (void)text_u64(digits, 10, ret_count);
 }
 
-static double maps_confidence(const ExplainContext *context, double alone)
+static double maps_confidence(const CauseContext *context, double alone)
 {
     uint64_t bytes = 0;
     uint64_t count = 0;
@@ -229,7 +169,7 @@ static double maps_confidence(const ExplainContext *context, double alone)
     return count >= MAPS_MANY ? 0.95 : bytes >= 8 * GIB ? 0.5 : alone;
 }
 
-static double clue_confidence(const ExplainContext *context, Clue clue)
+static double clue_confidence(const CauseContext *context, Clue clue)
 {
     double alone = clue_infos[clue].confidence;
     if (is_bus(clue))
@@ -238,22 +178,22 @@ static double clue_confidence(const ExplainContext *context, Clue clue)
         return oom_is_another(context) ? 0.5 : alone;
     if (clue == CLUE_MAPS)
         return maps_confidence(context, alone);
-    if (clue == CLUE_NCCL_SEGMENT && explain_has(context, CLUE_CUDA_ERROR))
+    if (clue == CLUE_NCCL_SEGMENT && clue_is_seen(context, CLUE_CUDA_ERROR))
         return 0.4;
     return alone;
 }
 
-static Clue best_clue(const ExplainContext *context, ClueTier tier)
+static Clue best_clue(const CauseContext *context, ClueTier tier)
 {
     Clue best = CLUES;
     double best_confidence = -1;
     for (Clue clue = 0; clue < CLUES; clue++) {
-        if (clue_infos[clue].tier != tier || !explain_has(context, clue))
+        if (clue_infos[clue].tier != tier || !clue_is_seen(context, clue))
             continue;
         double confidence = clue_confidence(context, clue);
         if (confidence > best_confidence ||
             (confidence == best_confidence &&
-             explain_clue(context, clue)->first_line < explain_clue(context, best)->first_line)) {
+             clue_seen(context, clue)->first_line < clue_seen(context, best)->first_line)) {
             best = clue;
             best_confidence = confidence;
         }
@@ -262,7 +202,7 @@ static Clue best_clue(const ExplainContext *context, ClueTier tier)
 }
 
 /* The exception that decides when no clue of a cause is there. `fallback` may be CLUES. */
-static const LoggedException *deciding_exception(const ExplainContext *context, Clue fallback)
+static const LoggedException *deciding_exception(const CauseContext *context, Clue fallback)
 {
     const LoggedException *worker = &context->facts->worker;
     const LoggedException *plain = &context->facts->plain;
@@ -273,13 +213,13 @@ static const LoggedException *deciding_exception(const ExplainContext *context, 
         return NULL;
     if (fallback == CLUES)
         return plain;
-    uint64_t line = explain_clue(context, fallback)->first_line;
+    uint64_t line = clue_seen(context, fallback)->first_line;
     return plain->line < line && line - plain->line <= LINES_NEAR ? plain : NULL;
 }
 
 /* The kernel's log of this machine may know what the log does not: the worker that died is one of its
  * victims. */
-static const OomKill *machine_kill(const ExplainContext *context, int pid)
+static const OomKill *machine_kill(const CauseContext *context, int pid)
 {
     if (!context->machine || pid == 0)
         return NULL;
@@ -289,11 +229,11 @@ static const OomKill *machine_kill(const ExplainContext *context, int pid)
     return NULL;
 }
 
-static const LoggedVictim *deciding_victim(const ExplainContext *context)
+static const LoggedVictim *deciding_victim(const CauseContext *context)
 {
-    const int pids[] = {
-        explain_clue(context, CLUE_SIGKILL_WORKER)->pid, explain_clue(context, CLUE_BUS_WORKER)->pid,
-        explain_clue(context, CLUE_WORKER_EXITED)->pid, explain_clue(context, CLUE_SIGKILL)->pid};
+    const int pids[] = {clue_seen(context, CLUE_SIGKILL_WORKER)->pid,
+                        clue_seen(context, CLUE_BUS_WORKER)->pid, clue_seen(context, CLUE_WORKER_EXITED)->pid,
+                        clue_seen(context, CLUE_SIGKILL)->pid};
     for (size_t k = 0; k < ARRAY_SIZE(pids); k++)
         for (size_t i = 0; i < context->facts->n_victims; i++)
             if (pids[k] != 0 && context->facts->victims[i].pid == pids[k])
@@ -302,80 +242,72 @@ static const LoggedVictim *deciding_victim(const ExplainContext *context)
 }
 
 /* Of the process that died first, where the deciding clue or one that goes with it names it. */
-static int deciding_pid(const ExplainContext *context)
+static int deciding_pid(const CauseContext *context)
 {
     static const Clue deaths[] = {CLUE_SIGKILL_WORKER, CLUE_BUS_WORKER, CLUE_ABORTED, CLUE_WORKER_EXITED};
     if (context->clue == CLUES)
-        return explain_clue(context, CLUE_WORKER_EXITED)->pid;
+        return clue_seen(context, CLUE_WORKER_EXITED)->pid;
     const LoggedVictim *victim = is_oom(context->clue) ? deciding_victim(context) : NULL;
     if (victim)
         return victim->pid;
-    if (explain_clue(context, context->clue)->pid != 0)
-        return explain_clue(context, context->clue)->pid;
+    if (clue_seen(context, context->clue)->pid != 0)
+        return clue_seen(context, context->clue)->pid;
     CauseId cause = clue_infos[context->clue].cause;
     for (Clue clue = 0; clue < CLUES; clue++)
-        if (clue_infos[clue].cause == cause && explain_clue(context, clue)->pid != 0)
-            return explain_clue(context, clue)->pid;
+        if (clue_infos[clue].cause == cause && clue_seen(context, clue)->pid != 0)
+            return clue_seen(context, clue)->pid;
     if (is_bus(context->clue) || is_oom(context->clue) || cause == CAUSE_KILLED || cause == CAUSE_SEGFAULT)
         for (size_t i = 0; i < ARRAY_SIZE(deaths); i++)
-            if (explain_clue(context, deaths[i])->pid != 0)
-                return explain_clue(context, deaths[i])->pid;
+            if (clue_seen(context, deaths[i])->pid != 0)
+                return clue_seen(context, deaths[i])->pid;
     return 0;
 }
 
-/* NULL: no memory. */
-static const char *summary_fill(ExplainContext *context, const char *template, int pid, const char *comm)
+static const char *summary_fill(CauseContext *context, const char *template, int pid, const char *comm)
 {
     const char *mark = strstr(template, "{pid}");
     if (!mark)
         return template;
     const char *who = "";
     if (pid != 0)
-        who = comm && comm[0] ? arena_printf(context->arena, " (pid %d, %s)", pid,
+        who = comm && comm[0] ? cause_printf(context, SUMMARY_PID_NAME, pid,
                                              text_shown(context, text_of(comm), false, false))
-                              : arena_printf(context->arena, " (pid %d)", pid);
-    return who ? arena_printf(context->arena, "%.*s%s%s", (int)(mark - template), template, who,
-                              mark + strlen("{pid}"))
-               : NULL;
+                              : cause_printf(context, SUMMARY_PID, pid);
+    return cause_printf(context, "%.*s%s%s", (int)(mark - template), template, who, mark + strlen("{pid}"));
 }
 
 /* The log only says "killed", but the kernel's log of this machine says by whom. */
-static const char *decide_by_machine(ExplainContext *context, const OomKill *kill)
+static const char *decide_by_machine(CauseContext *context, const OomKill *kill)
 {
-    Cause *cause = &context->out->cause;
+    Cause *cause = &context->log->cause;
     Clue as = kill->scope == OOM_SCOPE_CGROUP    ? CLUE_OOM_CGROUP
               : kill->scope == OOM_SCOPE_MACHINE ? CLUE_OOM_MACHINE
                                                  : CLUE_OOM_SOME;
     cause->id = clue_infos[as].cause;
     cause->confidence = MIN(clue_infos[as].confidence, 0.85);
-    context->out->detail = NULL;
-    explain_evidence(context,
-                     arena_printf(context->arena,
-                                  "The kernel's log of this machine says that the OOM killer killed "
-                                  "process %d. If this log comes from another machine, that is chance.",
-                                  kill->pid));
+    context->log->detail = NULL;
+    diagnosis_evidence(context, context->log, cause_printf(context, EXPLAIN_KERNEL_KILLED, kill->pid));
     return summary_fill(context, clue_infos[as].summary, kill->pid, kill->comm);
 }
 
 /* "what():  decoder: bad magic number" */
-static const char *cpp_summary(ExplainContext *context)
+static const char *cpp_summary(CauseContext *context)
 {
     const KeptLine *kept = kept_line(context, CLUE_CPP_WHAT);
     Text what;
     if (!kept || !text_key(text_trim(kept->excerpt), "what()", &what))
         return clue_infos[CLUE_CPP].summary;
-    return arena_printf(context->arena, "A C++ exception that nobody caught ended the process: %s",
-                        text_shown(context, what, false, kept->cut_after));
+    return cause_printf(context, CPP_WHAT_SUMMARY, text_shown(context, what, false, kept->cut_after));
 }
 
-static void decide_clue(ExplainContext *context)
+static void decide_clue(CauseContext *context)
 {
     const ClueInfo *info = &clue_infos[context->clue];
-    Cause *cause = &context->out->cause;
+    Cause *cause = &context->log->cause;
     cause->id = info->cause;
     cause->confidence = clue_confidence(context, context->clue);
     cause->pid = deciding_pid(context);
-    context->out->detail = info->detail;
+    context->log->detail = info->detail;
 
     bool sigkill = context->clue == CLUE_SIGKILL_WORKER || context->clue == CLUE_SIGKILL;
     const OomKill *kill = sigkill ? machine_kill(context, cause->pid) : NULL;
@@ -385,99 +317,92 @@ static void decide_clue(ExplainContext *context)
     else if (bus_is_file(context)) {
         cause->id = CAUSE_BUS_ERROR_FILE;
         cause->confidence = 0.6;
-        cause->summary =
-            summary_fill(context,
-                         "A process{pid} died of a bus error, and the log tells of mapped files or "
-                         "failing storage: most likely a file that it had mapped was cut short or could "
-                         "not be read. PyTorch's talk of shared memory is a guess.",
-                         cause->pid, NULL);
+        cause->summary = summary_fill(context, BUS_FILE_SUMMARY, cause->pid, NULL);
     } else if (is_bus(context->clue) && cause->confidence <= BUS_DOUBTFUL)
-        cause->summary =
-            summary_fill(context,
-                         "A process{pid} died of a bus error: either /dev/shm was full, or a file that it "
-                         "had mapped was cut short. This log does not tell which.",
-                         cause->pid, NULL);
+        cause->summary = summary_fill(context, BUS_DOUBTFUL_SUMMARY, cause->pid, NULL);
     else if (context->clue == CLUE_CPP)
         cause->summary = cpp_summary(context);
     else
         cause->summary = summary_fill(context, info->summary, cause->pid, victim ? victim->comm : NULL);
-    if (!cause->summary)
-        context->r = -ENOMEM;
 }
 
-static void decide_exception(ExplainContext *context)
+/* As Python prints it: "ValueError: bad label 7". */
+static const char *exception_text(CauseContext *context, const LoggedException *exception, Text message)
+{
+    const char *type = text_shown(context, text_of(exception->type), false, false);
+    const char *shown = text_shown(context, message, false, false);
+    return shown[0] ? cause_printf(context, "%s: %s", type, shown) : type;
+}
+
+/* at may be NULL. */
+static const char *exception_sentence(CauseContext *context, const char *raised, const char *at)
 {
     const LoggedException *exception = context->exception;
-    Cause *cause = &context->out->cause;
+    if (exception->feeder)
+        return at ? cause_printf(context, EXCEPTION_FEEDER_AT, raised, at)
+                  : cause_printf(context, EXCEPTION_FEEDER, raised);
+    if (exception == &context->facts->worker)
+        return at ? cause_printf(context, EXCEPTION_WORKER_AT, raised, at)
+                  : cause_printf(context, EXCEPTION_WORKER, raised);
+    return at ? cause_printf(context, EXCEPTION_PROGRAM_AT, raised, at)
+              : cause_printf(context, EXCEPTION_PROGRAM, raised);
+}
+
+static void decide_exception(CauseContext *context)
+{
+    const LoggedException *exception = context->exception;
+    Cause *cause = &context->log->cause;
     bool worker = exception == &context->facts->worker;
     cause->id = CAUSE_PYTHON_ERROR;
     cause->confidence = exception->inner.file[0] == '\0' ? 0.6 : worker ? 0.9 : 0.8;
     if (context->facts->lines > exception->line + LINES_SURVIVED) {
         cause->confidence = 0.5;
-        explain_evidence(context,
-                         arena_printf(context->arena,
-                                      "The log goes on for %llu lines after the exception: the program "
-                                      "may have survived it, and ended for another reason.",
-                                      (unsigned long long)(context->facts->lines - exception->line)));
+        diagnosis_evidence(context, context->log,
+                           cause_printf(context, EXPLAIN_SURVIVED,
+                                        (unsigned long long)(context->facts->lines - exception->line)));
     }
     const Frame *frame = exception->user.file[0] ? &exception->user : &exception->inner;
     Text message = text_of(exception->message);
     if (text_ends(message, "."))
         message.size--;
-    cause->summary =
-        arena_printf(context->arena, "%s raised %s%s%s%s%s. %s",
-                     exception->feeder ? "The thread that sends a worker's batches"
-                     : worker          ? "A DataLoader worker"
-                                       : "The program",
-                     text_shown(context, text_of(exception->type), false, false), message.size ? ": " : "",
-                     text_shown(context, message, false, false), frame->file[0] ? ", at " : "",
-                     frame->file[0] ? frame_text(context, frame) : "",
-                     exception->feeder ? "That batch is lost, and the trainer waits for it for ever."
-                     : worker          ? "PyTorch only passed it on. Nothing in the log points to memory."
-                                       : "Nothing in the log points to memory.");
-    if (!cause->summary)
-        context->r = -ENOMEM;
+    const char *raised = exception_text(context, exception, message);
+    const char *at = frame->file[0] ? cause_frame(context, frame) : NULL;
+    cause->summary = cause_printf(context, "%s %s", exception_sentence(context, raised, at),
+                                  exception->feeder ? EXCEPTION_FEEDER_MEANING
+                                  : worker          ? EXCEPTION_WORKER_MEANING
+                                                    : EXCEPTION_PROGRAM_MEANING);
 }
 
 /* What can be said when the log holds no more than after-effects; symptom is CLUES when not even that. */
-static const char *symptom_summary(const ExplainContext *context, Clue symptom)
+static const char *symptom_summary(const CauseContext *context, Clue symptom)
 {
     if (context->facts->bytes == 0)
-        return "The log is empty. Give the training's error output (stderr) and, if a process was killed, "
-               "the kernel's log (dmesg).";
+        return LOG_EMPTY_SUMMARY;
     if (symptom == CLUES)
-        return "Nothing in this log tells of a failure that I know. The last lines of the training's "
-               "error output (stderr) or the kernel's log (dmesg) may.";
-    if (explain_has(context, CLUE_WORKER_EXITED))
-        return "A DataLoader worker{pid} died, but this log does not say of what: it may have been "
-               "killed, or have crashed, or have ended itself.";
-    if (explain_has(context, CLUE_NCCL_ERROR))
-        return "NCCL failed, and this log does not say why. Too little room in /dev/shm is one common "
-               "reason; NCCL_DEBUG=INFO makes it tell.";
-    if (explain_has(context, CLUE_CHILD_FAILED))
-        return "A launcher found that one of its processes had failed. The reason stands in that "
-               "process's own output, which is not in this log.";
+        return LOG_NOTHING_SUMMARY;
+    if (clue_is_seen(context, CLUE_WORKER_EXITED))
+        return LOG_WORKER_EXITED_SUMMARY;
+    if (clue_is_seen(context, CLUE_NCCL_ERROR))
+        return LOG_NCCL_ERROR_SUMMARY;
+    if (clue_is_seen(context, CLUE_CHILD_FAILED))
+        return LOG_CHILD_FAILED_SUMMARY;
     if (symptom == CLUE_LEAKED)
-        return "A process ended without removing its shared objects. Why it ended, this log does not say; "
-               "the line that the shell printed (\"Bus error\", \"Killed\") would.";
-    return "This log holds only after-effects: a process was gone when another talked to it. Why it went, "
-           "it does not say.";
+        return LOG_LEAKED_SUMMARY;
+    return LOG_AFTER_EFFECTS_SUMMARY;
 }
 
-static void decide_symptom(ExplainContext *context)
+static void decide_symptom(CauseContext *context)
 {
-    Cause *cause = &context->out->cause;
+    Cause *cause = &context->log->cause;
     Clue symptom = best_clue(context, TIER_SYMPTOM);
     cause->id = CAUSE_UNKNOWN;
     cause->confidence = symptom == CLUES ? 0 : clue_infos[symptom].confidence;
     cause->pid = deciding_pid(context);
     cause->summary = summary_fill(context, symptom_summary(context, symptom), cause->pid, NULL);
-    if (!cause->summary)
-        context->r = -ENOMEM;
 }
 
 /* The sentence goes with the deciding cause, or is about something else that went wrong too. */
-static bool clue_is_related(const ExplainContext *context, Clue clue)
+static bool clue_is_related(const CauseContext *context, Clue clue)
 {
     const ClueInfo *info = &clue_infos[clue];
     if (info->tier != TIER_CAUSE || context->clue == CLUES)
@@ -490,33 +415,33 @@ static bool clue_is_related(const ExplainContext *context, Clue clue)
 
 /* Is worth telling: background only where it bears on a bus error or a hang, and not what a better clue says.
  */
-static bool clue_bears(const ExplainContext *context, Clue clue)
+static bool clue_bears(const CauseContext *context, Clue clue)
 {
     if (clue == CLUE_OOM_SOME)
-        return !explain_has(context, CLUE_OOM_CGROUP) && !explain_has(context, CLUE_OOM_MACHINE);
+        return !clue_is_seen(context, CLUE_OOM_CGROUP) && !clue_is_seen(context, CLUE_OOM_MACHINE);
     if (clue_infos[clue].tier != TIER_CONTEXT)
         return true;
     if (clue == CLUE_CPP_WHAT)
         return context->clue == CLUE_CPP;
     if (clue == CLUE_FORK_WARNING)
-        return context->out->cause.id == CAUSE_WORKER_HANG;
+        return context->log->cause.id == CAUSE_WORKER_HANG;
     return clue_infos[clue].evidence && is_bus(context->clue);
 }
 
 /* The deciding clue, then the others in the order of their first lines. */
-static size_t clues_in_order(const ExplainContext *context, Clue order[static CLUES])
+static size_t clues_in_order(const CauseContext *context, Clue order[static CLUES])
 {
     size_t n = 0;
     if (context->clue != CLUES)
         order[n++] = context->clue;
     size_t first = n;
     for (Clue clue = 0; clue < CLUES; clue++) {
-        if (clue == context->clue || !explain_has(context, clue) || !clue_bears(context, clue) ||
+        if (clue == context->clue || !clue_is_seen(context, clue) || !clue_bears(context, clue) ||
             !clue_infos[clue].evidence)
             continue;
         size_t i = n++;
-        for (; i > first &&
-               explain_clue(context, order[i - 1])->first_line > explain_clue(context, clue)->first_line;
+        for (;
+             i > first && clue_seen(context, order[i - 1])->first_line > clue_seen(context, clue)->first_line;
              i--)
             order[i] = order[i - 1];
         order[i] = clue;
@@ -524,117 +449,115 @@ static size_t clues_in_order(const ExplainContext *context, Clue order[static CL
     return n;
 }
 
-static void evidence_clue(ExplainContext *context, Clue clue)
+static void evidence_clue(CauseContext *context, Clue clue)
 {
-    const ClueSeen *s = explain_clue(context, clue);
-    const char *other = clue_is_related(context, clue) ? "" : "something else went wrong too: ";
-    const char *text = arena_printf(context->arena, "Line %llu: %s%s", (unsigned long long)s->first_line,
-                                    other, clue_infos[clue].evidence);
-    if (s->count > 1 && text)
-        text = arena_printf(context->arena, "%s (%llu such lines)", text, (unsigned long long)s->count);
-    explain_evidence(context, text);
+    const char *meaning = clue_infos[clue].evidence;
+    unsigned long long line = clue_seen(context, clue)->first_line;
+    unsigned long long n = clue_seen(context, clue)->count;
+    const char *text;
+    if (clue_is_related(context, clue))
+        text = n > 1 ? cause_printf(context, EXPLAIN_LINES, line, n, meaning)
+                     : cause_printf(context, EXPLAIN_LINE, line, meaning);
+    else
+        text = n > 1 ? cause_printf(context, EXPLAIN_SEPARATE_LINES, line, n, meaning)
+                     : cause_printf(context, EXPLAIN_SEPARATE_LINE, line, meaning);
+    diagnosis_evidence(context, context->log, text);
 }
 
-static void evidence_where(ExplainContext *context)
+static void evidence_where(CauseContext *context)
 {
-    const Frame *where = &explain_clue(context, context->clue)->where;
+    const Frame *where = &clue_seen(context, context->clue)->where;
     if (!where->file[0] &&
         (is_bus(context->clue) || context->clue == CLUE_SEGFAULT || context->clue == CLUE_ABORTED))
         where = &context->facts->fatal;
     if (where->file[0])
-        explain_evidence(context,
-                         arena_printf(context->arena, "It happened at %s.", frame_text(context, where)));
+        diagnosis_evidence(context, context->log,
+                           cause_printf(context, EXPLAIN_HAPPENED_AT, cause_frame(context, where)));
 }
 
-static void evidence_bus(ExplainContext *context)
+static void evidence_bus(CauseContext *context)
 {
     const LogFacts *facts = context->facts;
     if (facts->shm_used_percent > 0)
-        explain_evidence(context, arena_printf(context->arena, "The log shows /dev/shm %u%% full (size %s).",
-                                               facts->shm_used_percent, SIZE_TEXT(facts->shm_size_bytes)));
+        diagnosis_evidence(context, context->log,
+                           cause_printf(context, EXPLAIN_SHM_FULL, facts->shm_used_percent,
+                                        SIZE_TEXT(facts->shm_size_bytes)));
     if (torch_reserves(facts))
-        explain_evidence(context,
-                         arena_printf(context->arena,
-                                      "PyTorch %u.%u reserves shared memory before it writes: a full "
-                                      "/dev/shm raises an exception there, so this bus error may come "
-                                      "from elsewhere.",
-                                      facts->torch_major, facts->torch_minor));
+        diagnosis_evidence(
+            context, context->log,
+            cause_printf(context, EXPLAIN_TORCH_RESERVES, facts->torch_major, facts->torch_minor));
     else if (!shm_seen_full(facts))
-        explain_evidence(
-            context, "A mapped file that was cut short ends in the same words; the log alone cannot tell.");
+        diagnosis_evidence(context, context->log, EXPLAIN_BUS_AMBIGUOUS);
 }
 
-static void evidence_oom(ExplainContext *context)
+static void evidence_oom(CauseContext *context)
 {
     const LoggedVictim *victim = deciding_victim(context);
     if (context->facts->cgroup_limit_bytes != U64_UNKNOWN)
-        explain_evidence(context, arena_printf(context->arena, "The control group's memory limit was %s.",
-                                               SIZE_TEXT(context->facts->cgroup_limit_bytes)));
+        diagnosis_evidence(
+            context, context->log,
+            cause_printf(context, EXPLAIN_CGROUP_LIMIT, SIZE_TEXT(context->facts->cgroup_limit_bytes)));
     if (victim && victim->anon_bytes != U64_UNKNOWN)
-        explain_evidence(context,
-                         arena_printf(context->arena, "Process %d had %s of private and %s of shared memory.",
-                                      victim->pid, SIZE_TEXT(victim->anon_bytes),
-                                      SIZE_TEXT(victim->shmem_bytes)));
+        diagnosis_evidence(context, context->log,
+                           cause_printf(context, EXPLAIN_VICTIM, victim->pid, SIZE_TEXT(victim->anon_bytes),
+                                        SIZE_TEXT(victim->shmem_bytes)));
 }
 
-static void evidence_maps(ExplainContext *context)
+static void evidence_maps(CauseContext *context)
 {
     uint64_t bytes = 0;
     uint64_t count = 0;
     maps_numbers(context, &bytes, &count);
     if (count > 0)
-        explain_evidence(context,
-                         arena_printf(context->arena,
-                                      "It was this process's segment number %llu, of %s; the kernel's "
-                                      "usual limit is 65530 mappings.",
-                                      (unsigned long long)count, SIZE_TEXT(bytes)));
+        diagnosis_evidence(
+            context, context->log,
+            cause_printf(context, EXPLAIN_SEGMENT_NUMBER, (unsigned long long)count, SIZE_TEXT(bytes)));
     if (count < MAPS_MANY)
-        explain_evidence(
-            context, "A limit on address space (ulimit -v) or a real lack of memory give the same message.");
+        diagnosis_evidence(context, context->log, EXPLAIN_MAPS_AMBIGUOUS);
 }
 
 /* What this machine says; the log may be from another. */
-static void evidence_machine(ExplainContext *context)
+static void evidence_machine(CauseContext *context)
 {
     const Machine *machine = context->machine;
-    CauseId id = context->out->cause.id;
+    CauseId id = context->log->cause.id;
     if (id == CAUSE_SHM_EXHAUSTED && machine->shm.state == SHM_OK)
-        explain_evidence(
-            context, arena_printf(context->arena,
-                                  "Here and now /dev/shm has %s, of which %s are used (measured; the log may "
-                                  "be from elsewhere).",
-                                  SIZE_TEXT(machine->shm.size_bytes), SIZE_TEXT(machine->shm.used_bytes)));
+        diagnosis_evidence(context, context->log,
+                           cause_printf(context, EXPLAIN_SHM_HERE, SIZE_TEXT(machine->shm.size_bytes),
+                                        SIZE_TEXT(machine->shm.used_bytes)));
     if (id == CAUSE_MAPS_EXHAUSTED && machine->max_map_count != U64_UNKNOWN)
-        explain_evidence(context,
-                         arena_printf(context->arena,
-                                      "Here vm.max_map_count is %llu (the log may be from elsewhere).",
-                                      (unsigned long long)machine->max_map_count));
+        diagnosis_evidence(
+            context, context->log,
+            cause_printf(context, EXPLAIN_MAPS_HERE, (unsigned long long)machine->max_map_count));
     if (id == CAUSE_FD_EXHAUSTED && machine->limits.open_files_soft < RLIMIT_UNLIMITED)
-        explain_evidence(context,
-                         arena_printf(context->arena,
-                                      "Here a process may open %llu files (the log may be from elsewhere).",
-                                      (unsigned long long)machine->limits.open_files_soft));
+        diagnosis_evidence(
+            context, context->log,
+            cause_printf(context, EXPLAIN_FILES_HERE, (unsigned long long)machine->limits.open_files_soft));
 }
 
-static void exception_show(ExplainContext *context)
+static void exception_show(CauseContext *context)
 {
     const LoggedException *exception = context->exception;
+    unsigned long long line = exception->line;
+    bool worker = exception == &context->facts->worker;
     const char *type = text_shown(context, text_of(exception->type), false, false);
-    const char *message = text_shown(context, text_of(exception->message), false, false);
-    const char *text =
-        arena_printf(context->arena, "Line %llu: %s was raised%s", (unsigned long long)exception->line, type,
-                     exception == &context->facts->worker ? " in a worker" : "");
-    if (text && exception->inner.file[0])
-        text = arena_printf(context->arena, "%s at %s", text, frame_text(context, &exception->inner));
-    explain_evidence(context, text);
+    const char *text;
+    if (exception->inner.file[0]) {
+        const char *at = cause_frame(context, &exception->inner);
+        text = worker ? cause_printf(context, EXPLAIN_RAISED_WORKER_AT, line, type, at)
+                      : cause_printf(context, EXPLAIN_RAISED_AT, line, type, at);
+    } else
+        text = worker ? cause_printf(context, EXPLAIN_RAISED_WORKER, line, type)
+                      : cause_printf(context, EXPLAIN_RAISED, line, type);
+    diagnosis_evidence(context, context->log, text);
     if (exception->led_to[0])
-        explain_evidence(context,
-                         arena_printf(context->arena, "It led to the %s that the log shows after it.",
-                                      text_shown(context, text_of(exception->led_to), false, false)));
-    explain_matched(context, message[0] ? arena_printf(context->arena, "%s: %s", type, message) : type);
+        diagnosis_evidence(context, context->log,
+                           cause_printf(context, EXPLAIN_LED_TO,
+                                        text_shown(context, text_of(exception->led_to), false, false)));
+    diagnosis_match(context, context->log, exception_text(context, exception, text_of(exception->message)));
 }
 
-static void evidence_list(ExplainContext *context)
+static void evidence_list(CauseContext *context)
 {
     Clue order[CLUES];
     size_t n = MIN(clues_in_order(context, order), (size_t)EVIDENCE_CLUES_MAX);
@@ -654,7 +577,7 @@ static void evidence_list(ExplainContext *context)
 }
 
 /* The lines in their order; where there are too many, those of the deciding clue stay. */
-static void matched_list(ExplainContext *context)
+static void matched_list(CauseContext *context)
 {
     const LogFacts *facts = context->facts;
     const KeptLine *last = NULL; /* patterns of two clues may have found one line */
@@ -669,48 +592,53 @@ static void matched_list(ExplainContext *context)
         if (kept->clue != context->clue && others == 0)
             continue;
         others -= kept->clue != context->clue;
-        explain_matched(context, text_shown(context, kept->excerpt, kept->cut_before, kept->cut_after));
+        diagnosis_match(context, context->log,
+                        text_shown(context, kept->excerpt, kept->cut_before, kept->cut_after));
         last = kept;
     }
 }
 
+static void log_judge(CauseContext *context)
+{
+    context->clue = best_clue(context, TIER_CAUSE);
+    if (context->clue == CLUES) {
+        Clue fallback = best_clue(context, TIER_FALLBACK);
+        context->exception = deciding_exception(context, fallback);
+        context->clue = context->exception ? CLUES : fallback;
+    }
+    context->log->bus_guess = context->clue != CLUES && is_bus(context->clue);
+    if (context->clue != CLUES)
+        decide_clue(context);
+    else if (context->exception)
+        decide_exception(context);
+    else
+        decide_symptom(context);
+    if (context->exception)
+        exception_show(context);
+    evidence_list(context);
+    matched_list(context);
+    diagnosis_notes(context, context->log);
+    diagnosis_fixes(context, context->log);
+}
+
 int explainer_finish(Explainer *explainer, const Machine *machine, const GuardOffer *guard, Arena *arena,
-                     Explanation *ret)
+                     Diagnosis *ret)
 {
     const GuardOffer no_guard = {0};
-    Explanation out = {.cause = {.id = CAUSE_UNKNOWN}};
-    ExplainContext context = {
+    Diagnosis diagnosis = {0};
+    CauseContext context = {
         .facts = log_reader_finish(explainer->reader),
+        .log = &diagnosis,
         .machine = machine,
         .guard = guard ? guard : &no_guard,
         .arena = arena,
-        .out = &out,
-        .clue = CLUES,
     };
     if (!context.facts)
         return -ENOMEM;
-
-    context.clue = best_clue(&context, TIER_CAUSE);
-    if (context.clue == CLUES) {
-        Clue fallback = best_clue(&context, TIER_FALLBACK);
-        context.exception = deciding_exception(&context, fallback);
-        context.clue = context.exception ? CLUES : fallback;
-    }
-    out.bus_guess = context.clue != CLUES && is_bus(context.clue);
-    if (context.clue != CLUES)
-        decide_clue(&context);
-    else if (context.exception)
-        decide_exception(&context);
-    else
-        decide_symptom(&context);
-    if (context.exception)
-        exception_show(&context);
-    evidence_list(&context);
-    matched_list(&context);
-    explain_notes(&context);
-    explain_fixes(&context);
+    log_judge(&context);
+    log_reader_reset(explainer->reader);
     if (context.r < 0)
         return context.r;
-    *ret = out;
+    *ret = diagnosis;
     return 0;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "idle.h"
+#include "causes-text.h"
 
 static bool is_training(const Unguarded *unguarded)
 {
@@ -86,40 +87,18 @@ static const struct {
     const char *words;
 } absences[ABSENCES] = {
     [ABSENCE_NONE] = {"none", ""},
-    [ABSENCE_UNKNOWN] = {"unknown", "Why it did not load the library could not be determined."},
-    [ABSENCE_OFF] = {"switched-off", "SHMGUARD=off was in its environment. Remove that to have it guarded."},
-    [ABSENCE_NO_PRELOAD] =
-        {"no-preload",
-         "It was started without LD_PRELOAD, by a program that the guard cannot enter, such as a static or "
-         "set-user-ID one. Let that program start shmguard: LAUNCHER shmguard run -- python train.py"},
-    [ABSENCE_OTHER_PRELOAD] =
-        {"other-preload",
-         "It was started with another LD_PRELOAD, by a program that the guard cannot enter, such as a "
-         "static or set-user-ID one. Let that program start shmguard: LAUNCHER shmguard run -- python "
-         "train.py"},
-    [ABSENCE_NO_SOCKET] =
-        {"no-socket",
-         "It was started without SHMGUARD_SOCKET, by a program that the guard cannot enter, so it had "
-         "neither names nor a budget. Let that program start shmguard: LAUNCHER shmguard run -- python "
-         "train.py"},
-    [ABSENCE_STATIC] = {"static",
-                        "It is a static program, which loads no libraries. Use a Python that is linked "
-                        "dynamically."},
-    [ABSENCE_FOREIGN] = {"foreign",
-                         "Its C library is not glibc, or it is a 32-bit program, so it cannot load the "
-                         "guard. Use a Python that is built for glibc."},
-    [ABSENCE_SECURE] = {"set-user-id",
-                        "It gained rights when it was started (set-user-ID or file capabilities), and such a "
-                        "program ignores LD_PRELOAD. Start Python without them."},
-    [ABSENCE_UNREADABLE_LIBRARY] =
-        {"unreadable-library",
-         "Its user cannot read the guard's library. Install shmguard where every user can read it."},
-    [ABSENCE_USER] = {"other-user", "Only a shmguard that runs as root serves other users. Start shmguard as "
-                                    "root, or after the change of "
-                                    "user."},
-    [ABSENCE_INNER_RUN] = {"inner-run", "Another shmguard within this one served it."},
-    [ABSENCE_UNREADABLE_PROCESS] = {"unreadable-process",
-                                    "shmguard may not look into it; that requires CAP_SYS_PTRACE."},
+    [ABSENCE_UNKNOWN] = {"unknown", ABSENT_UNKNOWN},
+    [ABSENCE_OFF] = {"switched-off", ABSENT_OFF},
+    [ABSENCE_NO_PRELOAD] = {"no-preload", ABSENT_NO_PRELOAD},
+    [ABSENCE_OTHER_PRELOAD] = {"other-preload", ABSENT_OTHER_PRELOAD},
+    [ABSENCE_NO_SOCKET] = {"no-socket", ABSENT_NO_SOCKET},
+    [ABSENCE_STATIC] = {"static", ABSENT_STATIC},
+    [ABSENCE_FOREIGN] = {"foreign", ABSENT_FOREIGN},
+    [ABSENCE_SECURE] = {"set-user-id", ABSENT_SECURE},
+    [ABSENCE_UNREADABLE_LIBRARY] = {"unreadable-library", ABSENT_UNREADABLE_LIBRARY},
+    [ABSENCE_USER] = {"other-user", ABSENT_USER},
+    [ABSENCE_INNER_RUN] = {"inner-run", ABSENT_INNER_RUN},
+    [ABSENCE_UNREADABLE_PROCESS] = {"unreadable-process", ABSENT_UNREADABLE_PROCESS},
 };
 
 const char *absence_name(Absence why)

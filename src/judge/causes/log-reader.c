@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
 #include <ctype.h>
 #include <signal.h>
 #include <string.h>
@@ -30,6 +31,7 @@ static const struct {
     {"ith signal SIG", EXIT_SIGNAL_NAME},
     {"died with <Signals.", EXIT_SIGNAL_NUMBER},
 };
+static_assert(ARRAY_SIZE(exits) == EXIT_NEEDLES, "patterns.c counts them");
 
 /* A compiled pattern. Literals are numbers in the reader's MultiSearch. */
 typedef struct Rule {
@@ -89,44 +91,36 @@ static bool number_after(Text line, const char *literal, uint64_t *ret)
     return text_after(line, literal, &rest) && text_u64(text_digits(rest), 10, ret) == 0;
 }
 
-/* -1: no room. */
-static int literal_number(LogReader *reader, const char *literal)
+/* There is room for all: patterns.c counts them. */
+static size_t literal_number(LogReader *reader, const char *literal)
 {
     for (size_t i = 0; i < reader->n_literals; i++)
         if (strcmp(reader->literals[i], literal) == 0)
-            return (int)i;
-    if (reader->n_literals == NEEDLES_MAX)
-        return -1;
+            return i;
+    assert(reader->n_literals < NEEDLES_MAX);
     reader->literals[reader->n_literals] = literal;
-    return (int)reader->n_literals++;
+    return reader->n_literals++;
 }
 
-static int literal_add(LogReader *reader, const char *literal, NeedleSet *set)
+static void literal_add(LogReader *reader, const char *literal, NeedleSet *set)
 {
-    if (!literal)
-        return 0;
-    int number = literal_number(reader, literal);
-    if (number < 0)
-        return -EINVAL;
-    needle_set_add(set, (size_t)number);
-    return 0;
+    if (literal)
+        needle_set_add(set, literal_number(reader, literal));
 }
 
 static int rules_compile(LogReader *reader)
 {
     for (size_t i = 0; i < TRACEBACK_NEEDLES; i++)
         reader->literals[reader->n_literals++] = traceback_needles[i];
-    for (size_t i = 0; i < ARRAY_SIZE(exits); i++)
-        if (literal_add(reader, exits[i].needle, &reader->exit_needles) < 0)
-            return -EINVAL;
+    for (size_t i = 0; i < EXIT_NEEDLES; i++)
+        literal_add(reader, exits[i].needle, &reader->exit_needles);
     reader->rule_needles = reader->exit_needles;
     for (size_t i = 0; i < n_patterns; i++) {
         Rule *rule = &reader->rules[i];
-        if (literal_add(reader, patterns[i].needle, &rule->all) < 0 ||
-            literal_add(reader, patterns[i].also, &rule->all) < 0 ||
-            literal_add(reader, patterns[i].unless, &rule->unless) < 0 ||
-            literal_add(reader, patterns[i].above, &rule->above) < 0)
-            return -EINVAL;
+        literal_add(reader, patterns[i].needle, &rule->all);
+        literal_add(reader, patterns[i].also, &rule->all);
+        literal_add(reader, patterns[i].unless, &rule->unless);
+        literal_add(reader, patterns[i].above, &rule->above);
         needle_set_join(&reader->rule_needles, &rule->all);
     }
     return multi_search_new(reader->literals, reader->n_literals, line_stops, sizeof line_stops,
@@ -216,7 +210,7 @@ static int signal_of_code(Text code)
 static int exit_signal(Text line)
 {
     int number = 0;
-    for (size_t i = 0; i < ARRAY_SIZE(exits) && number == 0; i++) {
+    for (size_t i = 0; i < EXIT_NEEDLES && number == 0; i++) {
         Text rest;
         uint64_t value = 0;
         if (!text_after(line, exits[i].needle, &rest))

@@ -14,6 +14,10 @@
 
 enum { LOG_LINE_MAX = 8192, LOG_LINE_OVERLAP = 512, LOG_EXCERPT_MAX = 400, LOG_VICTIMS_MAX = 32 };
 
+/* The literals that exit statuses stand behind; with the patterns' and the tracebacks' they must fit into one
+ * MultiSearch (patterns.c). */
+enum { EXIT_NEEDLES = 8 };
+
 typedef struct ClueSeen {
     uint64_t count; /* 0: not seen */
     uint64_t first_line;

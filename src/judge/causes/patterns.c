@@ -1,50 +1,61 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
 #include <signal.h>
 
-#include "clues.h"
-#include "macro.h"
+#include "log-reader.h"
 
 #define NO_SPACE "No space left on device"
 #define NO_FILE  "No such file or directory"
 
+/*
+ * A MultiSearch holds a limited number of literals. They are counted as they are written, so that the table
+ * does not compile when it has too many: needles by the rows, the others by these macros. One that is written
+ * twice counts twice, which errs on the safe side.
+ */
+enum { COUNTED_BEFORE = __COUNTER__ };
+#define COUNTED(literal) (&(literal)[0 * __COUNTER__])
+#define ALSO(literal)    .also = COUNTED(literal)
+#define ABOVE(literal)   .above = COUNTED(literal)
+#define UNLESS(literal)  .unless = COUNTED(literal)
+
 const Pattern patterns[] = {
     /* /dev/shm full. NCCL's lines come before the general ones: "nccl" names its segments in every version.
      */
-    {CLUE_SHM_NCCL, NO_SPACE, .also = "nccl"},
-    {CLUE_SHM_NCCL, NO_SPACE, .also = "NCCL"},
+    {CLUE_SHM_NCCL, NO_SPACE, ALSO("nccl")},
+    {CLUE_SHM_NCCL, NO_SPACE, ALSO("NCCL")},
     {CLUE_SHM_NCCL, "failed to extend /dev/shm/nccl"},
     {CLUE_NCCL_SEGMENT, "Error while creating shared memory segment"},
-    {CLUE_SHM_FULL, "unable to allocate shared memory(shm) for file", .also = NO_SPACE, .pid = PID_FILE},
+    {CLUE_SHM_FULL, "unable to allocate shared memory(shm) for file", ALSO(NO_SPACE), .pid = PID_FILE},
     {CLUE_SHM_STALE_ERRNO, "unable to allocate shared memory(shm) for file", .pid = PID_FILE},
-    {CLUE_SHM_FULL, "unable to write to file <", .also = NO_SPACE, .pid = PID_FILE},
+    {CLUE_SHM_FULL, "unable to write to file <", ALSO(NO_SPACE), .pid = PID_FILE},
     {CLUE_SHM_WRITE, "unable to write to file </torch_", .pid = PID_FILE},
-    {CLUE_SHM_FULL, "unable to resize file <", .also = NO_SPACE, .pid = PID_FILE},
-    {CLUE_SHM_INODES, NO_SPACE, .also = "unable to open shared memory object", .pid = PID_FILE},
-    {CLUE_SHM_INODES, NO_SPACE, .also = "'/psm_"},
-    {CLUE_SHM_PYTHON, NO_SPACE, .above = "multiprocessing/shared_memory.py"},
-    {CLUE_SHM_SEMAPHORE, NO_SPACE, .above = "multiprocessing/synchronize.py"},
-    {CLUE_SHM_FILE, NO_SPACE, .also = "/dev/shm"},
-    {CLUE_SHM_FILE, NO_SPACE, .also = "shared memory"},
-    {CLUE_SHM_EMPTYDIR, "Usage of EmptyDir volume", .also = "shm"},
+    {CLUE_SHM_FULL, "unable to resize file <", ALSO(NO_SPACE), .pid = PID_FILE},
+    {CLUE_SHM_INODES, NO_SPACE, ALSO("unable to open shared memory object"), .pid = PID_FILE},
+    {CLUE_SHM_INODES, NO_SPACE, ALSO("'/psm_")},
+    {CLUE_SHM_PYTHON, NO_SPACE, ABOVE("multiprocessing/shared_memory.py")},
+    {CLUE_SHM_SEMAPHORE, NO_SPACE, ABOVE("multiprocessing/synchronize.py")},
+    {CLUE_SHM_FILE, NO_SPACE, ALSO("/dev/shm")},
+    {CLUE_SHM_FILE, NO_SPACE, ALSO("shared memory")},
+    {CLUE_SHM_EMPTYDIR, "Usage of EmptyDir volume", ALSO("shm")},
     {CLUE_DISK_FULL, NO_SPACE},
     {CLUE_DISK_FULL, "Disk quota exceeded"},
     {CLUE_DISK_WRITE, "PytorchStreamWriter failed writing file"},
-    {CLUE_DISK_WRITE, "unexpected pos ", .also = "inline_container"},
+    {CLUE_DISK_WRITE, "unexpected pos ", ALSO("inline_container")},
 
     /* descriptors, mappings, deleted segments */
     {CLUE_FD_SYSTEM, "Too many open files in system"},
-    {CLUE_FD, "unable to open shared memory object", .also = "Too many open files", .pid = PID_FILE},
+    {CLUE_FD, "unable to open shared memory object", ALSO("Too many open files"), .pid = PID_FILE},
     {CLUE_FD, "Too many open files"},
     {CLUE_FD, "received 0 items of ancdata"},
     {CLUE_FD, "could not duplicate a shared memory file descriptor"},
-    {CLUE_SEGMENT_GONE, "unable to open shared memory object", .also = NO_FILE},
-    {CLUE_OPEN_FAILED, "unable to open shared memory object", .unless = " mode: "},
-    {CLUE_MAPS, "unable to mmap ", .also = "Cannot allocate memory", .pid = PID_FILE},
+    {CLUE_SEGMENT_GONE, "unable to open shared memory object", ALSO(NO_FILE)},
+    {CLUE_OPEN_FAILED, "unable to open shared memory object", UNLESS(" mode: ")},
+    {CLUE_MAPS, "unable to mmap ", ALSO("Cannot allocate memory"), .pid = PID_FILE},
     {CLUE_MMAP_MEMORY, "unable to mmap memory: you tried to mmap"},
     {CLUE_SEGMENT_UNLINK, "could not unlink the shared memory file"},
-    {CLUE_LEAKED, "resource_tracker: ", .also = NO_FILE},
-    {CLUE_PYTHON_SEGMENT_GONE, NO_FILE, .also = "/psm_"},
-    {CLUE_NCCL_SEGMENT_GONE, "Error while attaching to shared memory segment", .also = NO_FILE},
+    {CLUE_LEAKED, "resource_tracker: ", ALSO(NO_FILE)},
+    {CLUE_PYTHON_SEGMENT_GONE, NO_FILE, ALSO("/psm_")},
+    {CLUE_NCCL_SEGMENT_GONE, "Error while attaching to shared memory segment", ALSO(NO_FILE)},
 
     /* out of memory: the kernel, batch systems, containers, daemons */
     {CLUE_OOM_CGROUP, "Memory cgroup out of memory", .pid = PID_LINE},
@@ -53,24 +64,23 @@ const Pattern patterns[] = {
     {CLUE_OOM_CGROUP, "mem_cgroup_out_of_memory"},
     {CLUE_OOM_MACHINE, "Out of memory: Kill", .pid = PID_LINE},
     {CLUE_OOM_MACHINE, "oom-kill:constraint=", .pid = PID_LINE},
-    {CLUE_OOM_DAEMON, "systemd-oomd", .also = "Killed", .pid = PID_LINE},
-    {CLUE_OOM_DAEMON, "earlyoom", .also = "sending SIG", .pid = PID_LINE},
+    {CLUE_OOM_DAEMON, "systemd-oomd", ALSO("Killed"), .pid = PID_LINE},
+    {CLUE_OOM_DAEMON, "earlyoom", ALSO("sending SIG"), .pid = PID_LINE},
     {CLUE_OOM_DAEMON, "Task was killed due to the node running low on memory"},
     {CLUE_OOM_SOME, "invoked oom-killer"},
     {CLUE_OOM_SOME, "oom_reaper: reaped process", .pid = PID_LINE},
-    {CLUE_OOM_SOME, "Killed process ",
-     .also = "total-vm:", .pid = PID_LINE}, /* a line of its own before 5.0 */
+    {CLUE_OOM_SOME, "Killed process ", ALSO("total-vm:"), .pid = PID_LINE}, /* a line of its own before 5.0 */
     {CLUE_OOM_SCHEDULER, "oom-kill event"},
     {CLUE_OOM_SCHEDULER, "oom_kill event"},
-    {CLUE_OOM_SCHEDULER, "Out Of Memory", .also = "srun: error"},
+    {CLUE_OOM_SCHEDULER, "Out Of Memory", ALSO("srun: error")},
     {CLUE_OOM_SCHEDULER, " OUT_OF_ME"}, /* a state as sacct prints it; not CUDA_ERROR_OUT_OF_MEMORY */
     {CLUE_OOM_SCHEDULER, "Exceeded job memory limit"},
     {CLUE_OOM_SCHEDULER, "Exceeded step memory limit"},
-    {CLUE_OOM_SCHEDULER, "exceeded memory limit", .also = "being killed"},
+    {CLUE_OOM_SCHEDULER, "exceeded memory limit", ALSO("being killed")},
     {CLUE_OOM_SCHEDULER, "TERM_MEMLIMIT"},
     {CLUE_OOM_SCHEDULER, "PBS: job killed: mem"},
     {CLUE_OOM_SCHEDULER, "PBS: job killed: vmem"},
-    {CLUE_OOM_KUBERNETES, "OOMKilled", .unless = "false"},
+    {CLUE_OOM_KUBERNETES, "OOMKilled", UNLESS("false")},
 
     /* ended from outside */
     {CLUE_TIME_LIMIT, "DUE TO TIME LIMIT"},
@@ -79,7 +89,7 @@ const Pattern patterns[] = {
     {CLUE_PREEMPTED, "DUE TO PREEMPTION"},
     {CLUE_PREEMPTED, "DUE TO JOB REQUEUE"},
     {CLUE_NODE_FAILURE, "DUE TO NODE FAILURE"},
-    {CLUE_CANCELLED, "CANCELLED AT", .also = "slurmstepd: "},
+    {CLUE_CANCELLED, "CANCELLED AT", ALSO("slurmstepd: ")},
     {CLUE_EVICTED, "The node was low on resource"},
     {CLUE_EVICTED, "Usage of EmptyDir volume"},
     {CLUE_SIGKILL_WORKER, "is killed by signal: Killed", .pid = PID_LINE},
@@ -94,7 +104,7 @@ const Pattern patterns[] = {
     {CLUE_SEGFAULT, "Unexpected segmentation fault encountered in worker"},
     {CLUE_SEGFAULT, "is killed by signal: Segmentation fault", .pid = PID_LINE},
     {CLUE_SEGFAULT, "Fatal Python error: Segmentation fault"},
-    {CLUE_SEGFAULT, " segfault at ", .also = " ip "},
+    {CLUE_SEGFAULT, " segfault at ", ALSO(" ip ")},
     {CLUE_HEAP, "double free or corruption"},
     {CLUE_HEAP, "free(): invalid"},
     {CLUE_HEAP, "malloc(): "},
@@ -109,7 +119,7 @@ const Pattern patterns[] = {
     {CLUE_GPU_FAULT, "NVRM: Xid"},
 
     /* CUDA, pickling and the like */
-    {CLUE_CUDA_FORK, "in forked subprocess", .also = "Cannot re-initialize"},
+    {CLUE_CUDA_FORK, "in forked subprocess", ALSO("Cannot re-initialize")},
     {CLUE_CUDA_INIT, "CUDA error: initialization error"},
     {CLUE_CUDA_INIT, "CUDA error (3): initialization error"},
     {CLUE_CUDA_INIT, "cuda runtime error (3)"},
@@ -127,19 +137,19 @@ const Pattern patterns[] = {
     {CLUE_NOT_PICKLABLE, "cannot be pickled"},
     {CLUE_NOT_PICKLABLE, "Can't get local object"},
     {CLUE_NOT_PICKLABLE, "Got pickle error when attempting to start a worker"},
-    {CLUE_MAIN_ATTRIBUTE, "Can't get attribute ", .also = "__main__"},
+    {CLUE_MAIN_ATTRIBUTE, "Can't get attribute ", ALSO("__main__")},
     {CLUE_MAIN_GUARD, "An attempt has been made to start a new process before the"},
     {CLUE_NESTED, "daemonic processes are not allowed to have children"},
     {CLUE_HOST_MEMORY, "DefaultCPUAllocator: "},
     {CLUE_HOST_MEMORY, "not enough memory: you tried to allocate"},
-    {CLUE_HOST_MEMORY, "Unable to allocate", .also = "for an array with shape"},
+    {CLUE_HOST_MEMORY, "Unable to allocate", ALSO("for an array with shape")},
     {CLUE_HOST_MEMORY, "MemoryError", .place = PLACE_EXCEPTION},
     {CLUE_HOST_MEMORY, "[Errno 12] Cannot allocate memory"},
     {CLUE_HOST_MEMORY, "std::bad_alloc"},
     {CLUE_THREADS, "can't start new thread"},
     {CLUE_THREADS, "Thread creation failed: Resource temporarily unavailable"},
     {CLUE_THREADS, "pthread_create failed"},
-    {CLUE_THREADS, "[Errno 11] Resource temporarily unavailable", .above = "os.fork()"},
+    {CLUE_THREADS, "[Errno 11] Resource temporarily unavailable", ABOVE("os.fork()")},
     {CLUE_COLLATE_SHAPES, "stack expects each tensor to be equal size"},
     {CLUE_COLLATE_SHAPES, "each element in list of batch should be of equal size"},
     {CLUE_COLLATE_STORAGE, "Trying to resize storage that is not resizable"},
@@ -147,19 +157,19 @@ const Pattern patterns[] = {
     /* waits */
     {CLUE_TIMEOUT, "DataLoader timed out after"},
     {CLUE_COLLECTIVE_TIMEOUT, "Watchdog caught collective operation timeout"},
-    {CLUE_COLLECTIVE_TIMEOUT, "Timed out waiting ", .also = "operation to complete"},
-    {CLUE_BLOCKED, "blocked for more than", .also = "task "},
+    {CLUE_COLLECTIVE_TIMEOUT, "Timed out waiting ", ALSO("operation to complete")},
+    {CLUE_BLOCKED, "blocked for more than", ALSO("task ")},
 
     /* after-effects */
-    {CLUE_WORKER_EXITED, "exited unexpectedly", .also = "DataLoader worker", .pid = PID_LINE},
+    {CLUE_WORKER_EXITED, "exited unexpectedly", ALSO("DataLoader worker"), .pid = PID_LINE},
     {CLUE_WORKER_EXITED, "Pin memory thread exited unexpectedly"},
     {CLUE_PEER_LOST, "ConnectionResetError"},
     {CLUE_PEER_LOST, "ConnectionRefusedError"},
     {CLUE_PEER_LOST, "BrokenPipeError"},
     {CLUE_PEER_LOST, "Connection closed by peer"},
     {CLUE_PEER_LOST, "Connection reset by peer"},
-    {CLUE_PEER_LOST, "EOFError", .unless = "Ran out of input", .place = PLACE_EXCEPTION},
-    {CLUE_LEAKED, "to clean up at shutdown", .also = "leaked "},
+    {CLUE_PEER_LOST, "EOFError", UNLESS("Ran out of input"), .place = PLACE_EXCEPTION},
+    {CLUE_LEAKED, "to clean up at shutdown", ALSO("leaked ")},
 
     /* deaths by signal as exit codes, launchers and shells tell them; after what names its own cause */
     {CLUE_BUS, .place = PLACE_EXIT, .pid = PID_LINE, .signal = SIGBUS},
@@ -184,10 +194,10 @@ const Pattern patterns[] = {
     {CLUE_NCCL_ERROR, "ncclSystemError"},
     {CLUE_NCCL_ERROR, "ncclInternalError"},
     {CLUE_NCCL_ERROR, "ncclRemoteError"},
-    {CLUE_NCCL_ERROR, "unhandled system error", .also = "NCCL"},
+    {CLUE_NCCL_ERROR, "unhandled system error", ALSO("NCCL")},
 
     /* background */
-    {CLUE_WRAPPED, ": Caught ", .also = " in DataLoader worker process"},
+    {CLUE_WRAPPED, ": Caught ", ALSO(" in DataLoader worker process")},
     {CLUE_CPP_WHAT, "what():"},
     {CLUE_FORK_WARNING, "The current process just got forked, after parallelism has already been used"},
     {CLUE_FORK_WARNING, "use of fork() may lead to deadlocks in the child"},
@@ -201,12 +211,12 @@ const Pattern patterns[] = {
     {CLUE_STORAGE, "Stale file handle"},
     {CLUE_STORAGE, "file is truncated"},
     {CLUE_STORAGE, "truncated file"},
-    {CLUE_STORAGE, "nfs: server", .also = "not responding"},
+    {CLUE_STORAGE, "nfs: server", ALSO("not responding")},
     {CLUE_DF, "% /dev/shm"},
     {CLUE_VERSION, "PyTorch version: "},
     {CLUE_VERSION, "torch=="},
-    {CLUE_CGROUP_USAGE, "memory: usage ", .also = "limit "},
-    {CLUE_SAYS_FILE_SYSTEM, "set_sharing_strategy", .also = "file_system", .unless = "ulimit -n"},
+    {CLUE_CGROUP_USAGE, "memory: usage ", ALSO("limit ")},
+    {CLUE_SAYS_FILE_SYSTEM, "set_sharing_strategy", ALSO("file_system"), UNLESS("ulimit -n")},
     {CLUE_SAYS_PIN_MEMORY, "pin_memory="},
     {CLUE_SAYS_GC, "gc.collect"},
     {CLUE_SAYS_LS, "ls /dev/shm"},
@@ -214,5 +224,9 @@ const Pattern patterns[] = {
     {CLUE_SAYS_LS, "ls -la /dev/shm"},
     {CLUE_SAYS_RSS_SHMEM, "RssShmem"},
 };
+
+enum { LITERALS_COUNTED = __COUNTER__ - COUNTED_BEFORE - 1 };
+static_assert(TRACEBACK_NEEDLES + EXIT_NEEDLES + ARRAY_SIZE(patterns) + LITERALS_COUNTED <= NEEDLES_MAX,
+              "the patterns have more literals than a MultiSearch holds: raise NEEDLES_MAX");
 
 const size_t n_patterns = ARRAY_SIZE(patterns);

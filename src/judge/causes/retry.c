@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <string.h>
 
+#include "causes-text.h"
 #include "causes.h"
 #include "retry.h"
 
@@ -42,14 +43,13 @@ const char *retry_words(Retry retry)
 {
     switch (retry) {
     case RETRY_ASKED:
-        return "it was asked to stop";
+        return RETRY_WORDS_ASKED;
     case RETRY_NO_START:
-        return "it could not be started";
+        return RETRY_WORDS_NO_START;
     case RETRY_ERROR:
-        return "the same exception would occur again";
+        return RETRY_WORDS_ERROR;
     case RETRY_NOT_LESS:
-        return "smaller values do not help against this; with --resume it would continue with the same "
-               "values";
+        return RETRY_WORDS_NOT_LESS;
     case RETRY_LESS:
     case RETRY_SAME:
     case RETRY_DONE:

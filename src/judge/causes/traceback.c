@@ -253,3 +253,18 @@ LineKind traceback_line(Traceback *traceback, Text line, const NeedleSet *hits, 
         return traceback_exception(traceback, type, message, ret);
     return LINE_OTHER;
 }
+
+bool stack_frame(Text stack, Frame *ret)
+{
+    /* Only a stack of several threads marks the one that faulted. */
+    (void)text_after(stack, traceback_needles[NEEDLE_FATAL_STACK], &stack);
+    TEXT_FOR_EACH_LINE (line, stack) {
+        Frame frame;
+        size_t start = 0;
+        if (frame_parse(line, &start, &frame) == FRAME_FAULTHANDLER && frame.file[0]) {
+            *ret = frame;
+            return true;
+        }
+    }
+    return false;
+}

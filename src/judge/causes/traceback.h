@@ -76,3 +76,7 @@ typedef struct PyException {
 /* ret is written for LINE_EXCEPTION. While traceback->open, every line must come, else only those with a hit.
  */
 LineKind traceback_line(Traceback *traceback, Text line, const NeedleSet *hits, PyException *ret);
+
+/* The innermost frame of the thread that faulted, in a stack as faulthandler writes it. False: none is there.
+ */
+bool stack_frame(Text stack, Frame *ret);

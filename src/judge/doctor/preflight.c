@@ -169,7 +169,7 @@ static const char *remedy_by_option(const Flight *flight)
     if (!flight->plan->guarded && flight->guard->ready && !shm_is_unusable(shm))
         return PREFLIGHT_REMOVE_NO_GUARD;
     if (!flight->plan->shm_tried && shm->state != SHM_ABSENT &&
-        (sandbox->sys_admin || sandbox->user_namespaces))
+        (sandbox->sys_admin || sandbox->user_namespaces == YES))
         return PREFLIGHT_USE_SHM_AUTO;
     return NULL;
 }

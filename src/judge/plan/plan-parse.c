@@ -2,10 +2,11 @@
 #include <string.h>
 
 #include "plan-parse.h"
+#include "plan-text.h"
 #include "units.h"
 
-/* As torch.NAME.itemsize has it, short names included. Types of less than a byte take one, or hold several
- * values in it, which the shape of such a tensor counts as one. */
+/* The values of torch.NAME.itemsize, with the short names. A type of less than a byte takes a whole one, or
+ * packs several values into it, which the tensor's shape counts as one. */
 static const struct {
     const char *name;
     unsigned char bytes;
@@ -68,14 +69,15 @@ static const struct {
     {"uint7", 1},
 };
 
-/* "WHAT "text"REST" */
-static int refuse(int r, Buffer *error, const char *what, Text text, const char *rest)
+/* Appends what is wrong, and is the error. */
+#define REFUSE(r, error, ...) ((void)buffer_printf((error), __VA_ARGS__), (r))
+
+/* What the user wrote, to be quoted. Lives in `quoted`. */
+static const char *quote(Text text, Buffer *quoted)
 {
-    (void)buffer_append_text(error, what);
-    (void)buffer_append_text(error, "\"");
-    (void)text_escape(text, error);
-    (void)buffer_printf(error, "\"%s", rest);
-    return r;
+    buffer_clear(quoted);
+    (void)text_escape(text, quoted);
+    return buffer_text(quoted);
 }
 
 static int dtype_find(Text name, uint64_t *ret_bytes)
@@ -93,30 +95,30 @@ static int dtype_find(Text name, uint64_t *ret_bytes)
 /* "3,224,224" of "float32[3,224,224]", which `whole` is. */
 static int dimensions_multiply(Text inside, Text whole, uint64_t *bytes, Buffer *error)
 {
+    _cleanup_buffer_ Buffer quoted = {0};
     size_t n = 0;
     if (text_trim(inside).size == 0)
         return 0; /* "int64[]": a scalar */
     if (inside.data[inside.size - 1] == ',')
-        return refuse(-EINVAL, error, "", whole, " ends its shape with a comma");
+        return REFUSE(-EINVAL, error, PLAN_BAD_SHAPE_COMMA, quote(whole, &quoted));
     for (Text part; text_until(&inside, ',', &part);) {
         uint64_t dimension = 0;
         int r = text_u64(text_trim(part), 10, &dimension);
         if (r == -EINVAL)
-            return refuse(r, error, "", whole,
-                          " has a shape of something else than whole numbers; write it as "
-                          "float32[3,224,224]");
+            return REFUSE(r, error, PLAN_BAD_SHAPE, quote(whole, &quoted));
         if (r == 0 && dimension == 0)
-            return refuse(-EINVAL, error, "", whole, " has a dimension of 0, so it holds nothing");
+            return REFUSE(-EINVAL, error, PLAN_BAD_SHAPE_ZERO, quote(whole, &quoted));
         if (++n > PLAN_DIMENSIONS_MOST)
-            return refuse(-ERANGE, error, "", whole, " has more dimensions than PyTorch allows (64)");
+            return REFUSE(-ERANGE, error, PLAN_BAD_SHAPE_LONG, quote(whole, &quoted));
         if (r < 0 || __builtin_mul_overflow(*bytes, dimension, bytes) || *bytes > INT64_MAX)
-            return refuse(-ERANGE, error, "", whole, " is larger than any memory");
+            return REFUSE(-ERANGE, error, PLAN_BAD_SAMPLE_LARGE, quote(whole, &quoted));
     }
     return 0;
 }
 
 int plan_sample_parse(Text text, uint64_t *ret_bytes, Buffer *error)
 {
+    _cleanup_buffer_ Buffer quoted = {0};
     text = text_trim(text);
     const char *open = memchr(text.data, '[', text.size);
     Text name = {text.data, open ? (size_t)(open - text.data) : text.size};
@@ -124,13 +126,12 @@ int plan_sample_parse(Text text, uint64_t *ret_bytes, Buffer *error)
     name = text_trim(name);
     uint64_t bytes = 0;
     if (name.size == 0)
-        return refuse(-EINVAL, error, "", text, " names no dtype; write it as float32[3,224,224]");
+        return REFUSE(-EINVAL, error, PLAN_BAD_SAMPLE_DTYPE, quote(text, &quoted));
     if (dtype_find(name, &bytes) < 0)
-        return refuse(-EINVAL, error, "unknown dtype ", name,
-                      "; PyTorch's are uint8, int64, float16, bfloat16, float32 and so on");
+        return REFUSE(-EINVAL, error, PLAN_BAD_DTYPE, quote(name, &quoted));
     if (shape.size > 0) {
         if (shape.data[shape.size - 1] != ']' || shape.size < 2)
-            return refuse(-EINVAL, error, "", text, " has no ] at its end");
+            return REFUSE(-EINVAL, error, PLAN_BAD_SAMPLE_END, quote(text, &quoted));
         int r = dimensions_multiply((Text){shape.data + 1, shape.size - 2}, text, &bytes, error);
         if (r < 0)
             return r;
@@ -145,10 +146,8 @@ int plan_loader_add(PlanLoader *loader, Text sample, Arena *arena, Buffer *error
     int r = plan_sample_parse(sample, &bytes, error);
     if (r < 0)
         return r;
-    if (loader->n_fields == PLAN_FIELDS_MOST) {
-        (void)buffer_printf(error, "more than %d tensors in a sample", PLAN_FIELDS_MOST);
-        return -ERANGE;
-    }
+    if (loader->n_fields == PLAN_FIELDS_MOST)
+        return REFUSE(-ERANGE, error, PLAN_BAD_FIELDS, PLAN_FIELDS_MOST);
     uint64_t *slot = ARENA_PUSH(arena, loader->field_bytes, loader->n_fields, loader->fields_capacity);
     if (!slot)
         return -ENOMEM;
@@ -158,41 +157,44 @@ int plan_loader_add(PlanLoader *loader, Text sample, Arena *arena, Buffer *error
 
 int plan_count_parse(Text text, uint64_t most, uint64_t *ret, Buffer *error)
 {
+    _cleanup_buffer_ Buffer quoted = {0};
     uint64_t count = 0;
     Text trimmed = text_trim(text);
     if (text_u64(trimmed, 10, &count) == 0 && count >= 1 && count <= most) {
         *ret = count;
         return 0;
     }
-    (void)buffer_printf(error, "takes a whole number from 1 to %llu, not ", (unsigned long long)most);
-    return refuse(-EINVAL, error, "", trimmed, "");
+    return REFUSE(-EINVAL, error, PLAN_BAD_COUNT, (unsigned long long)most, quote(trimmed, &quoted));
 }
 
 int plan_size_parse(Text text, uint64_t *ret_bytes, Buffer *error)
 {
+    _cleanup_buffer_ Buffer quoted = {0};
     uint64_t bytes = 0;
     int r = size_parse(text, &bytes);
     if (r == -ERANGE || (r == 0 && bytes > INT64_MAX))
-        return refuse(-ERANGE, error, "takes a size, and ", text, " is larger than any memory");
+        return REFUSE(-ERANGE, error, PLAN_BAD_SIZE_LARGE, quote(text, &quoted));
     if (r < 0)
-        return refuse(r, error, "takes a size (64M, 1.5GiB), not ", text, "");
+        return REFUSE(r, error, PLAN_BAD_SIZE, quote(text, &quoted));
     if (bytes == 0)
-        return refuse(-EINVAL, error, "takes a size above 0, not ", text, "");
+        return REFUSE(-EINVAL, error, PLAN_BAD_SIZE_ZERO, quote(text, &quoted));
     *ret_bytes = bytes;
     return 0;
 }
 
 int plan_margin_parse(Text text, double *ret, Buffer *error)
 {
+    _cleanup_buffer_ Buffer quoted = {0};
     double margin = 0;
     if (text_decimal(text_trim(text), &margin) < 0 || !(margin >= 1 && margin <= PLAN_MARGIN_MOST))
-        return refuse(-EINVAL, error, "takes a factor from 1 (no margin) to 100, not ", text, "");
+        return REFUSE(-EINVAL, error, PLAN_BAD_MARGIN, quote(text, &quoted));
     *ret = margin;
     return 0;
 }
 
 int plan_range_parse(Text text, uint64_t *ret_first, uint64_t *ret_last, Buffer *error)
 {
+    _cleanup_buffer_ Buffer quoted = {0};
     Text rest = text_trim(text);
     Text after = {0};
     uint64_t first = 0;
@@ -206,9 +208,9 @@ int plan_range_parse(Text text, uint64_t *ret_first, uint64_t *ret_last, Buffer 
         return r;
     last = range ? last : first;
     if (last < first)
-        return refuse(-EINVAL, error, "takes a range from the smaller to the larger number, not ", rest, "");
+        return REFUSE(-EINVAL, error, PLAN_BAD_RANGE_ORDER, quote(rest, &quoted));
     if (last - first >= PLAN_ROWS_MOST)
-        return refuse(-ERANGE, error, "takes a range of 1024 numbers at most, not ", rest, "");
+        return REFUSE(-ERANGE, error, PLAN_BAD_RANGE_LONG, quote(rest, &quoted));
     *ret_first = first;
     *ret_last = last;
     return 0;
@@ -216,9 +218,10 @@ int plan_range_parse(Text text, uint64_t *ret_first, uint64_t *ret_last, Buffer 
 
 static int collate_parse(Text value, bool *ret_list, Buffer *error)
 {
+    _cleanup_buffer_ Buffer quoted = {0};
     bool list = text_equal(value, "list");
     if (!list && !text_equal(value, "stack"))
-        return refuse(-EINVAL, error, "takes stack or list, not ", value, "");
+        return REFUSE(-EINVAL, error, PLAN_BAD_COLLATE, quote(value, &quoted));
     *ret_list = list;
     return 0;
 }
@@ -227,7 +230,8 @@ static int setting_parse(Text key, Text value, Arena *arena, PlanLoader *loader,
 {
     if (text_equal(key, "sample"))
         return plan_loader_add(loader, value, arena, error);
-    Buffer why = {0};
+    _cleanup_buffer_ Buffer why = {0};
+    _cleanup_buffer_ Buffer quoted = {0};
     int r = text_equal(key, "batch")      ? plan_count_parse(value, PLAN_BATCH_MOST, &loader->batch, &why)
             : text_equal(key, "workers")  ? plan_count_parse(value, PLAN_COUNT_MOST, &loader->workers, &why)
             : text_equal(key, "prefetch") ? plan_count_parse(value, PLAN_COUNT_MOST, &loader->prefetch, &why)
@@ -236,18 +240,13 @@ static int setting_parse(Text key, Text value, Arena *arena, PlanLoader *loader,
             : text_equal(key, "collate")  ? collate_parse(value, &loader->list, &why)
                                           : -ENOENT;
     if (r == -ENOENT)
-        r = refuse(-EINVAL, error, "unknown setting ", key,
-                   "; there are sample, bytes, batch, workers, prefetch, held and collate");
-    else if (r < 0) {
-        (void)text_escape(key, error);
-        (void)buffer_printf(error, " %s", buffer_text(&why));
-    }
-    buffer_free(&why);
-    return r;
+        return REFUSE(-EINVAL, error, PLAN_BAD_SETTING_NAME, quote(key, &quoted));
+    return r < 0 ? REFUSE(r, error, "%s %s", quote(key, &quoted), buffer_text(&why)) : r;
 }
 
 int plan_loader_parse(Text text, const PlanLoader *usual, Arena *arena, PlanLoader *ret, Buffer *error)
 {
+    _cleanup_buffer_ Buffer quoted = {0};
     /* Its own samples, or bytes, replace the usual ones of either sort. */
     PlanLoader loader = *usual;
     loader.field_bytes = NULL;
@@ -259,17 +258,14 @@ int plan_loader_parse(Text text, const PlanLoader *usual, Arena *arena, PlanLoad
         if (part.size == 0)
             continue;
         if (!text_after(part, "=", &value))
-            return refuse(-EINVAL, error, "", part, " is no setting; write NAME=VALUE, as in workers=4");
+            return REFUSE(-EINVAL, error, PLAN_BAD_SETTING, quote(part, &quoted));
         Text key = text_trim((Text){part.data, (size_t)(value.data - part.data) - 1});
         int r = setting_parse(key, text_trim(value), arena, &loader, error);
         if (r < 0)
             return r;
     }
-    if (loader.n_fields > 0 && loader.batch_bytes > 0) {
-        (void)buffer_append_text(error,
-                                 "it has both sample= and bytes=; one of them tells the size of a batch");
-        return -EINVAL;
-    }
+    if (loader.n_fields > 0 && loader.batch_bytes > 0)
+        return REFUSE(-EINVAL, error, PLAN_BAD_BOTH);
     if (loader.n_fields == 0 && loader.batch_bytes == 0) {
         loader.field_bytes = usual->field_bytes;
         loader.n_fields = usual->n_fields;

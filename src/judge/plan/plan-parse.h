@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What people write about a job: samples, loaders, ranges. Pure and strict. Errors are -EINVAL, -ERANGE (too
- * large to be true) or -ENOMEM; the first two append to `error` what is wrong, one escaped line without
- * newline. What was parsed lives in arena.
+ * Parses what people write about a job: samples, loaders, ranges. Pure and strict. Errors are -EINVAL,
+ * -ERANGE (larger than anything real) or -ENOMEM; the first two append one escaped line without newline to
+ * `error`. What was parsed lives in arena.
  */
 #pragma once
 
@@ -11,8 +11,8 @@
 
 enum { PLAN_FIELDS_MOST = 256, PLAN_DIMENSIONS_MOST = 64 };
 
-/* The bytes of "float32[3,224,224]", or of "int64": one number a sample. "torch." may stand before it, blanks
- * anywhere between. Every dtype of PyTorch, by all of its names. */
+/* The bytes of "float32[3,224,224]", or of "int64": one number per sample. "torch." may come first, and
+ * blanks may stand between the parts. Knows every dtype of PyTorch by all of its names. */
 int plan_sample_parse(Text text, uint64_t *ret_bytes, Buffer *error);
 
 /* Adds a field to the loader. */
@@ -20,7 +20,7 @@ int plan_loader_add(PlanLoader *loader, Text sample, Arena *arena, Buffer *error
 
 /*
  * "sample=float32[3,224,224];sample=int64;batch=64;workers=4;prefetch=2;held=1;collate=stack", in any order,
- * or "bytes=32MiB" in place of the samples. What is not said is as in `usual`.
+ * or "bytes=32MiB" in place of the samples. What is missing is taken from `usual`.
  */
 int plan_loader_parse(Text text, const PlanLoader *usual, Arena *arena, PlanLoader *ret, Buffer *error);
 

@@ -3,18 +3,21 @@
 #include <string.h>
 
 #include "need.h"
+#include "plan-text.h"
 #include "plan.h"
+#include "text.h"
 #include "units.h"
 
 #define MIB (UINT64_C(1) << 20)
 #define GIB (UINT64_C(1) << 30)
 
-/* RefcountedMapAllocator's header before the data of a file_system segment, as large as its alignment. */
+/* The header that RefcountedMapAllocator puts before the data of a file_system segment, as large as its
+ * alignment. */
 enum { FILE_SYSTEM_HEADER = 64 };
 
-/* A semaphore of Python's multiprocessing is a file of 32 bytes in /dev/shm. A queue has three of them; a
- * loader has a queue of orders for each worker, one for the results, and an event (a condition of four and a
- * flag). */
+/* A semaphore of Python's multiprocessing is a file of 32 bytes in /dev/shm. A queue has three of them. A
+ * loader has a queue of indices for each worker, one queue for the results, and an event (a condition of four
+ * and a flag). */
 enum { SEMAPHORES_QUEUE = 3, SEMAPHORES_EVENT = 5, SEMAPHORE_BYTES = 32 };
 
 /*
@@ -33,7 +36,7 @@ enum { NCCL_CHANNELS = 2 };
 const char *const plan_kind_names[] = {"image", "audio", "video", "multimodal", NULL};
 const char *const plan_collectives_names[] = {"none", "nccl", "gloo", NULL};
 
-/* The field notes' rule of thumb. */
+/* A rule of thumb from practice. */
 static const struct {
     uint64_t least_gibs;
     uint64_t most_gibs;
@@ -66,9 +69,9 @@ const char *plan_basis_name(PlanBasis basis)
     return "loaders";
 }
 
-/* --- Arithmetic that notices when it leaves its range --------------------------------------------------- */
+/* --- Arithmetic that reports overflow ------------------------------------------------------------------- */
 
-/* Sizes end where files do, so that every sum can be printed and U64_UNKNOWN is never met. */
+/* No size exceeds that of the largest file, so that every sum can be printed and none equals U64_UNKNOWN. */
 static int product(uint64_t a, uint64_t b, uint64_t *ret)
 {
     uint64_t c = 0;
@@ -177,7 +180,7 @@ static int trainers_count(const PlanQuestion *question, uint64_t per_gpu, uint64
     return r < 0 ? r : product(question->ranks, jobs, ret);
 }
 
-/* Of trainers that have somebody to talk to. */
+/* Only trainers of a job with several ranks talk to each other. */
 static int collectives_need(const PlanQuestion *question, uint64_t trainers, uint64_t *ret)
 {
     if (question->ranks < 2) {
@@ -196,12 +199,12 @@ static int collectives_need(const PlanQuestion *question, uint64_t trainers, uin
     return 0;
 }
 
-/* What so many trainers take together. */
+/* What a number of trainers take together. */
 typedef struct NodeNeed {
     uint64_t base_bytes;
     uint64_t bound_bytes; /* with the handover */
     uint64_t collective_bytes;
-    uint64_t tight_bytes;       /* all of it with the margin: what must find room */
+    uint64_t tight_bytes;       /* all of it with the margin: what must fit */
     uint64_t recommended_bytes; /* a round figure */
 } NodeNeed;
 
@@ -328,7 +331,7 @@ static bool trainers_fit(const FitSearch *search, uint64_t trainers)
            node.tight_bytes <= search->room_bytes;
 }
 
-/* The workers that were asked for with the largest batch; where not one sample fits, fewer workers. */
+/* The largest batch with the workers that were asked for; where not even one sample fits, fewer workers. */
 static void largest_find(const FitSearch *search, Plan *plan)
 {
     const PlanLoader *loader = &search->question->loaders[search->loader];
@@ -352,7 +355,7 @@ static void ladder_find(const FitSearch *search, Plan *plan)
 {
     const PlanLoader *loader = &search->question->loaders[search->loader];
     for (size_t i = 0; i < PLAN_LADDER; i++) {
-        /* node_need puts the margin on top, which the shares below it have no use for. */
+        /* node_need adds the margin, which the smaller shares already leave. */
         double share = steps[i].share > 0 ? steps[i].share * search->question->margin : 1;
         if (share > 1)
             continue;
@@ -396,43 +399,16 @@ int plan_note(Plan *plan, Arena *arena, const char *note)
     return 0;
 }
 
+typedef unsigned long long ull; /* what printf takes */
+
 static int note_kind(const PlanQuestion *question, Arena *arena, Plan *plan)
 {
-    uint64_t least = kinds[question->kind].least_gibs;
-    uint64_t most = kinds[question->kind].most_gibs;
-    const char *range = least == most ? arena_printf(arena, "over %llu GiB", (unsigned long long)least)
-                                      : arena_printf(arena, "%llu to %llu GiB", (unsigned long long)least,
-                                                     (unsigned long long)most);
-    return plan_note(
-        plan, arena,
-        range ? arena_printf(arena,
-                             "A rule of thumb for %s training: %s a job. Nothing was computed or measured; "
-                             "give --sample, --batch and --workers, or --measure.",
-                             plan_kind_names[question->kind], range)
-              : NULL);
-}
-
-static int note_collectives(const PlanQuestion *question, Arena *arena, Plan *plan)
-{
-    const char *what =
-        question->collectives == COLLECTIVES_NCCL
-            ? "NCCL's segments between ranks (two channels of 9.2 MiB a rank, as where the "
-              "GPUs cannot reach each other directly; over NVLink it makes none that large)"
-            : "Gloo's all-reduce through shared memory (66 MiB a rank where it is switched on, else none)";
+    const char *kind = plan_kind_names[question->kind];
+    ull least = kinds[question->kind].least_gibs;
+    ull most = kinds[question->kind].most_gibs;
     return plan_note(plan, arena,
-                     arena_printf(arena, "Estimated and added to what is recommended: %s for %s.",
-                                  SIZE_TEXT(plan->collective_bytes), what));
-}
-
-static int note_share(const PlanQuestion *question, Arena *arena, Plan *plan)
-{
-    return plan_note(plan, arena,
-                     arena_printf(arena,
-                                  "%s is %.0f%% of the memory here (%s), above a quarter: it is RAM that the "
-                                  "training cannot have for anything else. Lower the batch size, the workers "
-                                  "or prefetch_factor.",
-                                  SIZE_TEXT(plan->tight_bytes), 100 * plan->memory_share,
-                                  SIZE_TEXT(question->memory_bytes)));
+                     least == most ? arena_printf(arena, PLAN_NOTE_KIND_OVER, kind, least)
+                                   : arena_printf(arena, PLAN_NOTE_KIND, kind, least, most));
 }
 
 static int notes_make(const PlanQuestion *question, Arena *arena, Plan *plan)
@@ -442,21 +418,23 @@ static int notes_make(const PlanQuestion *question, Arena *arena, Plan *plan)
         r = note_kind(question, arena, plan);
     if (r >= 0 && question->table)
         r = plan_note(plan, arena,
-                      arena_printf(arena, "The figures are for %llu on each GPU, the last row of the table.",
-                                   (unsigned long long)question->per_gpu_last));
-    if (r >= 0 && plan->collective_bytes > 0)
-        r = note_collectives(question, arena, plan);
-    if (r >= 0 && question->page_bytes > 4096 && question->basis == BASIS_LOADERS)
-        r = plan_note(plan, arena,
                       arena_printf(arena,
-                                   "/dev/shm is mounted with pages of %s: each tensor is rounded up to it.",
-                                   SIZE_TEXT(question->page_bytes)));
+                                   PLURAL(question->per_gpu_last, PLAN_NOTE_ROW_ONE, PLAN_NOTE_ROW_MANY),
+                                   (ull)question->per_gpu_last));
+    if (r >= 0 && plan->collective_bytes > 0)
+        r = plan_note(
+            plan, arena,
+            arena_printf(arena, question->collectives == COLLECTIVES_NCCL ? PLAN_NOTE_NCCL : PLAN_NOTE_GLOO,
+                         SIZE_TEXT(plan->collective_bytes)));
+    if (r >= 0 && question->page_bytes > 4096 && question->basis == BASIS_LOADERS)
+        r = plan_note(plan, arena, arena_printf(arena, PLAN_NOTE_PAGES, SIZE_TEXT(question->page_bytes)));
     if (r >= 0 && plan->memory_share > PLAN_SHARE_WARN)
-        r = note_share(question, arena, plan);
+        r = plan_note(plan, arena,
+                      arena_printf(arena, PLAN_NOTE_SHARE, SIZE_TEXT(plan->tight_bytes),
+                                   100 * plan->memory_share, SIZE_TEXT(question->memory_bytes)));
     if (r >= 0 && !plan->fits && question->basis != BASIS_KIND && plan->room_bytes != U64_UNKNOWN &&
         plan->base_bytes + plan->collective_bytes <= plan->room_bytes)
-        r = plan_note(plan, arena,
-                      "It would fit without the margin: anything else in /dev/shm then ends the job.");
+        r = plan_note(plan, arena, PLAN_NOTE_MARGIN);
     return r;
 }
 

@@ -3,29 +3,27 @@
 #include <string.h>
 
 #include "tune-rate.h"
+#include "tune-text.h"
 
 /* --- Numbers in the output ---------------------------------------------------------------------------- */
 
 int rate_reader_open(const char *regex, RateReader *ret, Buffer *error)
 {
+    _cleanup_buffer_ Buffer quoted = {0};
     memset(ret, 0, sizeof *ret);
     if (!regex)
         return 0;
     int problem = regcomp(&ret->regex, regex, REG_EXTENDED | REG_NEWLINE);
+    (void)text_escape(text_of(regex), &quoted);
     if (problem != 0) {
         char words[128];
         regerror(problem, &ret->regex, words, sizeof words);
-        (void)buffer_append_text(error, "\"");
-        (void)text_escape(text_of(regex), error);
-        (void)buffer_append_text(error, "\" is no regular expression: ");
-        (void)text_escape(text_of(words), error);
+        (void)buffer_printf(error, TUNE_BAD_REGEX, buffer_text(&quoted), words);
         return -EINVAL;
     }
     if (ret->regex.re_nsub == 0) {
         regfree(&ret->regex);
-        (void)buffer_append_text(error, "put the number of \"");
-        (void)text_escape(text_of(regex), error);
-        (void)buffer_append_text(error, "\" in parentheses, as in 'rate: ([0-9.]+)'");
+        (void)buffer_printf(error, TUNE_BAD_GROUP, buffer_text(&quoted));
         return -EINVAL;
     }
     ret->compiled = true;

@@ -7,7 +7,7 @@ static json_t *json_environment(const Sandbox *sandbox, const GuardOffer *guard)
 {
     return json_pack("{s:s, s:b, s:b, s:b, s:b}", "kind", environment_name(sandbox->kind), "slurm",
                      (int)sandbox->slurm, "can_remount", (int)sandbox->can_remount, "user_namespaces",
-                     (int)sandbox->user_namespaces, "guard_ready", (int)guard->ready);
+                     (int)(sandbox->user_namespaces == YES), "guard_ready", (int)guard->ready);
 }
 
 static json_t *json_memory(const Machine *machine)

@@ -10,7 +10,7 @@ json_t *json_cause(const Cause *cause)
                      cause->pid > 0 ? json_integer(cause->pid) : json_null());
 }
 
-int json_explanation(FILE *out, bool indented, const Explanation *explanation)
+int json_explanation(FILE *out, bool indented, const Diagnosis *explanation)
 {
     JsonWriter writer;
     json_writer_open(&writer, out, indented);

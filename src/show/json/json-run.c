@@ -51,7 +51,7 @@ static json_t *json_stack(const char *stack)
 }
 
 /* The contract's fields, and what more is known of the death. */
-static json_t *json_judged(const Judged *judged)
+static json_t *json_judged(const Diagnosis *judged)
 {
     json_t *cause = json_cause(&judged->cause);
     if (cause && json_object_set_new(cause, "detail", json_prose(judged->detail)) >= 0 &&

@@ -2,6 +2,7 @@
 #include "show-explain.h"
 #include "show-run.h"
 #include "show-tune.h"
+#include "tune-text.h"
 
 static json_t *values_of(const Tune *tune, size_t setting)
 {
@@ -11,7 +12,7 @@ static json_t *values_of(const Tune *tune, size_t setting)
     return json_values(values, tune->n_axes);
 }
 
-/* The contract's fields, and what they were made from. */
+/* The documented peaks, and `own`, from which the memory of a trial is computed. */
 static json_t *peaks_of(const TuneTrial *trial)
 {
     Peaks peaks = {trial->shm_bytes, trial->rss_bytes, trial->fds, trial->processes, trial->own_bytes};
@@ -64,11 +65,10 @@ static void skipped_write(JsonWriter *writer, const Tune *tune)
     for (size_t i = 0; i < tune_settings(tune); i++) {
         TuneSetting known = tune_setting(tune, i);
         if (known.fate == TUNE_SKIPPED_MEMORY || known.fate == TUNE_SKIPPED_SMALLER)
-            json_writer_item(writer, json_pack("{s:o, s:o, s:s}", "values", values_of(tune, i), "estimated",
-                                               json_size(known.memory_bytes), "why",
-                                               known.fate == TUNE_SKIPPED_MEMORY
-                                                   ? "estimated to need more than the ceiling"
-                                                   : "a smaller setting ran out of memory"));
+            json_writer_item(
+                writer, json_pack("{s:o, s:o, s:s}", "values", values_of(tune, i), "estimated",
+                                  json_size(known.memory_bytes), "why",
+                                  known.fate == TUNE_SKIPPED_MEMORY ? TUNE_WHY_MEMORY : TUNE_WHY_SMALLER));
     }
     json_writer_list_end(writer);
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "show-tune.h"
+#include "tune-text.h"
 
 /* Far more than TUNE_TRIALS_MAX trials take. */
 #define STATE_MOST_BYTES (UINT64_C(16) << 20)
@@ -198,12 +199,12 @@ static int trial_read(const Tune *tune, const json_t *object, Arena *arena, Tune
 static int trials_read(const json_t *list, const Tune *tune, Arena *arena, Tune *ret, Buffer *error)
 {
     if (!json_is_array(list) || json_array_size(list) > TUNE_TRIALS_MAX)
-        return refuse(error, "its list of trials is missing or too long");
+        return refuse(error, TUNE_STATE_TRIALS);
     for (size_t i = 0; i < json_array_size(list); i++) {
         TuneTrial *trial = ARENA_PUSH(arena, ret->trials, ret->n, ret->capacity);
         int r = trial ? trial_read(tune, json_array_get(list, i), arena, trial) : -ENOMEM;
         if (r == -EINVAL)
-            (void)buffer_printf(error, "its trial %zu makes no sense", i + 1);
+            (void)buffer_printf(error, TUNE_STATE_TRIAL, i + 1);
         if (r < 0)
             return r;
     }
@@ -212,15 +213,14 @@ static int trials_read(const json_t *list, const Tune *tune, Arena *arena, Tune 
 
 static int state_read(const json_t *root, const TuneReport *report, Arena *arena, Tune *ret, Buffer *error)
 {
-    int r = field_is(root, "schema", json_string("shmguard.tune-state/1"), error,
-                     "it is no state of shmguard tune");
+    int r = field_is(root, "schema", json_string("shmguard.tune-state/1"), error, TUNE_STATE_SCHEMA);
     if (r == 0)
-        r = field_is(root, "command", command_of(report->command), error, "it is of another command");
+        r = field_is(root, "command", command_of(report->command), error, TUNE_STATE_COMMAND);
     if (r == 0)
-        r = field_is(root, "vary", vary_of(&report->tune), error, "it is of other values of --vary");
+        r = field_is(root, "vary", vary_of(&report->tune), error, TUNE_STATE_VARY);
     if (r == 0)
         r = field_is(root, "unit", json_string(report->by_bytes ? "bytes/s" : "samples/s"), error,
-                     "its rates were measured in another way (--rate)");
+                     TUNE_STATE_RATE);
     return r < 0 ? r : trials_read(json_object_get(root, "trials"), &report->tune, arena, ret, error);
 }
 
@@ -228,10 +228,10 @@ int tune_state_parse(Text text, TuneReport *report, Arena *arena, Buffer *error)
 {
     json_error_t problem;
     if (text.size > STATE_MOST_BYTES)
-        return refuse(error, "it is too large to be one");
+        return refuse(error, TUNE_STATE_LARGE);
     _cleanup_json_ json_t *root = json_loadb(text.data, text.size, JSON_REJECT_DUPLICATES, &problem);
     if (!root) {
-        (void)buffer_printf(error, "it is no JSON (line %d)", MAX(problem.line, 1));
+        (void)buffer_printf(error, TUNE_STATE_JSON, MAX(problem.line, 1));
         return -EINVAL;
     }
     Tune tune = report->tune;

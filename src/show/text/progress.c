@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "progress.h"
+#include "run-text.h"
 #include "units.h"
 
 enum { COLUMNS_DEFAULT = 80, PART_MAX = 96 };
@@ -20,7 +21,7 @@ typedef enum ProgressPart {
     PARTS,
 } ProgressPart;
 
-/* What a narrow terminal goes without, the first first: what can kill a job stays longest. */
+/* What is left out on a narrow terminal, in this order: what can kill a job stays longest. */
 static const ProgressPart dispensable[] = {PART_RATE, PART_BYTES, PART_WAITING};
 
 static double rate_of(uint64_t now, uint64_t last, double seconds)
@@ -37,19 +38,19 @@ static void parts_write(const ProgressFigures *now, const ProgressFigures *last,
         double rate = known ? rate_of(now->batches, last->batches, seconds)
                             : rate_of(now->tensors, last->tensors, seconds);
         double bytes = rate_of(now->bytes_backed, last->bytes_backed, seconds);
-        snprintf(parts[PART_RATE], PART_MAX, "%.*f %s/s", rate < 100 ? 1 : 0, rate,
-                 known ? "batches" : "tensors");
+        snprintf(parts[PART_RATE], PART_MAX, known ? RUN_PROGRESS_BATCHES : RUN_PROGRESS_TENSORS,
+                 rate < 100 ? 1 : 0, rate);
         if (bytes < 0x1p62)
-            snprintf(parts[PART_BYTES], PART_MAX, "%s/s", SIZE_TEXT((uint64_t)bytes));
+            snprintf(parts[PART_BYTES], PART_MAX, RUN_PROGRESS_BYTES, SIZE_TEXT((uint64_t)bytes));
     }
     if (now->bytes_now != U64_UNKNOWN && now->budget_bytes != U64_UNKNOWN)
-        snprintf(parts[PART_MEMORY], PART_MAX, "shared memory %s of %s", SIZE_TEXT(now->bytes_now),
+        snprintf(parts[PART_MEMORY], PART_MAX, RUN_PROGRESS_SHARED_OF, SIZE_TEXT(now->bytes_now),
                  SIZE_TEXT(now->budget_bytes));
     else if (now->bytes_now != U64_UNKNOWN)
-        snprintf(parts[PART_MEMORY], PART_MAX, "shared memory %s", SIZE_TEXT(now->bytes_now));
+        snprintf(parts[PART_MEMORY], PART_MAX, RUN_PROGRESS_SHARED, SIZE_TEXT(now->bytes_now));
     if (now->waiting > 0)
-        snprintf(parts[PART_WAITING], PART_MAX, "%u worker%s waiting", now->waiting,
-                 now->waiting == 1 ? "" : "s");
+        snprintf(parts[PART_WAITING], PART_MAX,
+                 PLURAL(now->waiting, RUN_PROGRESS_WAITING_ONE, RUN_PROGRESS_WAITING_MANY), now->waiting);
 }
 
 static void line_write(char parts[static PARTS][PART_MAX], char line[static(PARTS + 1) * PART_MAX])
@@ -82,9 +83,9 @@ int progress_format(const ProgressFigures *now, const ProgressFigures *last, uns
 }
 
 /*
- * With an open file description of its own: that it does not block must not hold for the command's, which is
- * the one that we were given. Where it cannot be had, the terminal being another user's, there is no
- * progress.
+ * Opens the terminal again, since O_NONBLOCK belongs to the open file description, and the one that we were
+ * given is the command's, too. Where it cannot be opened, because the terminal is another user's, no progress
+ * is shown.
  */
 Progress progress_open(const Terminal *terminal, int output, bool quiet)
 {
@@ -120,7 +121,7 @@ static unsigned columns_now(int fd)
     return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : COLUMNS_DEFAULT;
 }
 
-/* In the shell's hands it would be drawn into what the user types. */
+/* While the shell has the terminal, the line would be drawn into what the user types. */
 static bool is_in_foreground(int fd, pid_t job)
 {
     pid_t group = tcgetpgrp(fd);
@@ -129,7 +130,7 @@ static bool is_in_foreground(int fd, pid_t job)
 
 static void line_send(Progress *progress, bool drawn)
 {
-    /* What the terminal does not take is not shown; the next line begins at the margin anyway. */
+    /* What the terminal does not accept is lost; the next line starts at the margin anyway. */
     ssize_t n = write(progress->fd, progress->line.data, progress->line.size);
     progress->drawn = drawn && n > 0;
 }

@@ -1,27 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
 #include <string.h>
 
+#include "message.h"
+#include "run-text.h"
 #include "show-attempt.h"
 #include "units.h"
-
-static void quote(Buffer *line, const char *text)
-{
-    (void)text_escape(text_of(text), line);
-}
-
-static void show_line(const Terminal *terminal, const Buffer *line)
-{
-    terminal_print(terminal, STYLE_BOLD, "shmguard:");
-    fprintf(terminal->out, " %s\n", buffer_text(line));
-}
 
 static const char *arrow(const Terminal *terminal)
 {
     return terminal->utf8 ? "→" : "->";
 }
 
-static void effective_add(const Terminal *terminal, const NextAttempt *next, Buffer *line)
+static void effective_add(const Terminal *terminal, const NextAttempt *next, Buffer *message)
 {
     EffectiveBatch before = effective_batch(next->knobs, next->level_before);
     EffectiveBatch now = effective_batch(next->knobs, next->level);
@@ -29,90 +19,107 @@ static void effective_add(const Terminal *terminal, const NextAttempt *next, Buf
         return;
     if (before.samples == now.samples) {
         if (now.accumulated)
-            (void)buffer_printf(line, " (the effective batch stays %" PRIu64 ")", now.samples);
+            message_add(message, " ", RUN_EFFECTIVE_SAME, now.samples);
     } else if (now.accumulated)
-        (void)buffer_printf(line, " (the effective batch changes: %" PRIu64 " %s %" PRIu64 ")",
-                            before.samples, arrow(terminal), now.samples);
+        message_add(message, " ", RUN_EFFECTIVE_OTHER, before.samples, arrow(terminal), now.samples);
     else
-        (void)buffer_printf(
-            line, " (the effective batch becomes %.3g times as large; gradients are not accumulated)",
-            (double)now.samples / (double)before.samples);
+        message_add(message, " ", RUN_EFFECTIVE_FACTOR, (double)now.samples / (double)before.samples);
 }
 
-static void values_add(const Terminal *terminal, const NextAttempt *next, Buffer *line)
+static void values_add(const Terminal *terminal, const NextAttempt *next, Buffer *message)
 {
-    bool any = false;
+    _cleanup_buffer_ Buffer values = {0};
     for (size_t i = 0; i < next->knobs->n; i++) {
         const Knob *knob = &next->knobs->items[i];
         const char *before = knob_value(knob, next->level_before);
         const char *now = knob_value(knob, next->level);
         if (strcmp(before, now) == 0)
             continue;
-        (void)buffer_printf(line, "%s%s=", any ? ", " : "; ", knob->name);
-        quote(line, before);
-        (void)buffer_printf(line, " %s ", arrow(terminal));
-        quote(line, now);
-        any = true;
+        message_add(&values, ", ", "%s=", knob->name);
+        (void)text_escape(text_of(before), &values);
+        (void)buffer_printf(&values, " %s ", arrow(terminal));
+        (void)text_escape(text_of(now), &values);
     }
-    if (any)
-        effective_add(terminal, next, line);
-    else if (next->level > next->level_before && !knobs_have_less(next->knobs, next->level_before))
-        (void)buffer_append_text(line, "; nothing smaller is left to try");
+    if (values.size > 0) {
+        message_add(message, " ", RUN_ATTEMPT_VALUES, buffer_text(&values));
+        effective_add(terminal, next, message);
+    } else if (next->level > next->level_before && !knobs_have_less(next->knobs, next->level_before))
+        message_add(message, " ", RUN_ATTEMPT_SMALLEST);
     else if (next->knobs->n > 0)
-        (void)buffer_append_text(line, "; with the same values");
+        message_add(message, " ", RUN_ATTEMPT_SAME);
 }
 
-/* What was passed over tells why an older one is taken: the first of them in words, the rest in number. */
-static void skipped_add(const Checkpoints *found, size_t n, Buffer *line)
+static const char *state_words(CheckpointState state)
 {
+    switch (state) {
+    case CHECKPOINT_EMPTY:
+        return RUN_SKIPPED_EMPTY;
+    case CHECKPOINT_TEMPORARY:
+        return RUN_SKIPPED_TEMPORARY;
+    case CHECKPOINT_WRITTEN:
+        return RUN_SKIPPED_WRITTEN;
+    case CHECKPOINT_CUT:
+        return RUN_SKIPPED_CUT;
+    case CHECKPOINT_UNREADABLE:
+    case CHECKPOINT_WHOLE:
+        break;
+    }
+    return RUN_SKIPPED_UNREADABLE;
+}
+
+/* The checkpoints that were skipped explain why an older one is used: the first by name, the rest counted. */
+static void skipped_add(const Checkpoints *found, size_t n, Buffer *message)
+{
+    _cleanup_buffer_ Buffer path = {0};
     if (n == 0)
         return;
-    (void)buffer_append_text(line, " (");
-    quote(line, found->items[0].path);
-    (void)buffer_printf(line, " %s", checkpoint_state_words(found->items[0].state));
+    (void)text_escape(text_of(found->items[0].path), &path);
+    message_add(message, " ", RUN_SKIPPED, buffer_text(&path), state_words(found->items[0].state));
     if (n > 1)
-        (void)buffer_printf(line, ", %zu more %s incomplete", n - 1, n == 2 ? "is" : "are");
-    (void)buffer_append_text(line, ")");
+        message_add(message, " ", PLURAL(n - 1, RUN_SKIPPED_MORE_ONE, RUN_SKIPPED_MORE_MANY), n - 1);
 }
 
 static void whole_add(const NextAttempt *next, const Checkpoints *found, const Checkpoint *whole,
-                      Buffer *line)
+                      Buffer *message)
 {
-    (void)buffer_append_text(line, "; continuing from ");
-    quote(line, whole->path);
-    skipped_add(found, found->n - 1, line);
+    _cleanup_buffer_ Buffer path = {0};
+    (void)text_escape(text_of(whole->path), &path);
     if (whole->changed.tv_sec < next->run_began.tv_sec)
-        (void)buffer_printf(line, ", which is %s older than this run",
-                            DURATION_TEXT((double)(next->run_began.tv_sec - whole->changed.tv_sec)));
+        message_add(message, " ", RUN_CONTINUES_OLDER, buffer_text(&path),
+                    DURATION_TEXT((double)(next->run_began.tv_sec - whole->changed.tv_sec)));
+    else
+        message_add(message, " ", RUN_CONTINUES, buffer_text(&path));
+    skipped_add(found, found->n - 1, message);
 }
 
-static void checkpoints_add(const NextAttempt *next, Buffer *line)
+static void checkpoints_add(const NextAttempt *next, Buffer *message)
 {
-    /* One that is missing takes all of --resume with it. */
+    /* All of --resume is left out when one of its globs has no checkpoint. */
     for (size_t i = 0; i < next->n_found; i++)
         if (!checkpoints_whole(&next->found[i])) {
-            (void)buffer_append_text(line, "; from the beginning, because no complete checkpoint matches ");
-            quote(line, next->globs[i]);
-            skipped_add(&next->found[i], next->found[i].n, line);
+            _cleanup_buffer_ Buffer glob = {0};
+            (void)text_escape(text_of(next->globs[i]), &glob);
+            message_add(message, " ", RUN_BEGINS, buffer_text(&glob));
+            skipped_add(&next->found[i], next->found[i].n, message);
             return;
         }
     for (size_t i = 0; i < next->n_found; i++)
-        whole_add(next, &next->found[i], checkpoints_whole(&next->found[i]), line);
+        whole_add(next, &next->found[i], checkpoints_whole(&next->found[i]), message);
 }
 
 void show_attempt(const Terminal *terminal, const NextAttempt *next)
 {
-    _cleanup_buffer_ Buffer line = {0};
-    (void)buffer_printf(&line, "attempt %u of %u in %u s: %s", next->attempt, next->of, next->pause_seconds,
-                        cause_name(next->cause));
-    values_add(terminal, next, &line);
-    checkpoints_add(next, &line);
-    show_line(terminal, &line);
+    _cleanup_buffer_ Buffer message = {0};
+    message_add(&message, " ", RUN_ATTEMPT, next->attempt, next->of, next->pause_seconds,
+                cause_name(next->cause));
+    values_add(terminal, next, &message);
+    checkpoints_add(next, &message);
+    message_print_line(terminal, &message);
 }
 
 void show_no_attempt(const Terminal *terminal, const char *why)
 {
-    _cleanup_buffer_ Buffer line = {0};
-    (void)buffer_printf(&line, "not tried again: %s", why);
-    show_line(terminal, &line);
+    _cleanup_buffer_ Buffer message = {0};
+    message_add(&message, " ", RUN_NO_ATTEMPT, why);
+    message_print_line(terminal, &message);
 }

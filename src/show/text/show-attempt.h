@@ -9,7 +9,7 @@
 
 typedef struct NextAttempt {
     unsigned attempt; /* this one, from 1 on */
-    unsigned of;      /* all that there may be */
+    unsigned of;      /* the most that are allowed */
     unsigned pause_seconds;
     CauseId cause; /* why it is needed */
     const Knobs *knobs;
@@ -23,5 +23,5 @@ typedef struct NextAttempt {
 
 void show_attempt(const Terminal *terminal, const NextAttempt *next);
 
-/* There is none: `why` as in "not tried again: why". */
+/* No attempt follows; `why` is the reason, as in "not tried again: it was asked to stop". */
 void show_no_attempt(const Terminal *terminal, const char *why);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "show-clean.h"
+#include "ps-text.h"
 #include "table.h"
 #include "units.h"
 
 enum { COL_NAME, COL_KIND, COL_SIZE };
 
 static const Column removed_columns[] = {
-    [COL_NAME] = {"NAME", .least = 16},
-    [COL_KIND] = {"KIND"},
-    [COL_SIZE] = {"ALLOCATED", .right = true},
+    [COL_NAME] = {PS_HEAD_NAME, .least = 16},
+    [COL_KIND] = {PS_HEAD_KIND},
+    [COL_SIZE] = {PS_HEAD_ALLOCATED, .right = true},
 };
 
 static void removed_cell(const void *context, size_t row, size_t column, Buffer *out)
@@ -22,7 +23,7 @@ static void removed_cell(const void *context, size_t row, size_t column, Buffer 
         (void)buffer_append_text(out, SIZE_TEXT(segment->allocated_bytes));
 }
 
-/* Reasons are told in full, names are shortened. */
+/* Names are shortened, reasons are not. */
 static void show_kept(const Terminal *terminal, const CleanedList *kept)
 {
     enum { NAME_COLUMNS_MOST = 32, GAP = 2 };
@@ -49,20 +50,20 @@ static void show_kept(const Terminal *terminal, const CleanedList *kept)
 
 void show_cleaning(const Terminal *terminal, const Cleaning *cleaning)
 {
-    const char *would = cleaning->dry_run ? "would be " : "";
     if (cleaning->removed.n > 0) {
-        terminal_print(terminal, STYLE_BOLD, cleaning->dry_run ? "Would be removed" : "Removed");
+        terminal_print(terminal, STYLE_BOLD, cleaning->dry_run ? CLEAN_TO_REMOVE : CLEAN_REMOVED);
         fputc('\n', terminal->out);
         table_print(terminal, &(Table){removed_columns, ARRAY_SIZE(removed_columns), cleaning->removed.n,
                                        removed_cell, cleaning});
         fputc('\n', terminal->out);
     }
     if (cleaning->kept.n > 0) {
-        terminal_print(terminal, STYLE_BOLD, "Kept");
+        terminal_print(terminal, STYLE_BOLD, CLEAN_KEPT);
         fputc('\n', terminal->out);
         show_kept(terminal, &cleaning->kept);
         fputc('\n', terminal->out);
     }
-    fprintf(terminal->out, "%zu %sremoved, %zu kept, %s %sfreed\n", cleaning->removed.n, would,
-            cleaning->kept.n, SIZE_TEXT(cleaning->freed_bytes), would);
+    fprintf(terminal->out, cleaning->dry_run ? CLEAN_DRY_RUN : CLEAN_DONE, cleaning->removed.n,
+            cleaning->kept.n, SIZE_TEXT(cleaning->freed_bytes));
+    fputc('\n', terminal->out);
 }

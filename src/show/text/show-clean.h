@@ -8,7 +8,7 @@
 
 typedef struct Cleaned {
     const Segment *segment;
-    const char *why; /* one clause, of those that were kept */
+    const char *why; /* of those that were kept: one clause */
 } Cleaned;
 
 typedef struct CleanedList {

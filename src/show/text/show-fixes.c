@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "show-fixes.h"
+#include "explain-text.h"
 
-static const char *needs_words(FixNeeds needs)
+static int fix_print(Buffer *out, const Fix *fix)
 {
-    switch (needs) {
+    switch (fix->needs) {
     case NEEDS_ROOT:
-        return " (needs root)";
+        return buffer_printf(out, FIX_NEEDS_ROOT, fix->what);
     case NEEDS_RESTART:
-        return " (needs a restart)";
+        return buffer_printf(out, FIX_NEEDS_RESTART, fix->what);
     case NEEDS_ADMIN:
-        return " (needs an administrator)";
+        return buffer_printf(out, FIX_NEEDS_ADMIN, fix->what);
     case NEEDS_NOTHING:
         break;
     }
-    return "";
+    return buffer_append_text(out, fix->what);
 }
 
 void show_fixes(const Terminal *terminal, unsigned indent, const Fixes *fixes)
@@ -24,7 +25,7 @@ void show_fixes(const Terminal *terminal, unsigned indent, const Fixes *fixes)
         int at = fprintf(terminal->out, "%*s%zu. ", (int)indent, "", i + 1);
         unsigned inner = at > 0 ? (unsigned)at : indent;
         buffer_clear(&line);
-        (void)buffer_printf(&line, "%s%s", fix->what, needs_words(fix->needs));
+        (void)fix_print(&line, fix);
         terminal_wrap(terminal, inner, inner, buffer_text(&line));
         if (fix->command)
             terminal_verbatim(terminal, inner + 4, fix->command);

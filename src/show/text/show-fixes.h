@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What to do, for people and for scripts: `doctor`, `explain` and whoever gives advice. */
+/* What to do, for people and for scripts: of every command that gives advice. */
 #pragma once
 
 #include "advice.h"

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "show-machine.h"
+#include "machine-text.h"
 #include "units.h"
 
 static const char *state_words(ShmState state)
 {
     switch (state) {
     case SHM_ABSENT:
-        return "is missing: programs that share memory will fail";
+        return MACHINE_SHM_ABSENT;
     case SHM_NOT_TMPFS:
-        return "is not a tmpfs: shared memory has no place of its own here";
+        return MACHINE_SHM_NOT_TMPFS;
     case SHM_OK:
     case SHM_UNKNOWN:
         break;
     }
-    return "could not be read";
+    return MACHINE_SHM_UNREADABLE;
 }
 
 static const char *state_name(ShmState state)
@@ -39,14 +40,13 @@ void show_shm(const Terminal *terminal, const ShmMount *shm)
         return;
     }
     if (shm->size_bytes == 0) {
-        fprintf(terminal->out, "no limit of size, %s used", SIZE_TEXT(shm->used_bytes));
+        fprintf(terminal->out, MACHINE_SHM_UNLIMITED, SIZE_TEXT(shm->used_bytes));
     } else {
-        fprintf(terminal->out, "%s, %s used (%.0f%%), %s available", SIZE_TEXT(shm->size_bytes),
-                SIZE_TEXT(shm->used_bytes), 100.0 * (double)shm->used_bytes / (double)shm->size_bytes,
-                SIZE_TEXT(shm->available_bytes));
+        fprintf(terminal->out, MACHINE_SHM, SIZE_TEXT(shm->size_bytes), SIZE_TEXT(shm->used_bytes),
+                100.0 * (double)shm->used_bytes / (double)shm->size_bytes, SIZE_TEXT(shm->available_bytes));
     }
     if (shm->read_only)
-        fputs(", read-only", terminal->out);
+        fprintf(terminal->out, ", %s", MACHINE_SHM_READ_ONLY);
     fputc('\n', terminal->out);
 }
 
@@ -54,7 +54,7 @@ json_t *json_shm(const ShmMount *shm)
 {
     bool known = shm->state == SHM_OK;
     uint64_t unknown = U64_UNKNOWN;
-    /* Inodes without limit are counted as 0 by the kernel, which would read as none left. */
+    /* The kernel reports 0 inodes where there is no limit, which would read as none left. */
     bool inodes = known && shm->inodes > 0;
     return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o}", "path", "/dev/shm", "state",
                      state_name(shm->state), "size", json_size(known ? shm->size_bytes : unknown), "used",

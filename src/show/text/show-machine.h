@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The machine in words and in JSON: what `ps` and `doctor` both say. */
+/* What `ps` and `doctor` both say about the machine, as text and as JSON. */
 #pragma once
 
 #include "json.h"

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "message.h"
+#include "plan-text.h"
 #include "show-plan.h"
 #include "table.h"
 #include "units.h"
@@ -18,21 +20,14 @@ static void label_wrap(const Terminal *terminal, const char *label, const char *
         label_wrap((terminal), (label), buffer_text(&_words));                                               \
     } while (0)
 
-static const char *plural(uint64_t n)
-{
-    return n == 1 ? "" : "s";
-}
-
 typedef unsigned long long ull; /* what printf takes */
 
 static void show_loader(const Terminal *terminal, const PlanLoader *loader, const LoaderNeed *need)
 {
-    LABEL_PRINT(terminal, "one batch", "%s in %llu tensor%s", SIZE_TEXT(need->batch_bytes),
-                (ull)need->segments, plural(need->segments));
-    LABEL_PRINT(terminal, "in flight",
-                "%llu batch%s: %llu worker%s x prefetch %llu + %llu kept by the trainer",
-                (ull)need->in_flight, need->in_flight == 1 ? "" : "es", (ull)loader->workers,
-                plural(loader->workers), (ull)loader->prefetch, (ull)loader->held);
+    LABEL_PRINT(terminal, PLAN_LABEL_BATCH, PLURAL(need->segments, PLAN_BATCH_ONE, PLAN_BATCH_MANY),
+                SIZE_TEXT(need->batch_bytes), (ull)need->segments);
+    LABEL_PRINT(terminal, PLAN_LABEL_IN_FLIGHT, PLAN_IN_FLIGHT, (ull)need->in_flight, (ull)loader->workers,
+                (ull)loader->prefetch, (ull)loader->held);
 }
 
 /* The processes of one role, and the largest of each peak. */
@@ -67,11 +62,11 @@ static void role_cell(const void *context, size_t row, size_t column, Buffer *ou
 
 static void show_processes(const Terminal *terminal, const PlanMeasured *measured)
 {
-    static const Column columns[] = {{"role"},
-                                     {"processes", .right = true},
-                                     {"memory", .right = true},
-                                     {"shared", .right = true},
-                                     {"its own", .right = true}};
+    static const Column columns[] = {{PLAN_HEAD_ROLE},
+                                     {PLAN_HEAD_PROCESSES, .right = true},
+                                     {PLAN_HEAD_MEMORY, .right = true},
+                                     {PLAN_HEAD_SHARED, .right = true},
+                                     {PLAN_HEAD_PRIVATE, .right = true}};
     static const Role order[] = {ROLE_TRAINER, ROLE_WORKER, ROLE_MANAGER, ROLE_OTHER};
     RolePeaks roles[ARRAY_SIZE(order)] = {0};
     size_t n = 0;
@@ -89,7 +84,7 @@ static void show_processes(const Terminal *terminal, const PlanMeasured *measure
                    .n_rows = n,
                    .cell = role_cell,
                    .context = roles};
-    fprintf(terminal->out, "\nMeasured peaks, of the process with the largest:\n");
+    fprintf(terminal->out, "\n%s\n", PLAN_PEAKS);
     table_print(terminal, &table);
     fputc('\n', terminal->out);
 }
@@ -97,47 +92,61 @@ static void show_processes(const Terminal *terminal, const PlanMeasured *measure
 static void show_measured(const Terminal *terminal, const PlanMeasured *measured)
 {
     _cleanup_buffer_ Buffer words = {0};
-    (void)buffer_printf(&words, "%s %s", SIZE_TEXT(measured->peak_bytes), measured->now ? "now" : "at most");
-    if (!measured->now)
-        (void)buffer_printf(&words, " in %s", DURATION_TEXT(measured->seconds));
-    (void)buffer_printf(&words, ", of %llu trainer%s", (ull)measured->trainers, plural(measured->trainers));
+    if (measured->now)
+        message_add(&words, ", ", PLAN_MEASURED_NOW, SIZE_TEXT(measured->peak_bytes));
+    else
+        message_add(&words, ", ", PLAN_MEASURED_PEAK, SIZE_TEXT(measured->peak_bytes),
+                    DURATION_TEXT(measured->seconds));
+    message_add(&words, ", ", PLAN_MEASURED_TRAINERS, (ull)measured->trainers);
     if (measured->workers > 0)
-        (void)buffer_printf(&words, " with %llu worker%s each", (ull)measured->workers,
-                            plural(measured->workers));
-    label_wrap(terminal, "measured", buffer_text(&words));
+        message_add(&words, ", ", PLAN_MEASURED_WORKERS, (ull)measured->workers);
+    label_wrap(terminal, PLAN_LABEL_MEASURED, buffer_text(&words));
     show_processes(terminal, measured);
 }
 
 static const char *source_words(const PlanView *view)
 {
     if (view->question->basis == BASIS_KIND)
-        return "a rule of thumb";
+        return PLAN_SOURCE_KIND;
     if (view->question->basis == BASIS_PER_PROCESS)
-        return "as given";
+        return PLAN_SOURCE_GIVEN;
     if (!view->measured)
-        return "computed";
-    return view->measured->scaled ? "measured, then scaled" : "measured";
+        return PLAN_SOURCE_COMPUTED;
+    return view->measured->scaled ? PLAN_SOURCE_SCALED : PLAN_SOURCE_MEASURED;
 }
 
 static void show_need(const Terminal *terminal, const PlanView *view)
 {
     const PlanQuestion *question = view->question;
     const Plan *plan = view->plan;
-    LABEL_PRINT(terminal, "needed", "%s (%s): %llu trainer%s x %s", SIZE_TEXT(plan->base_bytes),
-                source_words(view), (ull)plan->trainers, plural(plan->trainers),
+    LABEL_PRINT(terminal, PLAN_LABEL_NEEDED, PLURAL(plan->trainers, PLAN_NEEDED_ONE, PLAN_NEEDED_MANY),
+                SIZE_TEXT(plan->base_bytes), source_words(view), (ull)plan->trainers,
                 SIZE_TEXT(plan->per_trainer_bytes));
     if (plan->bound_bytes > plan->base_bytes)
-        LABEL_PRINT(terminal, "for moments", "up to %s, where samples take no time to make",
-                    SIZE_TEXT(plan->bound_bytes));
+        LABEL_PRINT(terminal, PLAN_LABEL_BOUND, PLAN_BOUND, SIZE_TEXT(plan->bound_bytes));
     if (plan->collective_bytes > 0)
-        LABEL_PRINT(terminal, "besides", "%s for %s between the ranks (estimated)",
-                    SIZE_TEXT(plan->collective_bytes), plan_collectives_names[question->collectives]);
-    terminal_label(terminal, "recommended");
-    terminal_print(terminal, STYLE_BOLD, "%s", SIZE_TEXT(plan->recommended_bytes));
+        LABEL_PRINT(terminal, PLAN_LABEL_COLLECTIVES, PLAN_COLLECTIVES, SIZE_TEXT(plan->collective_bytes),
+                    plan_collectives_names[question->collectives]);
+    terminal_label(terminal, PLAN_LABEL_RECOMMENDED);
     if (question->basis != BASIS_KIND)
-        fprintf(terminal->out, " for /dev/shm (margin %.4g, then a round figure)\n", question->margin);
+        terminal_print(terminal, STYLE_BOLD, PLAN_RECOMMENDED, SIZE_TEXT(plan->recommended_bytes),
+                       question->margin);
     else
-        fputs(" for /dev/shm\n", terminal->out);
+        terminal_print(terminal, STYLE_BOLD, PLAN_RECOMMENDED_KIND, SIZE_TEXT(plan->recommended_bytes));
+    fputc('\n', terminal->out);
+}
+
+static void show_verdict(const Terminal *terminal, const Plan *plan, bool kind)
+{
+    Style style = plan->fits ? STYLE_GOOD : STYLE_BAD;
+    terminal_label(terminal, PLAN_LABEL_VERDICT);
+    terminal_print(terminal, style, "%s ", terminal_mark(terminal, plan->fits ? MARK_GOOD : MARK_BAD));
+    terminal_print(terminal, style,
+                   plan->fits ? kind ? PLAN_FITS_KIND : PLAN_FITS
+                   : kind     ? PLAN_FITS_NOT_KIND
+                              : PLAN_FITS_NOT,
+                   SIZE_TEXT(plan->tight_bytes));
+    fputc('\n', terminal->out);
 }
 
 static void show_room(const Terminal *terminal, const PlanView *view)
@@ -146,24 +155,16 @@ static void show_room(const Terminal *terminal, const PlanView *view)
     const Plan *plan = view->plan;
     _cleanup_buffer_ Buffer words = {0};
     if (question->shm_bytes == U64_UNKNOWN)
-        (void)buffer_append_text(&words, "/dev/shm without a known limit");
+        message_add(&words, ", ", PLAN_AVAILABLE_ANY);
     else
-        (void)buffer_printf(&words, "%s in /dev/shm", SIZE_TEXT(question->shm_bytes));
+        message_add(&words, ", ", PLAN_AVAILABLE_SHM, SIZE_TEXT(question->shm_bytes));
     if (question->memory_room_bytes != U64_UNKNOWN)
-        (void)buffer_printf(&words, ", %s of memory", SIZE_TEXT(question->memory_room_bytes));
-    label_wrap(terminal, "available", buffer_text(&words));
-
-    bool unknown = plan->room_bytes == U64_UNKNOWN;
-    terminal_label(terminal, "verdict");
-    if (unknown)
-        fputs("unknown: neither /dev/shm nor memory has a limit that can be read\n", terminal->out);
-    else {
-        terminal_print(terminal, plan->fits ? STYLE_GOOD : STYLE_BAD, "%s %s",
-                       terminal_mark(terminal, plan->fits ? MARK_GOOD : MARK_BAD),
-                       plan->fits ? "fits" : "does not fit");
-        fprintf(terminal->out, question->basis == BASIS_KIND ? " (%s)\n" : " (%s with the margin)\n",
-                SIZE_TEXT(plan->tight_bytes));
-    }
+        message_add(&words, ", ", PLAN_AVAILABLE_MEMORY, SIZE_TEXT(question->memory_room_bytes));
+    label_wrap(terminal, PLAN_LABEL_AVAILABLE, buffer_text(&words));
+    if (plan->room_bytes == U64_UNKNOWN)
+        label_wrap(terminal, PLAN_LABEL_VERDICT, PLAN_FITS_UNKNOWN);
+    else
+        show_verdict(terminal, plan, question->basis == BASIS_KIND);
 }
 
 static void append_count(Buffer *out, uint64_t n)
@@ -198,38 +199,44 @@ static void show_inverse(const Terminal *terminal, const PlanView *view)
     const Plan *plan = view->plan;
     if (plan->n_loaders == 0) {
         if (plan->largest_trainers != U64_UNKNOWN)
-            LABEL_PRINT(terminal, "room for", "%llu trainer%s like this", (ull)plan->largest_trainers,
-                        plural(plan->largest_trainers));
+            LABEL_PRINT(terminal, PLAN_LABEL_ROOM,
+                        PLURAL(plan->largest_trainers, PLAN_ROOM_ONE, PLAN_ROOM_MANY),
+                        (ull)plan->largest_trainers);
         return;
     }
     if (plan->room_bytes == U64_UNKNOWN)
         return;
     const PlanLoader *loader = &view->question->loaders[plan->largest_loader];
     if (!plan->has_largest)
-        LABEL_PRINT(terminal, "largest fit", "none: not even %s",
-                    loader->batch ? "one worker with batches of one sample fits" : "one worker fits");
+        label_wrap(terminal, PLAN_LABEL_LARGEST,
+                   loader->batch ? PLAN_LARGEST_NONE_SAMPLE : PLAN_LARGEST_NONE);
     else if (plan->largest_batch)
-        LABEL_PRINT(terminal, "largest fit", "batch size %llu with %llu worker%s", (ull)plan->largest_batch,
-                    (ull)plan->largest_workers, plural(plan->largest_workers));
+        LABEL_PRINT(terminal, PLAN_LABEL_LARGEST,
+                    PLURAL(plan->largest_workers, PLAN_LARGEST_BATCH_ONE, PLAN_LARGEST_BATCH_MANY),
+                    (ull)plan->largest_batch, (ull)plan->largest_workers);
     else
-        LABEL_PRINT(terminal, "largest fit", "%llu worker%s", (ull)plan->largest_workers,
-                    plural(plan->largest_workers));
+        LABEL_PRINT(terminal, PLAN_LABEL_LARGEST,
+                    PLURAL(plan->largest_workers, PLAN_LARGEST_ONE, PLAN_LARGEST_MANY),
+                    (ull)plan->largest_workers);
     if (plan->n_ladder == 0)
         return;
 
-    char workers[64];
+    char workers[64] = PLAN_HEAD_WORKERS;
     char batch[64];
-    snprintf(batch, sizeof batch, "batch with %llu worker%s", (ull)loader->workers, plural(loader->workers));
-    snprintf(workers, sizeof workers, loader->batch ? "workers with batch %llu" : "workers",
-             (ull)loader->batch);
-    const Column columns[] = {
-        {"setting"}, {"of the room", .right = true}, {workers, .right = true}, {batch, .right = true}};
+    if (loader->batch)
+        snprintf(workers, sizeof workers, PLAN_HEAD_WORKERS_WITH, (ull)loader->batch);
+    snprintf(batch, sizeof batch, PLURAL(loader->workers, PLAN_HEAD_BATCH_ONE, PLAN_HEAD_BATCH_MANY),
+             (ull)loader->workers);
+    const Column columns[] = {{PLAN_HEAD_SETTING},
+                              {PLAN_HEAD_SHARE, .right = true},
+                              {workers, .right = true},
+                              {batch, .right = true}};
     Table table = {.columns = columns,
                    .n_columns = ARRAY_SIZE(columns) - (loader->batch == 0),
                    .n_rows = plan->n_ladder,
                    .cell = ladder_cell,
                    .context = plan};
-    fputs("\nSafe settings, one of the two at a time:\n", terminal->out);
+    fprintf(terminal->out, "\n%s\n", PLAN_LADDER_TITLE);
     table_print(terminal, &table);
 }
 
@@ -254,10 +261,10 @@ static void range_cell(const void *context, size_t row, size_t column, Buffer *o
 
 static void show_range(const Terminal *terminal, const Plan *plan)
 {
-    static const Column columns[] = {{"per GPU", .right = true},
-                                     {"processes", .right = true},
-                                     {"needed", .right = true},
-                                     {"recommended", .right = true}};
+    static const Column columns[] = {{PLAN_HEAD_PER_GPU, .right = true},
+                                     {PLAN_HEAD_PROCESSES, .right = true},
+                                     {PLAN_HEAD_NEEDED, .right = true},
+                                     {PLAN_HEAD_RECOMMENDED, .right = true}};
     Table table = {.columns = columns,
                    .n_columns = ARRAY_SIZE(columns),
                    .n_rows = plan->n_table,
@@ -269,7 +276,7 @@ static void show_range(const Terminal *terminal, const Plan *plan)
 
 static void show_flag(const Terminal *terminal, const char *label, const char *text)
 {
-    fprintf(terminal->out, "  %s:\n", label);
+    fprintf(terminal->out, "  %s\n", label);
     terminal_verbatim(terminal, 4, text);
 }
 
@@ -278,19 +285,15 @@ static void show_ways(const Terminal *terminal, const PlanView *view)
     const ShmFlags *flags = view->flags;
     if (!flags)
         return;
-    fprintf(terminal->out, "\nTo have a /dev/shm of %s:\n", SIZE_TEXT(view->plan->recommended_bytes));
-    show_flag(terminal, "docker run, podman run", flags->engine);
-    show_flag(terminal, "compose", flags->compose);
-    show_flag(terminal, "Kubernetes", flags->kubernetes);
-    show_flag(terminal, "at once, until the next boot", flags->remount);
-    show_flag(terminal, "at every boot, a line of /etc/fstab", flags->fstab);
+    fprintf(terminal->out, "\n" PLAN_WAYS "\n", SIZE_TEXT(view->plan->recommended_bytes));
+    show_flag(terminal, PLAN_WAY_ENGINE, flags->engine);
+    show_flag(terminal, PLAN_WAY_COMPOSE, flags->compose);
+    show_flag(terminal, PLAN_WAY_KUBERNETES, flags->kubernetes);
+    show_flag(terminal, PLAN_WAY_REMOUNT, flags->remount);
+    show_flag(terminal, PLAN_WAY_FSTAB, flags->fstab);
     if (view->guard->ready) {
         _cleanup_buffer_ Buffer words = {0};
-        (void)buffer_printf(
-            &words,
-            "Or leave it as it is: under \"shmguard run\" the size of /dev/shm no longer matters. RAM "
-            "needed then: %s.",
-            SIZE_TEXT(view->plan->guard_bytes));
+        (void)buffer_printf(&words, PLAN_WAY_GUARD, SIZE_TEXT(view->plan->guard_bytes));
         fputc('\n', terminal->out);
         terminal_wrap(terminal, 0, 0, buffer_text(&words));
         terminal_verbatim(terminal, 4, "shmguard run -- python train.py");
@@ -302,7 +305,7 @@ void show_plan(const Terminal *terminal, const PlanView *view)
     const Plan *plan = view->plan;
     for (size_t i = 0; i < plan->n_loaders; i++) {
         if (plan->n_loaders > 1)
-            LABEL_PRINT(terminal, "loader", "%zu", i + 1);
+            LABEL_PRINT(terminal, PLAN_LABEL_LOADER, "%zu", i + 1);
         show_loader(terminal, &view->question->loaders[i], &plan->loaders[i]);
     }
     if (view->measured)

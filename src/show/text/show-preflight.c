@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "show-preflight.h"
+#include "message.h"
+#include "run-text.h"
 #include "units.h"
 
 static const char name[] = "shmguard: ";
@@ -24,20 +26,19 @@ void show_preflight(const Terminal *terminal, const Preflight *preflight)
 
 void show_preflight_fine(const Terminal *terminal, const Machine *machine, const PreflightPlan *plan)
 {
-    _cleanup_buffer_ Buffer line = {0};
-    uint64_t shm = plan->private_shm_bytes ? plan->private_shm_bytes : machine->shm.available_bytes;
-    bool limited = plan->private_shm_bytes || machine->shm.size_bytes > 0;
+    _cleanup_buffer_ Buffer message = {0};
     uint64_t room = memory_room_bytes(machine);
-    if (room == U64_UNKNOWN)
-        (void)buffer_append_text(&line, "found no threat to this job");
-    else
-        (void)buffer_printf(&line, "found no threat to this job: %s of memory available", SIZE_TEXT(room));
-    if (limited)
-        (void)buffer_printf(&line, ", %s free in %s/dev/shm%s", SIZE_TEXT(shm),
-                            plan->private_shm_bytes ? "its own " : "",
-                            plan->guarded ? " (tensors do not need it)" : "");
+    message_add(&message, " ", RUN_NO_THREAT);
+    if (room != U64_UNKNOWN)
+        message_add(&message, " ", RUN_MEMORY, SIZE_TEXT(room));
+    if (plan->private_shm_bytes)
+        message_add(&message, " ", plan->guarded ? RUN_OWN_SHM_GUARDED : RUN_OWN_SHM,
+                    SIZE_TEXT(plan->private_shm_bytes));
+    else if (machine->shm.size_bytes > 0)
+        message_add(&message, " ", plan->guarded ? RUN_SHM_GUARDED : RUN_SHM,
+                    SIZE_TEXT(machine->shm.available_bytes));
     if (machine->has_disk)
-        (void)buffer_printf(&line, ", %s free on the disk", SIZE_TEXT(machine->disk.available_bytes));
+        message_add(&message, " ", RUN_DISK, SIZE_TEXT(machine->disk.available_bytes));
     terminal_print(terminal, STYLE_BOLD, "%s", name);
-    terminal_wrap(terminal, sizeof name - 1, sizeof name - 1, buffer_text(&line));
+    terminal_wrap(terminal, sizeof name - 1, sizeof name - 1, buffer_text(&message));
 }

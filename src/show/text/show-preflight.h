@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What threatens a job before it starts, for people. */
+/* The threats to a job that is about to start, for people. */
 #pragma once
 
 #include "preflight.h"
 #include "terminal.h"
 
-/* At most THREATS_MAX messages of two lines each; nothing when nothing threatens it. */
+/* At most THREATS_MAX messages; nothing when no threat was found. */
 void show_preflight(const Terminal *terminal, const Preflight *preflight);
 
-/* One message that nothing does, with the figures that say so. */
+/* One message that no threat was found, with the figures that show it. */
 void show_preflight_fine(const Terminal *terminal, const Machine *machine, const PreflightPlan *plan);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "show-ps.h"
+#include "ps-text.h"
 #include "show-machine.h"
 #include "table.h"
 #include "units.h"
 
 enum {
-    WIDE = 100, /* from here on there is room for more than the necessary */
+    WIDE = 100, /* from here on there is room for more columns */
     VERY_WIDE = 140,
 };
 
-/* All sizes of one table in one unit, so that the eye can compare them. */
+/* All sizes of a table have one unit, so that they can be compared at a glance. */
 static void append_mib(Buffer *out, uint64_t bytes)
 {
     if (bytes == U64_UNKNOWN)
@@ -28,16 +29,16 @@ static void append_raw(Buffer *out, Text text)
 enum { COL_PID, COL_ROLE, COL_RSS, COL_PSS, COL_USS, COL_SHM, COL_FDS, COL_THREADS, COL_START, COL_COMMAND };
 
 static const Column process_columns[] = {
-    [COL_PID] = {"PID", .right = true},
-    [COL_ROLE] = {"ROLE"},
-    [COL_RSS] = {"RSS", .right = true},
-    [COL_PSS] = {"PSS", .right = true},
-    [COL_USS] = {"USS", .right = true},
-    [COL_SHM] = {"SHM", .right = true},
-    [COL_FDS] = {"FDS", .right = true},
-    [COL_THREADS] = {"THREADS", .right = true, .appears_from = WIDE},
-    [COL_START] = {"START", .appears_from = VERY_WIDE},
-    [COL_COMMAND] = {"COMMAND", .least = 8},
+    [COL_PID] = {PS_HEAD_PID, .right = true},
+    [COL_ROLE] = {PS_HEAD_ROLE},
+    [COL_RSS] = {PS_HEAD_RSS, .right = true},
+    [COL_PSS] = {PS_HEAD_PSS, .right = true},
+    [COL_USS] = {PS_HEAD_USS, .right = true},
+    [COL_SHM] = {PS_HEAD_SHM, .right = true},
+    [COL_FDS] = {PS_HEAD_FDS, .right = true},
+    [COL_THREADS] = {PS_HEAD_THREADS, .right = true, .appears_from = WIDE},
+    [COL_START] = {PS_HEAD_START, .appears_from = VERY_WIDE},
+    [COL_COMMAND] = {PS_HEAD_COMMAND, .least = 8},
 };
 
 static void append_count(Buffer *out, uint64_t count)
@@ -66,7 +67,7 @@ static uint64_t process_figure(const PsProcess *shown, size_t column)
     }
 }
 
-/* Unknown when one of them is. */
+/* Unknown if any of them is. */
 static uint64_t figures_sum(const PsView *view, size_t column)
 {
     uint64_t sum = 0;
@@ -79,14 +80,15 @@ static uint64_t figures_sum(const PsView *view, size_t column)
     return sum;
 }
 
-/* PSS adds up to what the processes take together, and USS to what would be free without them. RSS and SHM
- * count shared pages once for each process: their sum means nothing, so it is not shown. */
+/* PSS adds up to what the processes take together, and USS to what would become free if they ended. RSS and
+ * SHM count shared pages once per process, so their sums mean nothing and are not shown. */
 static void total_cell(const PsView *view, size_t column, Buffer *out)
 {
     if (column == COL_ROLE)
-        (void)buffer_append_text(out, "total");
+        (void)buffer_append_text(out, PS_TOTAL);
     else if (column == COL_COMMAND)
-        (void)buffer_printf(out, "%zu process%s", view->n_processes, view->n_processes == 1 ? "" : "es");
+        (void)buffer_printf(out, PLURAL(view->n_processes, PS_TOTAL_PROCESSES_ONE, PS_TOTAL_PROCESSES_MANY),
+                            view->n_processes);
     else if (column == COL_PSS || column == COL_USS)
         append_mib(out, figures_sum(view, column));
     else if (column == COL_FDS || column == COL_THREADS)
@@ -128,11 +130,11 @@ static void process_cell(const void *context, size_t row, size_t column, Buffer 
 static void show_processes(const Terminal *terminal, const PsView *view)
 {
     if (view->n_processes == 0) {
-        fputs("No training process and no holder of shared memory is to be seen.\n", terminal->out);
+        fputs(PS_NO_PROCESSES "\n", terminal->out);
         return;
     }
-    terminal_print(terminal, STYLE_BOLD, "Processes");
-    fputs(" (sizes in MiB)\n", terminal->out);
+    terminal_print(terminal, STYLE_BOLD, PS_PROCESSES);
+    fputc('\n', terminal->out);
     table_print(terminal, &(Table){process_columns, ARRAY_SIZE(process_columns),
                                    view->n_processes + (view->n_processes > 1), process_cell, view});
 }
@@ -142,24 +144,24 @@ static void show_processes(const Terminal *terminal, const PsView *view)
 enum { COL_NAME, COL_KIND, COL_STATE, COL_SIZE, COL_ALLOCATED, COL_ORPHAN, COL_HOLDERS };
 
 static const Column segment_columns[] = {
-    [COL_NAME] = {"NAME", .least = 16},
-    [COL_KIND] = {"KIND"},
-    [COL_STATE] = {"STATE", .appears_from = WIDE},
-    [COL_SIZE] = {"SIZE", .right = true},
-    [COL_ALLOCATED] = {"ALLOCATED", .right = true},
-    [COL_ORPHAN] = {"ORPHAN"},
-    [COL_HOLDERS] = {"HELD BY", .least = 8},
+    [COL_NAME] = {PS_HEAD_NAME, .least = 16},
+    [COL_KIND] = {PS_HEAD_KIND},
+    [COL_STATE] = {PS_HEAD_STATE, .appears_from = WIDE},
+    [COL_SIZE] = {PS_HEAD_SIZE, .right = true},
+    [COL_ALLOCATED] = {PS_HEAD_ALLOCATED, .right = true},
+    [COL_ORPHAN] = {PS_HEAD_ORPHAN},
+    [COL_HOLDERS] = {PS_HEAD_HOLDERS, .least = 8},
 };
 
 typedef struct SegmentRows {
     const PsView *view;
-    size_t pids_most; /* named of the holders: the rest is a number */
+    size_t pids_most; /* holders shown by pid; the rest is a number */
 } SegmentRows;
 
 static void append_holders(Buffer *out, const Segment *segment, size_t most)
 {
     if (segment->n_holders == 0)
-        (void)buffer_append_text(out, "nobody seen");
+        (void)buffer_append_text(out, PS_NO_HOLDERS);
     for (size_t i = 0; i < segment->n_holders; i++) {
         if (i >= most) {
             (void)buffer_printf(out, " +%zu", segment->n_holders - i);
@@ -173,7 +175,7 @@ static void segment_total_cell(const PsView *view, size_t column, Buffer *out)
 {
     uint64_t sum = 0;
     if (column == COL_NAME)
-        (void)buffer_printf(out, "total: %zu segments", view->n_segments);
+        (void)buffer_printf(out, PS_TOTAL_SEGMENTS, view->n_segments);
     if (column == COL_SIZE || column == COL_ALLOCATED) {
         for (size_t i = 0; i < view->n_segments; i++) {
             const Segment *segment = view->segments[i].segment;
@@ -202,10 +204,10 @@ static void segment_cell(const void *context, size_t row, size_t column, Buffer 
         (void)buffer_append_text(out, segment_kind_name(segment->kind));
         break;
     case COL_STATE:
-        (void)buffer_append_text(out, segment->backing == BACKING_MEMFD ? "memfd"
-                                      : segment->deleted                ? "unlinked"
-                                      : segment->on_mount               ? "named"
-                                                                        : "elsewhere");
+        (void)buffer_append_text(out, segment->backing == BACKING_MEMFD ? PS_STATE_MEMFD
+                                      : segment->deleted                ? PS_STATE_UNLINKED
+                                      : segment->on_mount               ? PS_STATE_NAMED
+                                                                        : PS_STATE_ELSEWHERE);
         break;
     case COL_SIZE:
         (void)buffer_append_text(out, SIZE_TEXT(segment->size_bytes));
@@ -225,7 +227,7 @@ static void segment_cell(const void *context, size_t row, size_t column, Buffer 
 static void show_segments(const Terminal *terminal, const PsView *view)
 {
     if (view->n_segments == 0) {
-        fputs("No segment of shared memory is to be seen.\n", terminal->out);
+        fputs(PS_NO_SEGMENTS "\n", terminal->out);
         return;
     }
     SegmentRows rows = {view, terminal->columns >= VERY_WIDE ? 6 : terminal->columns >= WIDE ? 3 : 1};
@@ -233,7 +235,7 @@ static void show_segments(const Terminal *terminal, const PsView *view)
                                    view->n_segments + (view->n_segments > 1), segment_cell, &rows});
     for (size_t i = 0; i < view->n_segments; i++)
         if (view->segments[i].segment->allocated_estimated) {
-            fputs("~ estimated: at least what one of its holders has in memory\n", terminal->out);
+            fputs(PS_ESTIMATED "\n", terminal->out);
             break;
         }
 }
@@ -278,11 +280,11 @@ static KindSums kinds_sum(const PsView *view)
 enum { COL_SUM_KIND, COL_SUM_N, COL_SUM_ALLOCATED, COL_SUM_UNHELD, COL_SUM_ORPHANS };
 
 static const Column kind_columns[] = {
-    [COL_SUM_KIND] = {"KIND"},
-    [COL_SUM_N] = {"COUNT", .right = true},
-    [COL_SUM_ALLOCATED] = {"ALLOCATED", .right = true},
-    [COL_SUM_UNHELD] = {"UNHELD", .right = true},
-    [COL_SUM_ORPHANS] = {"ORPHANS", .right = true},
+    [COL_SUM_KIND] = {PS_HEAD_KIND},
+    [COL_SUM_N] = {PS_HEAD_COUNT, .right = true},
+    [COL_SUM_ALLOCATED] = {PS_HEAD_ALLOCATED, .right = true},
+    [COL_SUM_UNHELD] = {PS_HEAD_UNHELD, .right = true},
+    [COL_SUM_ORPHANS] = {PS_HEAD_ORPHANS, .right = true},
 };
 
 static void kind_cell(const void *context, size_t row, size_t column, Buffer *out)
@@ -313,15 +315,15 @@ static void show_kinds(const Terminal *terminal, const PsView *view)
     if (sums.n == 0)
         return;
     fputc('\n', terminal->out);
-    terminal_print(terminal, STYLE_BOLD, "Segments");
-    fputs(" (--segments shows each)\n", terminal->out);
+    terminal_print(terminal, STYLE_BOLD, PS_KINDS);
+    fputc('\n', terminal->out);
     table_print(terminal, &(Table){kind_columns, ARRAY_SIZE(kind_columns), sums.n, kind_cell, &sums});
 }
 
 /* The lines below the tables */
 
-/* Files of the mount that have a name and that nobody seen here holds: the part of the rest that we can name.
- */
+/* Files of the mount that have a name and no visible holder: the part of the unattributed bytes that we can
+ * name. */
 static uint64_t unheld_bytes(const Survey *survey)
 {
     uint64_t sum = 0;
@@ -334,33 +336,33 @@ static uint64_t unheld_bytes(const Survey *survey)
 }
 
 /* "              12.0 MiB in …", below the figure that it is a part of. */
-static void show_part(const Terminal *terminal, uint64_t bytes, const char *words)
+static void show_part(const Terminal *terminal, const Buffer *line)
 {
-    _cleanup_buffer_ Buffer line = {0};
-    (void)buffer_printf(&line, "%s %s", SIZE_TEXT(bytes), words);
     fprintf(terminal->out, "%*s", LABEL_COLUMNS, "");
-    terminal_wrap(terminal, LABEL_COLUMNS, LABEL_COLUMNS + 2, buffer_text(&line));
+    terminal_wrap(terminal, LABEL_COLUMNS, LABEL_COLUMNS + 2, buffer_text(line));
 }
 
 static void show_attribution(const Terminal *terminal, const Survey *survey)
 {
-    enum { WORTH_A_WORD = 1 << 20 };
+    enum { WORTH_MENTIONING = 1 << 20 };
+    _cleanup_buffer_ Buffer line = {0};
     uint64_t unheld = unheld_bytes(survey);
     bool known = survey->unattributed_bytes != U64_UNKNOWN;
     uint64_t unseen = known ? survey->unattributed_bytes - unheld : 0;
-    terminal_label(terminal, "attributed");
-    fprintf(terminal->out, "%s to processes seen here\n", SIZE_TEXT(survey->attributed_bytes));
-    terminal_label(terminal, "unattributed");
+    terminal_label(terminal, PS_LABEL_ATTRIBUTED);
+    fprintf(terminal->out, PS_ATTRIBUTED "\n", SIZE_TEXT(survey->attributed_bytes));
+    terminal_label(terminal, PS_LABEL_UNATTRIBUTED);
     fprintf(terminal->out, "%s\n", SIZE_TEXT(survey->unattributed_bytes));
-    if (unheld > 0)
-        show_part(terminal, unheld, "in files that nobody here holds (see shmguard clean -n)");
-    if (unseen >= WORTH_A_WORD)
-        show_part(terminal, unseen,
-                  survey->n_unreadable > 0
-                      ? "held out of sight: by processes that could not be read, by another container or "
-                        "namespace, or on the way between two processes"
-                      : "held out of sight: by another container or namespace, or on the way between two "
-                        "processes");
+    if (unheld > 0) {
+        (void)buffer_printf(&line, PS_UNHELD, SIZE_TEXT(unheld));
+        show_part(terminal, &line);
+    }
+    if (unseen >= WORTH_MENTIONING) {
+        buffer_clear(&line);
+        (void)buffer_printf(&line, survey->n_unreadable > 0 ? PS_UNSEEN_UNREADABLE : PS_UNSEEN,
+                            SIZE_TEXT(unseen));
+        show_part(terminal, &line);
+    }
 }
 
 static void show_summary(const Terminal *terminal, const PsView *view)
@@ -370,13 +372,16 @@ static void show_summary(const Terminal *terminal, const PsView *view)
     show_shm(terminal, &survey->machine.shm);
     if (survey->machine.shm.state == SHM_OK)
         show_attribution(terminal, survey);
-    terminal_label(terminal, "memfd");
-    fprintf(terminal->out, "%s, outside of /dev/shm\n", SIZE_TEXT(survey->memfd_bytes));
+    terminal_label(terminal, PS_LABEL_MEMFD);
+    fprintf(terminal->out, PS_MEMFD "\n", SIZE_TEXT(survey->memfd_bytes));
     if (survey->n_unreadable > 0) {
-        terminal_label(terminal, "unreadable");
-        fprintf(terminal->out, "%zu process%s%s could not be read%s\n", survey->n_unreadable,
-                survey->n_unreadable == 1 ? "" : "es", survey->machine.sandbox.root ? "" : " of other users",
-                survey->machine.sandbox.root ? "" : "; root can");
+        size_t n = survey->n_unreadable;
+        terminal_label(terminal, PS_LABEL_UNREADABLE);
+        fprintf(terminal->out,
+                survey->machine.sandbox.root ? PLURAL(n, PS_UNREADABLE_ONE, PS_UNREADABLE_MANY)
+                                             : PLURAL(n, PS_UNREADABLE_USERS_ONE, PS_UNREADABLE_USERS_MANY),
+                n);
+        fputc('\n', terminal->out);
     }
 }
 

@@ -6,7 +6,7 @@
 #include "ps-view.h"
 #include "terminal.h"
 
-/* With `segments` the segments one by one, else the processes and the segments summed up by kind. */
+/* Shows each segment if `segments`, else the processes and the segments summed up by kind. */
 void show_ps(const Terminal *terminal, const PsView *view, bool segments);
 
 /* Schema "shmguard.ps/1". 0 or -ENOMEM. */

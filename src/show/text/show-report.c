@@ -3,6 +3,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "message.h"
+#include "report-text.h"
 #include "show-explain.h"
 #include "show-fixes.h"
 #include "show-report.h"
@@ -11,8 +13,8 @@
 
 enum {
     INDENT = 2,
-    ALIKE_MOST = 12,     /* processes named of those that a verdict is about, too */
-    PROCESSES_MOST = 20, /* rows: the largest; --json and the page have all */
+    ALIKE_MOST = 12,     /* more processes with the same verdict that are named */
+    PROCESSES_MOST = 20, /* rows, of the largest processes; --json and the page list all */
     SPARK_MOST = 60,
     WIDE = 100,
     VERY_WIDE = 140,
@@ -48,7 +50,7 @@ static Style mark_style(Mark mark)
                                   : STYLE_BOLD;
 }
 
-/* The same thing of another process of its role: eight workers with one dataset are one matter. */
+/* The same verdict about another process of the same role: eight workers with one dataset are one problem. */
 static bool verdicts_alike(const Verdict *a, const Verdict *b)
 {
     return a->id == b->id && a->role == b->role && (a->pid > 0) == (b->pid > 0) &&
@@ -65,24 +67,26 @@ static bool is_first_of_its_kind(const Verdicts *verdicts, size_t i)
 
 static void show_alike(const Terminal *terminal, const Verdicts *verdicts, size_t first)
 {
+    _cleanup_buffer_ Buffer list = {0};
     _cleanup_buffer_ Buffer line = {0};
     size_t n = 0;
     for (size_t i = first + 1; i < verdicts->n; i++) {
         const Verdict *other = &verdicts->items[i];
         if (!verdicts_alike(&verdicts->items[first], other) || ++n > ALIKE_MOST)
             continue;
-        (void)buffer_printf(&line, "%s %d", n == 1 ? "The same of" : ",", other->pid);
+        message_add(&list, ", ", "%d", other->pid);
         if (other->id != VERDICT_STEADY && other->id != VERDICT_TOO_SHORT) {
-            (void)buffer_append_text(&line, " (");
-            (void)verdict_rate_words(other, &line);
-            (void)buffer_append_text(&line, ")");
+            (void)buffer_append_text(&list, " (");
+            (void)verdict_rate_words(other, &list);
+            (void)buffer_append_text(&list, ")");
         }
     }
-    if (n > ALIKE_MOST)
-        (void)buffer_printf(&line, " and %zu more", n - ALIKE_MOST);
     if (n == 0)
         return;
-    (void)buffer_append_text(&line, ".");
+    if (n > ALIKE_MOST)
+        (void)buffer_printf(&line, REPORT_ALSO_MORE, buffer_text(&list), n - ALIKE_MOST);
+    else
+        (void)buffer_printf(&line, PLURAL(n, REPORT_ALSO_ONE, REPORT_ALSO_MANY), buffer_text(&list));
     fprintf(terminal->out, "%*s", INDENT, "");
     terminal_wrap(terminal, INDENT, INDENT, buffer_text(&line));
 }
@@ -103,13 +107,12 @@ static void show_verdict(const Terminal *terminal, const Verdict *verdict)
         terminal_wrap(terminal, INDENT, INDENT, verdict->evidence);
     }
     if (verdict->rate != 0 && mark != MARK_GOOD && verdict->id != VERDICT_TOO_SHORT) {
+        _cleanup_buffer_ Buffer rate = {0};
         _cleanup_buffer_ Buffer line = {0};
-        (void)buffer_append_text(&line, "It grows by ");
-        (void)verdict_rate_words(verdict, &line);
+        (void)verdict_rate_words(verdict, &rate);
+        message_add(&line, " ", REPORT_GROWS, buffer_text(&rate));
         if (isfinite(verdict->exhausts_in))
-            (void)buffer_printf(&line, "; at this rate there is none left in %s (estimated)",
-                                DURATION_TEXT(MAX(verdict->exhausts_in, 0.0)));
-        (void)buffer_append_text(&line, ".");
+            message_add(&line, " ", REPORT_EXHAUSTS, DURATION_TEXT(MAX(verdict->exhausts_in, 0.0)));
         fprintf(terminal->out, "%*s", INDENT, "");
         terminal_wrap(terminal, INDENT, INDENT, buffer_text(&line));
     }
@@ -124,7 +127,7 @@ static void show_verdicts(const Terminal *terminal, const Verdicts *verdicts)
         show_alike(terminal, verdicts, i);
         if (verdicts->items[i].fixes.n > 0) {
             fprintf(terminal->out, "%*s", INDENT, "");
-            terminal_print(terminal, STYLE_BOLD, "What to do:");
+            terminal_print(terminal, STYLE_BOLD, REPORT_FIXES);
             fputc('\n', terminal->out);
             show_fixes(terminal, INDENT, &verdicts->items[i].fixes);
         }
@@ -148,8 +151,8 @@ static void show_job(const Terminal *terminal, const ReportView *view)
     (void)text_escape(text_of(history->command), &safe);
     (void)text_shorten((Text){buffer_text(&safe), safe.size}, terminal->columns - LABEL_COLUMNS,
                        terminal_mark(terminal, MARK_ELLIPSIS), &line);
-    if (line.size > 0) { /* not wrapped: blanks in it are its own */
-        terminal_label(terminal, "job");
+    if (line.size > 0) { /* not wrapped: its blanks are part of it */
+        terminal_label(terminal, REPORT_LABEL_JOB);
         fprintf(terminal->out, "%s\n", buffer_text(&line));
     }
     buffer_clear(&line);
@@ -158,65 +161,56 @@ static void show_job(const Terminal *terminal, const ReportView *view)
     time_t whole = (time_t)history->began;
     if (localtime_r(&whole, &tm))
         strftime(began, sizeof began, "%Y-%m-%d %H:%M:%S", &tm);
-    (void)buffer_printf(&line, "%s from %s on, a look every %g s, %zu kept", DURATION_TEXT(view->seconds),
-                        began, history->interval, history->series.n);
-    show_line(terminal, "recorded", &line);
+    (void)buffer_printf(&line, REPORT_RECORDED, DURATION_TEXT(view->seconds), began, history->interval,
+                        history->series.n);
+    show_line(terminal, REPORT_LABEL_RECORDED, &line);
 }
 
-static void append_of(Buffer *line, uint64_t used, uint64_t limit)
+static void show_peak(const Terminal *terminal, const char *label, uint64_t used, uint64_t limit)
 {
-    (void)buffer_append_text(line, SIZE_TEXT(used));
-    if (limit != U64_UNKNOWN && limit > 0 && used != U64_UNKNOWN)
-        (void)buffer_printf(line, used > 0 && used < limit / 100 ? " of %s (<1%%)" : " of %s (%.0f%%)",
-                            SIZE_TEXT(limit), 100.0 * (double)used / (double)limit);
-    (void)buffer_append_text(line, " at most");
+    _cleanup_buffer_ Buffer line = {0};
+    bool limited = limit != U64_UNKNOWN && limit > 0 && used != U64_UNKNOWN;
+    if (limited && used > 0 && used < limit / 100)
+        (void)buffer_printf(&line, REPORT_PEAK_OF_LITTLE, SIZE_TEXT(used), SIZE_TEXT(limit));
+    else if (limited)
+        (void)buffer_printf(&line, REPORT_PEAK_OF, SIZE_TEXT(used), SIZE_TEXT(limit),
+                            100.0 * (double)used / (double)limit);
+    else
+        (void)buffer_printf(&line, REPORT_PEAK, SIZE_TEXT(used));
+    show_line(terminal, label, &line);
 }
 
 static void show_peaks(const Terminal *terminal, const ReportView *view)
 {
     const uint64_t *job = view->job_peaks;
     _cleanup_buffer_ Buffer line = {0};
-    (void)buffer_printf(&line, "%llu at most at a time, %zu in all",
-                        (unsigned long long)view->sum_peaks[SUM_PROCESSES], view->history->n_tracks);
-    show_line(terminal, "processes", &line);
+    (void)buffer_printf(&line, REPORT_PROCESSES, (unsigned long long)view->sum_peaks[SUM_PROCESSES],
+                        view->history->n_tracks);
+    show_line(terminal, REPORT_LABEL_PROCESSES, &line);
 
     buffer_clear(&line);
     if (view->sum_peaks[SUM_PSS] != U64_UNKNOWN)
-        (void)buffer_printf(&line, "%s together at most (PSS, estimated from looks in turns)",
-                            SIZE_TEXT(view->sum_peaks[SUM_PSS]));
+        (void)buffer_printf(&line, REPORT_PSS, SIZE_TEXT(view->sum_peaks[SUM_PSS]));
     else
-        (void)buffer_append_text(&line, "? together (PSS could not be read)");
-    show_line(terminal, "memory", &line);
+        (void)buffer_append_text(&line, REPORT_PSS_UNKNOWN);
+    show_line(terminal, REPORT_LABEL_MEMORY, &line);
 
     buffer_clear(&line);
-    (void)buffer_printf(&line, "%s available at least, of %s", SIZE_TEXT(view->memory_least),
+    (void)buffer_printf(&line, REPORT_MACHINE, SIZE_TEXT(view->memory_least),
                         SIZE_TEXT(job[JOB_MEMORY_TOTAL]));
-    show_line(terminal, "machine", &line);
-    if (job[JOB_GROUP_LIMIT] != U64_UNKNOWN) {
-        buffer_clear(&line);
-        append_of(&line, job[JOB_GROUP_USED], job[JOB_GROUP_LIMIT]);
-        show_line(terminal, "control group", &line);
-    }
-    buffer_clear(&line);
-    append_of(&line, job[JOB_SHM_USED], job[JOB_SHM_SIZE]);
-    show_line(terminal, "/dev/shm", &line);
-    if (job[JOB_GUARD_BYTES] != U64_UNKNOWN) {
-        buffer_clear(&line);
-        append_of(&line, job[JOB_GUARD_BYTES], job[JOB_GUARD_BUDGET]);
-        (void)buffer_append_text(&line, ", in the guard's segments");
-        show_line(terminal, "guard", &line);
-    }
+    show_line(terminal, REPORT_LABEL_MACHINE, &line);
+    if (job[JOB_GROUP_LIMIT] != U64_UNKNOWN)
+        show_peak(terminal, REPORT_LABEL_GROUP, job[JOB_GROUP_USED], job[JOB_GROUP_LIMIT]);
+    show_peak(terminal, REPORT_LABEL_SHM, job[JOB_SHM_USED], job[JOB_SHM_SIZE]);
+    if (job[JOB_GUARD_BYTES] != U64_UNKNOWN)
+        show_peak(terminal, REPORT_LABEL_GUARD, job[JOB_GUARD_BYTES], job[JOB_GUARD_BUDGET]);
 }
 
 static void show_events(const Terminal *terminal, const History *history)
 {
-    static const char *const words[EVENT_KINDS][2] = {
-        [EVENT_BORN] = {"process born", "processes born"},
-        [EVENT_ENDED] = {"ended", "ended"},
-        [EVENT_OOM_KILL] = {"OOM kill", "OOM kills"},
-        [EVENT_ATTEMPT] = {"attempt", "attempts"},
-        [EVENT_MARK] = {"mark", "marks"},
-        [EVENT_EPOCH] = {"epoch", "epochs"},
+    static const char *const labels[EVENT_KINDS] = {
+        [EVENT_BORN] = REPORT_BORN,        [EVENT_ENDED] = REPORT_ENDED, [EVENT_OOM_KILL] = REPORT_OOM_KILLS,
+        [EVENT_ATTEMPT] = REPORT_ATTEMPTS, [EVENT_MARK] = REPORT_MARKS,  [EVENT_EPOCH] = REPORT_EPOCHS,
     };
     size_t counts[EVENT_KINDS] = {0};
     _cleanup_buffer_ Buffer line = {0};
@@ -224,11 +218,10 @@ static void show_events(const Terminal *terminal, const History *history)
         counts[history->events[i].kind]++;
     for (EventKind kind = 0; kind < EVENT_KINDS; kind++)
         if (counts[kind] > 0)
-            (void)buffer_printf(&line, "%s%zu %s", line.size > 0 ? ", " : "", counts[kind],
-                                words[kind][counts[kind] != 1]);
+            message_add(&line, ", ", REPORT_EVENT, labels[kind], counts[kind]);
     if (line.size == 0)
-        (void)buffer_append_text(&line, "none");
-    show_line(terminal, "events", &line);
+        (void)buffer_append_text(&line, REPORT_NO_EVENTS);
+    show_line(terminal, REPORT_LABEL_EVENTS, &line);
 }
 
 /* --- Processes ----------------------------------------------------------------------------------------- */
@@ -236,15 +229,15 @@ static void show_events(const Terminal *terminal, const History *history)
 enum { COL_PID, COL_ROLE, COL_RSS, COL_USS, COL_SHM, COL_FDS, COL_LIFE, COL_SPARK, COL_COMMAND };
 
 static const Column process_columns[] = {
-    [COL_PID] = {"PID", .right = true},
-    [COL_ROLE] = {"ROLE"},
-    [COL_RSS] = {"RSS", .right = true},
-    [COL_USS] = {"USS", .right = true},
-    [COL_SHM] = {"SHM", .right = true},
-    [COL_FDS] = {"FDS", .right = true},
-    [COL_LIFE] = {"LIVED", .right = true, .appears_from = WIDE},
-    [COL_SPARK] = {"RSS OVER TIME"},
-    [COL_COMMAND] = {"COMMAND", .least = 8, .appears_from = VERY_WIDE},
+    [COL_PID] = {REPORT_HEAD_PID, .right = true},
+    [COL_ROLE] = {REPORT_HEAD_ROLE},
+    [COL_RSS] = {REPORT_HEAD_RSS, .right = true},
+    [COL_USS] = {REPORT_HEAD_USS, .right = true},
+    [COL_SHM] = {REPORT_HEAD_SHM, .right = true},
+    [COL_FDS] = {REPORT_HEAD_FDS, .right = true},
+    [COL_LIFE] = {REPORT_HEAD_LIVED, .right = true, .appears_from = WIDE},
+    [COL_SPARK] = {REPORT_HEAD_SPARK},
+    [COL_COMMAND] = {REPORT_HEAD_COMMAND, .least = 8, .appears_from = VERY_WIDE},
 };
 
 typedef struct ProcessRows {
@@ -279,8 +272,9 @@ static void rows_add(ProcessRows *rows, const TrackView *shown)
 }
 
 /*
- * The most of each stretch of time, between the least and the most of all; what differs by less than a tenth
- * is shown as flat, since a full-height zigzag of noise would read as trouble. Blank where it did not live.
+ * The maximum of each stretch of time, scaled between the minimum and the maximum of all. Differences of less
+ * than a tenth are drawn flat, since a full-height zigzag of noise would look like trouble. Blank where the
+ * process did not live.
  */
 static void append_spark(Buffer *out, const ProcessRows *rows, const ProcessTrack *track)
 {
@@ -299,7 +293,7 @@ static void append_spark(Buffer *out, const ProcessRows *rows, const ProcessTrac
         low = MIN(low, rss);
     }
     double range = high == U64_UNKNOWN ? 1 : MAX((double)(high - low), MAX((double)high / 10, 1.0));
-    size_t last = 0; /* blanks behind it say nothing */
+    size_t last = 0; /* blanks after it would say nothing */
     for (size_t i = 0; i < rows->spark_columns; i++)
         last = most[i] != U64_UNKNOWN ? i + 1 : last;
     for (size_t i = 0; i < last; i++) {
@@ -365,12 +359,15 @@ static void show_processes(const Terminal *terminal, const ReportView *view)
     if (rows.n == 0)
         return;
     fputc('\n', terminal->out);
-    terminal_print(terminal, STYLE_BOLD, "Processes");
-    fputs(" (each figure at its peak)\n", terminal->out);
+    terminal_print(terminal, STYLE_BOLD, REPORT_PEAKS);
+    fputc('\n', terminal->out);
     table_print(terminal,
                 &(Table){process_columns, ARRAY_SIZE(process_columns), rows.n, process_cell, &rows});
-    if (view->history->n_tracks > rows.n)
-        fprintf(terminal->out, "and %zu more, which --json has\n", view->history->n_tracks - rows.n);
+    size_t more = view->history->n_tracks - rows.n;
+    if (more > 0) {
+        fprintf(terminal->out, PLURAL(more, REPORT_MORE_ONE, REPORT_MORE_MANY), more);
+        fputc('\n', terminal->out);
+    }
 }
 
 void show_report(const Terminal *terminal, const ReportView *view)

@@ -6,13 +6,13 @@
 #include "report-view.h"
 #include "terminal.h"
 
-/* The verdicts with what to do, then what was recorded, with a sparkline for each process. */
+/* The verdicts and what to do about them, then what was recorded, with a sparkline per process. */
 void show_report(const Terminal *terminal, const ReportView *view);
 
 /* Schema "shmguard.report/1". 0 or -ENOMEM. */
 int json_report(FILE *out, bool indented, const ReportView *view);
 
-/* What the page needs of it, too. NULL: no memory. */
+/* Parts that the page needs, too. NULL: no memory. */
 json_t *json_verdict(const ReportView *view, const Verdict *verdict);
 json_t *json_recording(const ReportView *view);
 json_t *json_report_peaks(const ReportView *view);

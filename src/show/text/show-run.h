@@ -7,7 +7,7 @@
 #include "run.h"
 #include "terminal.h"
 
-/* What an attempt put in the place of {name}. */
+/* A value that replaced {name} in the command of an attempt. */
 typedef struct AttemptValue {
     const char *name;
     const char *value;
@@ -17,17 +17,17 @@ typedef struct RunAttempt {
     char *const *command; /* NULL-terminated */
     const AttemptValue *values;
     size_t n_values;
-    RunResult result; /* pid 0: it could not be started */
+    RunResult result; /* pid 0: the command could not be started */
     Evidence evidence;
-    Judged judged;
+    Diagnosis judged;
 } RunAttempt;
 
 typedef struct RunReport {
-    RunAttempt *attempts; /* in their order; the last one is what the run came to */
+    RunAttempt *attempts; /* in order; the last one decides how the run ended */
     size_t n_attempts;    /* at least one */
     size_t attempts_capacity;
     Peaks peaks;      /* of all attempts */
-    const char *path; /* where the JSON goes, NULL: nowhere */
+    const char *path; /* of the JSON report; NULL: not asked for */
 } RunReport;
 
 static inline const RunAttempt *report_last(const RunReport *report)
@@ -35,8 +35,8 @@ static inline const RunAttempt *report_last(const RunReport *report)
     return &report->attempts[report->n_attempts - 1];
 }
 
-/* Of `run` itself: the command's, and 1 when that is 0 although batches were lost, or work that it had left
- * running had to be ended. */
+/* The exit code of `run` itself: the command's, or 1 where that is 0 although batches were lost, or although
+ * processes that it had left running were still working and had to be ended. */
 static inline int report_exit_code(const RunReport *report)
 {
     const RunAttempt *last = report_last(report);
@@ -44,17 +44,17 @@ static inline int report_exit_code(const RunReport *report)
     return last->result.code == 0 && lost ? 1 : last->result.code;
 }
 
-/* The end of a run: what the guard did, and after a bad end what died, why we think so and what to do.
- * Nothing of the latter when the command could not be started: that was said before. */
+/* The summary of a run: what the guard did and, after a failure, what died, the evidence and what to do.
+ * Prints nothing when the command could not be started, since that was reported when it failed. */
 void show_run(const Terminal *terminal, const RunReport *report);
 
 /* The command returned before its work was done, and what to do about it. A part of show_run. */
 void show_stray_work(const Terminal *terminal, const StrayWork *work);
 
-/* While it runs: one line that says why workers wait for room and get on by rescues alone, and what to do. */
+/* While it runs: one line that says why workers wait and proceed by rescues alone, and what to do. */
 void show_crawl(const Terminal *terminal, const RunTick *tick);
 
-/* { NAME: value } and { shm, rss, fds, processes }, what is not measured null; NULL: no memory. */
+/* { NAME: value }, and { shm, rss, fds, processes } with null for what was not measured. NULL: no memory. */
 json_t *json_values(const AttemptValue *values, size_t n);
 json_t *json_peaks(const Peaks *peaks);
 

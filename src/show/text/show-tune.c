@@ -2,22 +2,21 @@
 #include <math.h>
 #include <string.h>
 
+#include "message.h"
 #include "show-tune.h"
 #include "table.h"
+#include "tune-text.h"
 #include "units.h"
 
-/* ROWS_MOST: of settings that were skipped; the rest is counted. */
+/* SKIPPED_MOST: rows of settings that were skipped; the rest is counted. */
 enum { LABEL_MOST = 26, RATE_BAR = 24, MEMORY_BAR = 10, SKIPPED_MOST = 6 };
 
 int tune_rate_words(const TuneReport *report, double rate, Buffer *out)
 {
     if (report->by_bytes)
-        return buffer_printf(out, "%s/s", SIZE_TEXT(rate < 0x1p62 ? (uint64_t)rate : UINT64_C(1) << 62));
-    return buffer_printf(out,
-                         rate < 10     ? "%.2f samples/s"
-                         : rate < 1000 ? "%.1f samples/s"
-                                       : "%.0f samples/s",
-                         rate);
+        return buffer_printf(out, TUNE_RATE_BYTES,
+                             SIZE_TEXT(rate < 0x1p62 ? (uint64_t)rate : UINT64_C(1) << 62));
+    return buffer_printf(out, TUNE_RATE_SAMPLES, rate < 10 ? 2 : rate < 1000 ? 1 : 0, rate);
 }
 
 /* --- Sentences ---------------------------------------------------------------------------------------- */
@@ -26,15 +25,15 @@ static int fate_words(const TuneSetting *known, Buffer *out)
 {
     switch (known->fate) {
     case TUNE_MEASURED:
-        return buffer_append_text(out, known->last->stopped ? "slower, cut short" : "");
+        return buffer_append_text(out, known->last->stopped ? TUNE_ROW_STOPPED : "");
     case TUNE_OVER:
-        return buffer_append_text(out, "over the ceiling");
+        return buffer_append_text(out, TUNE_ROW_OVER);
     case TUNE_FAILED:
-        return buffer_printf(out, "failed: %s", cause_name(known->last->cause.id));
+        return buffer_printf(out, TUNE_ROW_FAILED, cause_name(known->last->cause.id));
     case TUNE_SKIPPED_MEMORY:
-        return buffer_append_text(out, "skipped: estimated");
+        return buffer_append_text(out, TUNE_ROW_ESTIMATED);
     case TUNE_SKIPPED_SMALLER:
-        return buffer_append_text(out, "skipped: a smaller one ran out");
+        return buffer_append_text(out, TUNE_ROW_SMALLER);
     case TUNE_UNTRIED:
         break;
     }
@@ -43,123 +42,121 @@ static int fate_words(const TuneSetting *known, Buffer *out)
 
 int tune_trial_words(const TuneReport *report, const TuneTrial *trial, Buffer *out)
 {
-    int r = tune_setting_words(&report->tune, trial->setting, out);
-    if (r == 0)
-        r = buffer_append_text(out, ": ");
+    _cleanup_buffer_ Buffer setting = {0};
+    _cleanup_buffer_ Buffer words = {0};
+    int r = tune_setting_words(&report->tune, trial->setting, &setting);
     if (r == 0 && trial->cause.id != CAUSE_OK) {
-        r = buffer_printf(out, "%s. ", cause_name(trial->cause.id));
-        return r < 0 ? r : text_escape_prose(text_of(trial->cause.summary), out);
+        r = text_escape_prose(text_of(trial->cause.summary), &words);
+        return r < 0 ? r
+                     : buffer_printf(out, TUNE_TRIAL_FAILED, buffer_text(&setting),
+                                     cause_name(trial->cause.id), buffer_text(&words));
     }
     if (r == 0)
-        r = tune_rate_words(report, trial->rate, out);
+        r = tune_rate_words(report, trial->rate, &words);
+    if (r == 0)
+        r = buffer_printf(out, TUNE_TRIAL, buffer_text(&setting), buffer_text(&words));
     if (r == 0 && trial->shm_bytes != U64_UNKNOWN && trial->own_bytes != U64_UNKNOWN)
-        r = buffer_printf(out, ", at most %s of memory", SIZE_TEXT(trial->shm_bytes + trial->own_bytes));
+        r = message_add(out, ", ", TUNE_TRIAL_MEMORY, SIZE_TEXT(trial->shm_bytes + trial->own_bytes));
     if (r == 0 && trial->stopped)
-        r = buffer_append_text(out, "; clearly slower, stopped early");
+        r = message_add(out, ", ", TUNE_TRIAL_STOPPED);
     return r;
 }
 
-static int interval_words(const TuneReport *report, const TuneSetting *known, Buffer *out)
+static int best_add(const TuneReport *report, const TuneSetting *best, Buffer *out)
 {
-    int r = tune_rate_words(report, known->rate, out);
-    return r < 0 ? r
-                 : buffer_printf(out, " (%s %.1f%%)", "give or take",
-                                 known->rate > 0 ? (known->high - known->rate) / known->rate * 100 : 0);
-}
-
-static int comparison_words(const TuneReport *report, const TuneSetting *best, Buffer *out)
-{
-    const TuneVerdict *verdict = &report->verdict;
-    if (!verdict->has_next)
-        return buffer_append_text(out, ". There is nothing to compare it with");
-    TuneSetting next = tune_setting(&report->tune, verdict->next);
-    int r = 0;
-    if (verdict->separated)
-        r = buffer_printf(out, ". It is %.1f%% faster than the next, ", (best->rate / next.rate - 1) * 100);
-    else
-        r = buffer_printf(out,
-                          ". %zu other%s cannot be told apart from it: trials of one setting differ by about "
-                          "%.1f%%. The fastest of them is ",
-                          verdict->rivals, verdict->rivals == 1 ? "" : "s", tune_noise(&report->tune) * 100);
+    _cleanup_buffer_ Buffer setting = {0};
+    _cleanup_buffer_ Buffer rate = {0};
+    int r = tune_setting_words(&report->tune, report->verdict.best, &setting);
     if (r == 0)
-        r = tune_setting_words(&report->tune, verdict->next, out);
-    if (r == 0 && !verdict->separated) {
-        r = buffer_append_text(out, " with ");
-        if (r == 0)
-            r = tune_rate_words(report, next.rate, out);
-        if (r == 0 && best->memory_bytes < next.memory_bytes && next.memory_bytes != U64_UNKNOWN)
-            r = buffer_printf(out, " and %s of memory", SIZE_TEXT(next.memory_bytes));
-    }
-    return r;
+        r = tune_rate_words(report, best->rate, &rate);
+    return r < 0 ? r
+                 : message_add(out, " ", PLURAL(best->measured, TUNE_BEST_ONE, TUNE_BEST_MANY),
+                               buffer_text(&setting), buffer_text(&rate),
+                               best->rate > 0 ? (best->high - best->rate) / best->rate * 100 : 0,
+                               best->measured);
 }
 
-static int safety_words(const TuneReport *report, const TuneSetting *best, Buffer *out)
+static int safety_add(const TuneReport *report, const TuneSetting *best, Buffer *out)
 {
     uint64_t ceiling = report->tune.ceiling_bytes;
     if (best->fate == TUNE_OVER)
-        return buffer_printf(out, ". It is not safe: it took up to %s of memory, and the ceiling is %s",
-                             SIZE_TEXT(best->memory_bytes), SIZE_TEXT(ceiling));
+        return message_add(out, " ", TUNE_SAFE_OVER, SIZE_TEXT(best->memory_bytes), SIZE_TEXT(ceiling));
     if (best->fate != TUNE_MEASURED)
-        return buffer_printf(out, ". It is not safe: a trial of it failed (%s)",
-                             cause_name(best->last->cause.id));
+        return message_add(out, " ", TUNE_SAFE_FAILED, cause_name(best->last->cause.id));
     if (best->memory_bytes == U64_UNKNOWN || ceiling == U64_UNKNOWN)
-        return buffer_append_text(out, "; its memory could not be compared with a ceiling");
-    return buffer_printf(out, ", with at most %s of memory; the ceiling is %s", SIZE_TEXT(best->memory_bytes),
-                         SIZE_TEXT(ceiling));
+        return message_add(out, " ", TUNE_SAFE_UNKNOWN);
+    return message_add(out, " ", TUNE_SAFE, SIZE_TEXT(best->memory_bytes), SIZE_TEXT(ceiling));
 }
 
-static int start_words(const TuneReport *report, Buffer *out)
+static int comparison_add(const TuneReport *report, const TuneSetting *best, Buffer *out)
+{
+    const TuneVerdict *verdict = &report->verdict;
+    _cleanup_buffer_ Buffer setting = {0};
+    _cleanup_buffer_ Buffer rate = {0};
+    if (!verdict->has_next)
+        return message_add(out, " ", TUNE_ALONE);
+    TuneSetting next = tune_setting(&report->tune, verdict->next);
+    int r = tune_setting_words(&report->tune, verdict->next, &setting);
+    if (r == 0)
+        r = tune_rate_words(report, next.rate, &rate);
+    if (r < 0)
+        return r;
+    if (verdict->separated)
+        return message_add(out, " ", TUNE_FASTER, (best->rate / next.rate - 1) * 100, buffer_text(&setting));
+    r = message_add(out, " ", PLURAL(verdict->rivals, TUNE_RIVALS_ONE, TUNE_RIVALS_MANY), verdict->rivals,
+                    tune_noise(&report->tune) * 100);
+    if (r < 0)
+        return r;
+    if (best->memory_bytes < next.memory_bytes && next.memory_bytes != U64_UNKNOWN)
+        return message_add(out, " ", TUNE_RIVAL_MEMORY, buffer_text(&setting), buffer_text(&rate),
+                           SIZE_TEXT(next.memory_bytes));
+    return message_add(out, " ", TUNE_RIVAL, buffer_text(&setting), buffer_text(&rate));
+}
+
+static int start_add(const TuneReport *report, Buffer *out)
 {
     const Tune *tune = &report->tune;
     TuneStart start = tune_start(tune);
-    if (tune->n == 0 || tune->trials[0].setting != start.setting) /* it goes on from other options */
+    _cleanup_buffer_ Buffer setting = {0};
+    if (tune->n == 0 || tune->trials[0].setting != start.setting) /* it continues with other options */
         return 0;
-    int r = buffer_append_text(out, ". The first was ");
-    if (r == 0)
-        r = tune_setting_words(tune, start.setting, out);
-    if (r < 0 || tune->ceiling_bytes == U64_UNKNOWN)
-        return r < 0 ? r : buffer_append_text(out, ", the middle of the grid");
-    if (!start.fits)
-        return buffer_printf(out, ", which needs least: for samples of %s%s none is known to be safe",
-                             SIZE_TEXT(start.sample_bytes), start.assumed ? " (assumed)" : "");
-    return buffer_printf(out, ", safe by plan's arithmetic for samples of up to %s%s",
-                         SIZE_TEXT(start.sample_bytes), start.assumed ? " (assumed)" : "");
+    int r = tune_setting_words(tune, start.setting, &setting);
+    if (r < 0)
+        return r;
+    if (tune->ceiling_bytes == U64_UNKNOWN)
+        return message_add(out, " ", TUNE_FIRST_MIDDLE, buffer_text(&setting));
+    return message_add(out, " ",
+                       start.fits      ? start.assumed ? TUNE_FIRST_SAFE_ASSUMED : TUNE_FIRST_SAFE
+                       : start.assumed ? TUNE_FIRST_LEAST_ASSUMED
+                                       : TUNE_FIRST_LEAST,
+                       buffer_text(&setting), SIZE_TEXT(start.sample_bytes));
 }
 
-static int effort_words(const TuneReport *report, Buffer *out)
+static int effort_add(const TuneReport *report, Buffer *out)
 {
     const TuneVerdict *verdict = &report->verdict;
-    int r = buffer_printf(out, ". %zu of the %zu settings were tried, in %zu trial%s",
-                          verdict->measured + verdict->failed, tune_settings(&report->tune), report->tune.n,
-                          report->tune.n == 1 ? "" : "s");
+    int r = message_add(out, " ", PLURAL(report->tune.n, TUNE_TRIED_ONE, TUNE_TRIED_MANY),
+                        verdict->measured + verdict->failed, tune_settings(&report->tune), report->tune.n);
     if (r == 0 && verdict->failed > 0)
-        r = buffer_printf(out, ", %zu of which failed", verdict->failed);
+        r = message_add(out, " ", TUNE_FAILED_COUNT, verdict->failed);
     if (r == 0 && verdict->skipped > 0)
-        r = buffer_printf(out, "; %zu would not fit, as estimated, and %s skipped", verdict->skipped,
-                          verdict->skipped == 1 ? "was" : "were");
+        r = message_add(out, " ", TUNE_SKIPPED_COUNT, verdict->skipped);
     if (r == 0)
-        r = start_words(report, out);
+        r = start_add(report, out);
     if (r == 0 && report->interrupted)
-        r = buffer_append_text(out, "; the search was interrupted");
-    return r < 0 ? r : buffer_append_text(out, ".");
+        r = message_add(out, " ", TUNE_INTERRUPTED);
+    return r;
 }
 
 int tune_why(const TuneReport *report, Buffer *out)
 {
-    const TuneVerdict *verdict = &report->verdict;
-    TuneSetting best = tune_setting(&report->tune, verdict->best);
-    int r = tune_setting_words(&report->tune, verdict->best, out);
+    TuneSetting best = tune_setting(&report->tune, report->verdict.best);
+    int r = best_add(report, &best, out);
     if (r == 0)
-        r = buffer_append_text(out, " gave ");
+        r = safety_add(report, &best, out);
     if (r == 0)
-        r = interval_words(report, &best, out);
-    if (r == 0)
-        r = buffer_printf(out, ", measured in %zu trial%s", best.measured, best.measured == 1 ? "" : "s");
-    if (r == 0)
-        r = safety_words(report, &best, out);
-    if (r == 0)
-        r = comparison_words(report, &best, out);
-    return r < 0 ? r : effort_words(report, out);
+        r = comparison_add(report, &best, out);
+    return r < 0 ? r : effort_add(report, out);
 }
 
 /* --- The table ---------------------------------------------------------------------------------------- */
@@ -247,7 +244,7 @@ static void row_cell(const void *context, size_t row, size_t column, Buffer *out
         break;
     default:
         if (rows->report->verdict.found && item->setting == rows->report->verdict.best)
-            (void)buffer_append_text(out, rows->report->verdict.safe ? "best" : "fastest, not safe");
+            (void)buffer_append_text(out, rows->report->verdict.safe ? TUNE_ROW_BEST : TUNE_ROW_UNSAFE);
         else
             (void)fate_words(&item->known, out);
         break;
@@ -261,15 +258,17 @@ static void show_table(const Terminal *terminal, const SettingRows *rows)
     size_t n = 0;
     for (; n < tune->n_axes; n++)
         columns[n] = (Column){tune->axes[n].name, tune->axes[n].numbers != NULL, 6, 0};
-    columns[n++] = (Column){"rate", true, 0, 0};
+    columns[n++] = (Column){TUNE_HEAD_RATE, true, 0, 0};
     columns[n++] = (Column){terminal->utf8 ? "±" : "+-", true, 0, 0};
-    columns[n++] = (Column){"trials", true, 0, 70};
-    columns[n++] = (Column){"memory", true, 0, 0};
+    columns[n++] = (Column){TUNE_HEAD_TRIALS, true, 0, 70};
+    columns[n++] = (Column){TUNE_HEAD_MEMORY, true, 0, 0};
     columns[n++] = (Column){"", false, 10, 0};
     Table table = {columns, n, rows->n, row_cell, rows};
     table_print(terminal, &table);
-    if (rows->left_out > 0)
-        fprintf(terminal->out, "and %zu more that would not fit, as estimated\n", rows->left_out);
+    if (rows->left_out == 0)
+        return;
+    fprintf(terminal->out, PLURAL(rows->left_out, TUNE_MORE_ONE, TUNE_MORE_MANY), rows->left_out);
+    fputc('\n', terminal->out);
 }
 
 /* --- The plot ----------------------------------------------------------------------------------------- */
@@ -322,8 +321,8 @@ static void show_plot(const Terminal *terminal, SettingRows *rows)
         return;
     qsort(rows->items, rows->measured, sizeof *rows->items, setting_compare);
     fputc('\n', terminal->out);
-    terminal_print(terminal, STYLE_BOLD, "%-*s %-*s   %s", LABEL_MOST, "", RATE_BAR, "rate",
-                   "memory, at most");
+    terminal_print(terminal, STYLE_BOLD, "%-*s %-*s   %s", LABEL_MOST, "", RATE_BAR, TUNE_HEAD_RATE,
+                   TUNE_HEAD_PEAK);
     fputc('\n', terminal->out);
     for (size_t i = 0; i < rows->measured; i++)
         show_plot_row(terminal, rows, &rows->items[i], rate_most, memory_most);

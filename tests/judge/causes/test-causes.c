@@ -130,7 +130,7 @@ typedef struct CauseCase {
 static const CauseCase cases[] = {
     /* ended well */
     {"plain good", .id = CAUSE_OK, .least = 1, .most = 1, .summary = "The command succeeded",
-     .evidence = "exit code 0"},
+     .evidence = "The exit code was 0."},
     {"good, workers killed by the trainer at its end", .ended = {DIED(WORKER, ROLE_WORKER, SIGKILL)},
      .group_kills = K(1), .id = CAUSE_OK, .least = 1, .most = 1, .summary = "The command succeeded"},
     {"good, although asked to end", .passed_on = SIGTERM, .id = CAUSE_OK, .least = 1, .most = 1,
@@ -177,7 +177,7 @@ static const CauseCase cases[] = {
      .shm_free = K(0), .id = CAUSE_SHM_EXHAUSTED, .least = 0.6, .most = 0.8, .pid = WORKER,
      .summary = "Process 101"},
     {"no space for a segment", .code = 1, .said = FULL_TEXT, .id = CAUSE_SHM_EXHAUSTED, .least = 0.9,
-     .most = 0.98, .pid = WORKER, .summary = "Shared memory ran out", .evidence = "the error output says"},
+     .most = 0.98, .pid = WORKER, .summary = "Shared memory ran out", .evidence = "The error output says"},
     {"no space for a segment, mount full", .code = 1, .said = FULL_TEXT, .shm = K(64 * MIB),
      .shm_free = K(4096), .id = CAUSE_SHM_EXHAUSTED, .least = 0.98, .most = 1, .pid = WORKER,
      .summary = "Shared memory ran out", .evidence = "when it was fullest"},
@@ -198,7 +198,8 @@ static const CauseCase cases[] = {
     /* the budget */
     {"refused, and PyTorch says no space", .code = 1, .said = FULL_TEXT, .refused = 1,
      .refused_bytes = 600 * MIB, .id = CAUSE_BUDGET_EXCEEDED, .least = 0.95, .most = 1, .pid = WORKER,
-     .summary = "larger than the whole budget", .evidence = "1 request for shared memory was refused"},
+     .summary = "larger than the whole budget",
+     .evidence = "1 request for 600.0 MiB of shared memory was refused."},
     {"refused for want of memory", .code = 1, .said = FULL_TEXT, .refused = 1, .refused_bytes = 8 * MIB,
      .for_want = true, .id = CAUSE_BUDGET_EXCEEDED, .least = 0.95, .most = 1, .pid = WORKER,
      .summary = "had at that moment"},
@@ -217,9 +218,10 @@ static const CauseCase cases[] = {
     /* batches that were lost, and what hides it */
     {"lost in a queue's thread, exit code 0", .refused = 3, .refused_bytes = 600 * MIB, .served_after = true,
      .refusals = {UNHEARD(WORKER, 3)}, .id = CAUSE_BUDGET_EXCEEDED, .least = 0.9, .most = 1, .pid = WORKER,
-     .summary = "batches were lost: a tensor of 600.0 MiB is larger than the whole budget of 512.0 MiB. The "
+     .summary = "batches were lost. A tensor of 600.0 MiB is larger than the whole budget of 512.0 MiB. The "
                 "command exited with code 0",
-     .evidence = "3 requests for shared memory were refused, the largest for 600.0 MiB: 3 by process 101"},
+     .evidence =
+         "3 requests for shared memory were refused, the largest for 600.0 MiB. 3 came from process 101."},
     {"lost for want of memory, exit code 0", .refused = 1, .refused_bytes = 8 * MIB, .for_want = true,
      .refusals = {UNHEARD(WORKER, 1)}, .id = CAUSE_BUDGET_EXCEEDED, .least = 0.9, .most = 1, .pid = WORKER,
      .summary = "had no memory left"},
@@ -324,7 +326,7 @@ static const CauseCase cases[] = {
      .said = VALUE_TEXT, .id = CAUSE_KILLED, .least = 0.5, .most = 0.8, .pid = COMMAND,
      .summary = "asked to stop"},
     {"a shell tells of SIGTERM", .code = 143, .id = CAUSE_KILLED, .least = 0.25, .most = 0.6,
-     .summary = "asked to stop", .evidence = "exit code 143"},
+     .summary = "asked to stop", .evidence = "The exit code was 143"},
     {"a worker got SIGTERM, and the trainer says so", .code = 1,
      .ended = {DIED(WORKER, ROLE_WORKER, SIGTERM)},
      .said = "RuntimeError: DataLoader worker (pid 101) is killed by signal: Terminated.\n",
@@ -369,7 +371,7 @@ static const CauseCase cases[] = {
     {"segfault that nobody recorded", .code = 139, .signal = SIGSEGV, .id = CAUSE_SEGFAULT, .least = 0.8,
      .most = 0.95, .pid = COMMAND, .summary = "SIGSEGV"},
     {"a shell tells of a segfault", .code = 139, .id = CAUSE_SEGFAULT, .least = 0.4, .most = 0.6,
-     .summary = "SIGSEGV", .evidence = "exit code 139"},
+     .summary = "SIGSEGV", .evidence = "The exit code was 139"},
     {"SIGSEGV that somebody sent", .code = 139, .signal = SIGSEGV,
      .ended = {FAULTED(COMMAND, ROLE_OTHER, SIGSEGV, .code = SI_USER, .sender = 55, SHM_UNSEEN)},
      .id = CAUSE_UNKNOWN, .most = 0.4, .pid = COMMAND, .summary = "process 55 sent"},
@@ -486,14 +488,14 @@ static const CauseCase cases[] = {
 
     /* hangs */
     {"a loader that timed out", .code = 1, .log = "torch-2.13-timeout", .id = CAUSE_WORKER_HANG, .least = 0.8,
-     .most = 0.95, .summary = "timeout", .evidence = "no process of the job had crashed"},
+     .most = 0.95, .summary = "timeout", .evidence = "No process of the job had crashed"},
     {"a loader that timed out because a worker had crashed", .code = 1, .log = "torch-2.13-timeout",
      .ended = {FAULTED(WORKER, ROLE_WORKER, SIGSEGV, .code = SEGV_MAPERR, SHM_UNSEEN)}, .id = CAUSE_SEGFAULT,
      .least = 0.8, .most = 1, .pid = WORKER, .summary = "DataLoader worker 101"},
 
     /* nothing */
     {"a plain exit code", .code = 3, .id = CAUSE_UNKNOWN, .most = 0, .pid = COMMAND,
-     .summary = "The command exited with code", .evidence = "exit code 3"},
+     .summary = "The command exited with code", .evidence = "The exit code was 3."},
     {"an exit code that stands for nothing", .code = 255, .id = CAUSE_UNKNOWN, .most = 0, .pid = COMMAND,
      .summary = "The command exited with code"},
     {"Ctrl-C", .code = 130, .signal = SIGINT, .passed_on = SIGINT, .log = "keyboard-interrupt",
@@ -590,7 +592,7 @@ static void case_check(const CauseCase *it)
     if (it->log)
         log_load(it->log, &log);
     Evidence evidence = evidence_of(it, ended, &kill, &log);
-    Judged judged;
+    Diagnosis judged;
     const GuardOffer guard = {.ready = true};
     assert_int_equal(cause_judge(&evidence, NULL, &guard, &arena, &judged), 0);
     const Cause *cause = &judged.cause;
@@ -641,7 +643,7 @@ static void test_plain_exit(void **state)
         evidence.command = "pyth\non3";
         evidence.ended = &ended;
         evidence.n_ended = 1;
-        Judged judged;
+        Diagnosis judged;
         const GuardOffer guard = {.ready = true};
         assert_int_equal(cause_judge(&evidence, NULL, &guard, &arena, &judged), 0);
         assert_int_equal(judged.cause.id, CAUSE_UNKNOWN);
@@ -658,7 +660,7 @@ static void test_no_start(void **state)
     Evidence evidence = EVIDENCE_NONE;
     evidence.start_error = ENOENT;
     evidence.command = "py\nthon";
-    Judged judged;
+    Diagnosis judged;
     assert_int_equal(cause_judge(&evidence, NULL, NULL, &arena, &judged), 0);
     assert_int_equal(judged.cause.id, CAUSE_UNKNOWN);
     assert_int_equal(judged.cause.n_evidence, 1);
@@ -690,7 +692,7 @@ static void test_stack(void **state)
         evidence.signal = SIGSEGV;
         evidence.ended = &ended;
         evidence.n_ended = 1;
-        Judged judged;
+        Diagnosis judged;
         assert_int_equal(cause_judge(&evidence, NULL, NULL, &arena, &judged), 0);
         assert_string_equal(judged.stack, stacks[i].stack);
         if (stacks[i].frame)
@@ -726,7 +728,7 @@ static void test_fixes(void **state)
                        .sandbox = {.kind = ENVIRONMENT_DOCKER}};
     const GuardOffer ready = {.ready = true};
     const GuardOffer not_ready = {.ready = false, .why_not = "it is not there"};
-    Judged judged;
+    Diagnosis judged;
     assert_int_equal(cause_judge(&evidence, &machine, &ready, &arena, &judged), 0);
     assert_true(fixes_mention(&judged.fixes, "without --no-guard"));
     assert_true(fixes_mention(&judged.fixes, "--shm-size"));
@@ -780,7 +782,7 @@ static void test_container_log(void **state)
         evidence.group_limit_bytes = GIB;
         evidence.kills = (OomKills){.items = &kill, .n = 1};
         evidence.kills_error = 0;
-        Judged judged;
+        Diagnosis judged;
         assert_int_equal(cause_judge(&evidence, &machine, NULL, &arena, &judged), 0);
         assert_int_equal(judged.cause.id, logs[i].id);
         if (judged.cause.confidence < logs[i].least || judged.cause.confidence > logs[i].most)

@@ -242,12 +242,12 @@ static void test_captured(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(roots); i++) {
         char path[512];
         _cleanup_arena_ Arena arena = {0};
-        snprintf(path, sizeof path, TESTS_DIRECTORY "/roots/%s", roots[i]);
+        snprintf(path, sizeof path, ROOTS_DIRECTORY "/%s", roots[i]);
         Root root;
         Machine machine;
         Preflight preflight;
         assert_int_equal(root_open(path, &root), 0);
-        if (machine_read(&root, 0, &arena, &machine) == 0) {
+        if (machine_read(&root, 0, MACHINE_NAMESPACES | MACHINE_KERNEL_LOG, &arena, &machine) == 0) {
             assert_int_equal(preflight_judge(&machine, &ready, &plain, &arena, &preflight), 0);
             assert_true(preflight.n <= THREATS_MAX);
             if (strcmp(roots[i], "docker") == 0)

@@ -400,7 +400,7 @@ static void test_loaders(void **state)
         const char *text;
         const char *error;
     } cases[] = {
-        {"workers", "no setting"},
+        {"workers", "not a setting"},
         {"=3", "unknown setting"},
         {"worker=3", "unknown setting \"worker\""},
         {"workers=", "workers takes a whole number from 1"},

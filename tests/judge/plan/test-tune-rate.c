@@ -80,7 +80,7 @@ static void test_regex(void **state)
     } cases[] = {
         {"rate: ([0-9.]+)", NULL},
         {"rate: [0-9.]+", "in parentheses"},
-        {"rate: ([0-9.]+", "no regular expression"},
+        {"rate: ([0-9.]+", "not a regular expression"},
         {"\033[(", "\\x1b[("},
         {"", "in parentheses"},
     };

@@ -71,22 +71,22 @@ static void test_format(void **state)
         const char *line;
     } cases[] = {
         {&busy, &before, 200,
-         "shmguard: 42.0 tensors/s, 1.2 GiB/s, shared memory 192.0 MiB of 4.0 GiB, 2 workers waiting"},
-        {&busy, &before, 91,
-         "shmguard: 42.0 tensors/s, 1.2 GiB/s, shared memory 192.0 MiB of 4.0 GiB, 2 workers waiting"},
-        {&batches, &before, 80, "shmguard: 52.5 batches/s, 0 B/s, shared memory 1.0 MiB"},
-        {&busy, &before, 90, "shmguard: 1.2 GiB/s, shared memory 192.0 MiB of 4.0 GiB, 2 workers waiting"},
-        {&busy, &before, 74, "shmguard: shared memory 192.0 MiB of 4.0 GiB, 2 workers waiting"},
-        {&busy, &before, 63, "shmguard: shared memory 192.0 MiB of 4.0 GiB"},
-        {&busy, &before, 45, "shmguard: shared memory 192.0 MiB of 4.0 GiB"},
-        {&busy, &before, 44, ""},
+         "shmguard: 42.0 tensors/s, 1.2 GiB/s, shared memory: 192.0 MiB of 4.0 GiB, 2 workers waiting"},
+        {&busy, &before, 92,
+         "shmguard: 42.0 tensors/s, 1.2 GiB/s, shared memory: 192.0 MiB of 4.0 GiB, 2 workers waiting"},
+        {&batches, &before, 80, "shmguard: 52.5 batches/s, 0 B/s, shared memory: 1.0 MiB"},
+        {&busy, &before, 91, "shmguard: 1.2 GiB/s, shared memory: 192.0 MiB of 4.0 GiB, 2 workers waiting"},
+        {&busy, &before, 75, "shmguard: shared memory: 192.0 MiB of 4.0 GiB, 2 workers waiting"},
+        {&busy, &before, 64, "shmguard: shared memory: 192.0 MiB of 4.0 GiB"},
+        {&busy, &before, 46, "shmguard: shared memory: 192.0 MiB of 4.0 GiB"},
+        {&busy, &before, 45, ""},
         {&busy, &before, 1, ""},
         {&busy, &before, 0, ""},
         {&free_of_budget, &before, 80,
-         "shmguard: 1000 tensors/s, 1 B/s, shared memory 64.0 MiB, 1 worker waiting"},
+         "shmguard: 1000 tensors/s, 1 B/s, shared memory: 64.0 MiB, 1 worker waiting"},
         {&unknown, &before, 80, "shmguard: 0.0 tensors/s, 0 B/s"},
-        {&anew, &before, 80, "shmguard: 2.0 tensors/s, 2.0 MiB/s, shared memory 1.0 MiB"},
-        {&same_time, &before, 80, "shmguard: shared memory 1.0 MiB"},
+        {&anew, &before, 80, "shmguard: 2.0 tensors/s, 2.0 MiB/s, shared memory: 1.0 MiB"},
+        {&same_time, &before, 80, "shmguard: shared memory: 1.0 MiB"},
         {&nothing, &before, 80, ""},
         {&wild, &zero, 60, NULL},
         {&zero, &wild, 60, ""},
@@ -165,7 +165,7 @@ static int terminal_body(int master)
     setsid();
     int slave = open(ptsname(master), O_RDWR);
     CHECK(slave >= 0 && ioctl(slave, TIOCSCTTY, 0) == 0);
-    struct winsize size = {.ws_row = 24, .ws_col = 75};
+    struct winsize size = {.ws_row = 24, .ws_col = 76};
     CHECK(ioctl(slave, TIOCSWINSZ, &size) == 0);
     setenv("TERM", "xterm", 1);
     setenv("NO_COLOR", "1", 1);
@@ -181,11 +181,11 @@ static int terminal_body(int master)
 
     progress.last = before;
     progress_draw(&progress, &now, 1, false);
-    CHECK_SCREEN("\rshmguard: 1.2 GiB/s, shared memory 192.0 MiB of 4.0 GiB, 2 workers waiting\033[K");
+    CHECK_SCREEN("\rshmguard: 1.2 GiB/s, shared memory: 192.0 MiB of 4.0 GiB, 2 workers waiting\033[K");
     now.seconds++;
     now.waiting = 0;
     progress_draw(&progress, &now, 1, false);
-    CHECK_SCREEN("\rshmguard: 0.0 tensors/s, 0 B/s, shared memory 192.0 MiB of 4.0 GiB\033[K");
+    CHECK_SCREEN("\rshmguard: 0.0 tensors/s, 0 B/s, shared memory: 192.0 MiB of 4.0 GiB\033[K");
     progress_erase(&progress, false);
     CHECK_SCREEN("\r\033[K");
     progress_erase(&progress, false);
@@ -195,7 +195,7 @@ static int terminal_body(int master)
     size.ws_col = 50;
     CHECK(ioctl(slave, TIOCSWINSZ, &size) == 0);
     progress_draw(&progress, &now, 1, false);
-    CHECK_SCREEN("\rshmguard: shared memory 192.0 MiB of 4.0 GiB\033[K");
+    CHECK_SCREEN("\rshmguard: shared memory: 192.0 MiB of 4.0 GiB\033[K");
     size.ws_col = 20;
     CHECK(ioctl(slave, TIOCSWINSZ, &size) == 0);
     progress_draw(&progress, &now, 1, false);
@@ -205,12 +205,12 @@ static int terminal_body(int master)
 
     /* The command writes: hands off, even when it is time to erase. */
     progress_draw(&progress, &now, 1, false);
-    CHECK_SCREEN("\rshmguard: shared memory 192.0 MiB of 4.0 GiB\033[K");
+    CHECK_SCREEN("\rshmguard: shared memory: 192.0 MiB of 4.0 GiB\033[K");
     progress_draw(&progress, &now, 1, true);
     progress_erase(&progress, false);
     CHECK_SCREEN("");
     progress_draw(&progress, &now, 1, false);
-    CHECK_SCREEN("\rshmguard: shared memory 192.0 MiB of 4.0 GiB\033[K");
+    CHECK_SCREEN("\rshmguard: shared memory: 192.0 MiB of 4.0 GiB\033[K");
     progress_erase(&progress, true);
     CHECK_SCREEN("");
 
@@ -235,7 +235,7 @@ static int terminal_body(int master)
     progress_draw(&progress, &now, 1, false);
     CHECK_SCREEN("");
     progress_draw(&progress, &now, other, false);
-    CHECK_SCREEN("\rshmguard: shared memory 192.0 MiB of 4.0 GiB\033[K");
+    CHECK_SCREEN("\rshmguard: shared memory: 192.0 MiB of 4.0 GiB\033[K");
     kill(other, SIGKILL);
     waitpid(other, NULL, 0);
     progress_close(&progress);

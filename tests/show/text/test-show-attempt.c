@@ -41,35 +41,43 @@ static void test_attempt(void **state)
          {{"ckpt-0400.pt", {1000, 0}, CHECKPOINT_WHOLE}},
          1,
          1,
-         "; batch=32 → 16, accum=1 → 2 (the effective batch stays 32); continuing from ckpt-0400.pt"},
+         " Changed: batch=32 → 16, accum=1 → 2. The effective batch stays 32. Continuing from ckpt-0400.pt."},
         {{"batch=64,16", "accum=1,2"},
          0,
          1,
          {{0}},
          0,
          0,
-         "; batch=64 → 16, accum=1 → 2 (the effective batch changes: 64 → 32)"},
+         " Changed: batch=64 → 16, accum=1 → 2. The effective batch changes: 64 → 32."},
         {{"batch=64,16"},
          0,
          1,
          {{0}},
          0,
          0,
-         "; batch=64 → 16 (the effective batch becomes 0.25 times as large; gradients are not accumulated)"},
-        {{"batch=64,64", "workers=4,2"}, 0, 1, {{0}}, 0, 0, "; workers=4 → 2"},
-        {{"workers=4,2"}, 0, 1, {{0}}, 0, 0, "; workers=4 → 2"},
-        {{"workers=4,2"}, 1, 1, {{0}}, 0, 0, "; with the same values"},
-        {{"workers=4,2"}, 1, 2, {{0}}, 0, 0, "; nothing smaller is left to try"},
-        {{"x=\033[0m,\xff"}, 0, 1, {{0}}, 0, 0, "; x=\\x1b[0m → \\xff"},
-        {{NULL}, 0, 0, {{0}}, 0, 1, "; from the beginning, because no complete checkpoint matches c/*.pt"},
+         " Changed: batch=64 → 16. The effective batch becomes 0.25 times as large, because gradients are "
+         "not "
+         "accumulated."},
+        {{"batch=64,64", "workers=4,2"}, 0, 1, {{0}}, 0, 0, " Changed: workers=4 → 2."},
+        {{"workers=4,2"}, 0, 1, {{0}}, 0, 0, " Changed: workers=4 → 2."},
+        {{"workers=4,2"}, 1, 1, {{0}}, 0, 0, " The values stay the same."},
+        {{"workers=4,2"}, 1, 2, {{0}}, 0, 0, " There are no smaller values left to try."},
+        {{"x=\033[0m,\xff"}, 0, 1, {{0}}, 0, 0, " Changed: x=\\x1b[0m → \\xff."},
+        {{NULL},
+         0,
+         0,
+         {{0}},
+         0,
+         1,
+         " Starting from the beginning, because no complete checkpoint matches c/*.pt."},
         {{NULL},
          0,
          0,
          {{"c/2.pt", {1002, 0}, CHECKPOINT_CUT}, {"c/1.pt", {1001, 0}, CHECKPOINT_EMPTY}},
          2,
          1,
-         "; from the beginning, because no complete checkpoint matches c/*.pt (c/2.pt is truncated, 1 more "
-         "is incomplete)"},
+         " Starting from the beginning, because no complete checkpoint matches c/*.pt. Skipped: c/2.pt "
+         "(truncated). Skipped 1 more checkpoint that is incomplete."},
         {{NULL},
          0,
          0,
@@ -78,8 +86,8 @@ static void test_attempt(void **state)
           {"c/1.pt", {700, 0}, CHECKPOINT_WHOLE}},
          3,
          1,
-         "; continuing from c/1.pt (c/3\\n.pt is truncated, 1 more is incomplete), which is 5 min older "
-         "than this run"},
+         " Continuing from c/1.pt, which is 5 min older than this run. Skipped: c/3\\n.pt (truncated). "
+         "Skipped 1 more checkpoint that is incomplete."},
     };
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         _cleanup_arena_ Arena arena = {0};
@@ -103,7 +111,7 @@ static void test_attempt(void **state)
                             .run_began = {1000, 0}};
         _cleanup_free_ char *text = text_shown(&next, true);
         _cleanup_buffer_ Buffer expected = {0};
-        (void)buffer_printf(&expected, "shmguard: attempt 2 of 4 in 1 s: shm-exhausted%s\n", cases[i].text);
+        (void)buffer_printf(&expected, "shmguard: attempt 2 of 4 in 1 s: shm-exhausted.%s\n", cases[i].text);
         assert_string_equal(text, buffer_text(&expected));
         _cleanup_free_ char *plain = text_shown(&next, false);
         for (const char *c = plain; *c; c++)

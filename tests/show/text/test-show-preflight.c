@@ -55,11 +55,12 @@ static void test_fine(void **state)
     show_preflight_fine(&terminal, &unknown, &guarded);
     fclose(out);
     assert_string_equal(text,
-                        "shmguard: found no threat to this job: 48.0 GiB of memory available, 63.0 MiB\n"
-                        "          free in /dev/shm (tensors do not need it), 280.0 GiB free on the disk\n"
-                        "shmguard: found no threat to this job: 48.0 GiB of memory available, 8.0 GiB\n"
-                        "          free in its own /dev/shm, 280.0 GiB free on the disk\n"
-                        "shmguard: found no threat to this job\n");
+                        "shmguard: found no threat to this job. Memory available: 48.0 GiB. Free in\n"
+                        "          /dev/shm: 63.0 MiB (tensors do not need it). Free on the disk: 280.0\n"
+                        "          GiB.\n"
+                        "shmguard: found no threat to this job. Memory available: 48.0 GiB. Free in the\n"
+                        "          job's own /dev/shm: 8.0 GiB. Free on the disk: 280.0 GiB.\n"
+                        "shmguard: found no threat to this job.\n");
     free(text);
 }
 

@@ -42,7 +42,7 @@ static void test_text(void **state)
                     .bytes_backed = UINT64_C(1200) << 25,
                     .bytes_peak = 24 << 25}},
          "shmguard: 37.5 GiB of shared tensors kept out of /dev/shm, at most 768.0 MiB at a time\n"
-         "shmguard: 24 segments made and used again 1176 times (98% recycled)\n"},
+         "shmguard: segments issued: 1200 (24 created, 98% recycled)\n"},
         {{.pid = 7,
           .guarded = true,
           .strays = 1,
@@ -54,8 +54,9 @@ static void test_text(void **state)
                     .names_served = 2,
                     .fallbacks = 3}},
          "shmguard: 1.0 MiB of shared tensors kept out of /dev/shm, at most 1.0 MiB at a time\n"
-         "shmguard: 1 segment made and used again 1 time (50% recycled); 1 name kept and opened 2 times; 3 "
-         "tensors went through /dev/shm instead\n"
+         "shmguard: segments issued: 2 (1 created, 50% recycled); names kept: 1 (opened: 2); tensors that "
+         "went "
+         "through /dev/shm instead: 3\n"
          "shmguard: ended 1 process that the command had left running\n"},
         {{.pid = 7, .strays = 3, .work = {1, 4711, 2.5, "python train.py"}},
          "shmguard: The command returned, but process 4711 (python train.py), which it had\n"
@@ -69,8 +70,8 @@ static void test_text(void **state)
          "  last line. The exit code is 1.\n"},
         {{.pid = 7, .guarded = true, .guard = {.bytes_peak = 4096, .names_made = 2, .names_served = 1}},
          "shmguard: at most 4.0 KiB of shared memory kept out of /dev/shm at a time\n"
-         "shmguard: 2 names kept and opened 1 time\n"},
-        {{.pid = 7, .guarded = true, .guard = {.small_backed = 1}}, "shmguard: 1 small tensor\n"},
+         "shmguard: names kept: 2 (opened: 1)\n"},
+        {{.pid = 7, .guarded = true, .guard = {.small_backed = 1}}, "shmguard: small tensors: 1\n"},
         {{.pid = 7,
           .guarded = true,
           .guard = {.small_backed = 2,
@@ -79,9 +80,9 @@ static void test_text(void **state)
                     .refused = 1,
                     .refused_bytes = 8 << 20,
                     .budget_bytes = 5 << 20}},
-         "shmguard: 1 request for 8.0 MiB of shared memory was refused: the budget is 5.0\n"
-         "  MiB. The command handled that and went on.\n"
-         "shmguard: 2 small tensors; workers waited 3 times for room, 1.2 s in total\n"},
+         "shmguard: 1 request for shared memory was refused; it was for 8.0 MiB. The\n"
+         "  budget is 5.0 MiB. The command handled this and continued.\n"
+         "shmguard: small tensors: 2; waits for room: 3 (1.2 s in total)\n"},
         {{.pid = 7,
           .guarded = true,
           .guard = {.segments_created = 60,
@@ -92,10 +93,10 @@ static void test_text(void **state)
                     .refused_for_want = true,
                     .refusals = {{.pid = 8, .most_bytes = 9 << 20}},
                     .n_refusals = 1}},
-         "shmguard: 2 requests for shared memory were refused, the largest for 9.0 MiB: no\n"
-         "  memory was left. The command handled that and went on.\n"
+         "shmguard: 2 requests for shared memory were refused; the largest was for 9.0\n"
+         "  MiB. No memory was left. The command handled this and continued.\n"
          "shmguard: 60.0 MiB of shared tensors kept out of /dev/shm, at most 60.0 MiB at a time\n"
-         "shmguard: 60 segments made, each used once\n"},
+         "shmguard: segments issued: 60 (60 created, 0% recycled)\n"},
     };
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         RunAttempt attempt = {.command = words, .result = cases[i].result};
@@ -153,17 +154,17 @@ static void test_idle(void **state)
          0,
          false,
          "shmguard: the guard saw no shared tensors\n"
-         "shmguard: shmguard may not look into python3 (pid 5), which ran as user 1000, so\n"
-         "  whether the guard was in it is not known. That requires CAP_SYS_PTRACE: docker\n"
-         "  run --cap-add=SYS_PTRACE\n"},
+         "shmguard: shmguard is not allowed to inspect python3 (pid 5), which ran as user\n"
+         "  1000, so it is unknown whether the guard was loaded in it. Inspecting it\n"
+         "  requires CAP_SYS_PTRACE: docker run --cap-add=SYS_PTRACE\n"},
         /* It had something to do, and still was not everywhere. */
         {{.guarded = 2, .unguarded = python, .n_unguarded = 1},
          0,
          true,
-         "shmguard: 1 small tensor\n"
+         "shmguard: small tensors: 1\n"
          "shmguard: python3 (pid 5) ran without the guard. It is a static program, which\n"
          "  loads no libraries. Use a Python that is linked dynamically.\n"},
-        {{.guarded = 2, .unguarded = user, .n_unguarded = 2}, 0, true, "shmguard: 1 small tensor\n"},
+        {{.guarded = 2, .unguarded = user, .n_unguarded = 2}, 0, true, "shmguard: small tensors: 1\n"},
     };
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         RunAttempt attempt = {.command = words,
@@ -187,7 +188,7 @@ static const char *evidence[] = {
 };
 static Fix fixes[] = {
     {"Run it without --no-guard.", NULL, NEEDS_NOTHING},
-    {"Start the container anew.", "docker run --shm-size=8g IMAGE COMMAND", NEEDS_RESTART},
+    {"Restart the container.", "docker run --shm-size=8g IMAGE COMMAND", NEEDS_RESTART},
     {"Third is one too many.", NULL, NEEDS_ADMIN},
 };
 static const RunAttempt bad = {
@@ -226,15 +227,15 @@ static void test_crawl(void **state)
         .pid = 7, .crawl = &crawl, .guard = {.waiting = 2, .budget_bytes = 200 << 20, .wanted_exists = true}};
     _cleanup_free_ char *command = crawl_shown(&tick);
     assert_string_equal(command,
-                        "shmguard: 2 workers are waiting, and no memory was released for 11 s: the "
-                        "command (pid 7) keeps 232.0 MiB of shared memory (budget: 200.0 MiB); raise "
-                        "--budget, or keep copies (clone) instead of the batches\n");
+                        "shmguard: 2 workers are waiting, and no memory was released for 11 s. Most of the "
+                        "shared memory is kept by the command (pid 7): 232.0 MiB. The budget is 200.0 MiB. "
+                        "Raise --budget, or keep copies (clone) instead of the batches.\n");
     crawl.keeper = (Keeper){.pid = 9, .role = ROLE_OTHER, .comm = "ca\033che", .bytes = 1 << 20};
     tick.guard = (GuardFigures){.waiting = 1, .budget_bytes = U64_UNKNOWN};
     _cleanup_free_ char *other = crawl_shown(&tick);
     assert_non_null(strstr(other, "1 worker is waiting"));
-    assert_non_null(strstr(other, "process 9 (ca\\x1bche) keeps 1.0 MiB"));
-    assert_non_null(strstr(other, "no more memory is available"));
+    assert_non_null(strstr(other, "kept by process 9 (ca\\x1bche): 1.0 MiB."));
+    assert_non_null(strstr(other, "No more memory is available."));
 
     RunAttempt attempt = {.command = words,
                           .result = {.pid = 7,
@@ -249,14 +250,14 @@ static void test_crawl(void **state)
                                                .wanted_exists = true}}};
     _cleanup_free_ char *end = text_shown(&attempt, NULL, false);
     assert_string_equal(end,
-                        "shmguard: 1 small tensor\n"
+                        "shmguard: small tensors: 1\n"
                         "shmguard: workers waited for room during 99% of the run, and 35 batches passed\n"
-                        "  the budget of 200.0 MiB because no memory was released. Most was kept by\n"
-                        "  trainer 8: 456.0 MiB. Keep copies (clone) of what you need instead of the\n"
-                        "  batches, or use --budget 480m (estimated).\n");
+                        "  the budget of 200.0 MiB because no memory was released. Most of the shared\n"
+                        "  memory was kept by trainer 8: 456.0 MiB. Keep copies (clone) of what you need\n"
+                        "  instead of the batches, or use --budget 480m (estimated).\n");
     attempt.result.guard.queued_seconds = 4; /* as a budget is meant to work */
     _cleanup_free_ char *fine = text_shown(&attempt, NULL, false);
-    assert_string_equal(fine, "shmguard: 1 small tensor\n");
+    assert_string_equal(fine, "shmguard: small tensors: 1\n");
 }
 
 /* What was refused comes first, and what to do about it. */
@@ -278,7 +279,7 @@ static void test_lost(void **state)
                               "  What to do:\n"
                               "  1. Run it without --no-guard.\n"
                               "  cause: budget-exceeded (certain)\n"
-                              "shmguard: 4 small tensors\n"
+                              "shmguard: small tensors: 4\n"
                               "shmguard: ended 1 process that the command had left running\n");
     RunReport report = {.attempts = &attempt, .n_attempts = 1};
     assert_int_equal(report_exit_code(&report), 1);
@@ -303,9 +304,9 @@ static void test_end(void **state)
                         "  - Python was at load.py line 9, in read\n"
                         "  What to do:\n"
                         "  1. Run it without --no-guard.\n"
-                        "  2. Start the container anew. (needs a restart)\n"
+                        "  2. Restart the container. (needs a restart)\n"
                         "         docker run --shm-size=8g IMAGE COMMAND\n"
-                        "  cause: shm-exhausted (certain); more in out/\\x1breport.json\n");
+                        "  cause: shm-exhausted (certain); report: out/\\x1breport.json\n");
     _cleanup_free_ char *colored = text_shown(&bad, NULL, true);
     assert_non_null(strstr(colored, "\033["));
     assert_null(strstr(colored, "more in"));
@@ -323,10 +324,10 @@ static void test_end_short(void **state)
     assert_string_equal(text, "shmguard: The command was interrupted.\n");
 
     attempt.result.passed_on = 0;
-    attempt.judged = (Judged){.cause = {.id = CAUSE_UNKNOWN,
-                                        .summary = "python3 exited with code 3.",
-                                        .evidence = evidence,
-                                        .n_evidence = 1}};
+    attempt.judged = (Diagnosis){.cause = {.id = CAUSE_UNKNOWN,
+                                           .summary = "python3 exited with code 3.",
+                                           .evidence = evidence,
+                                           .n_evidence = 1}};
     _cleanup_free_ char *bare = text_shown(&attempt, "report.json", false);
     assert_string_equal(bare, "shmguard: python3 exited with code 3.\n");
 }
@@ -421,7 +422,7 @@ static void test_json_attempts(void **state)
     attempts[1].values = second;
     attempts[1].n_values = 1;
     attempts[1].result = (RunResult){.pid = 90, .seconds = 2};
-    attempts[1].judged = (Judged){
+    attempts[1].judged = (Diagnosis){
         .cause = {
             .id = CAUSE_OK, .confidence = 1, .summary = "s", .evidence = good_evidence, .n_evidence = 1}};
     RunReport report = {.attempts = attempts, .n_attempts = 2};

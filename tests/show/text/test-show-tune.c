@@ -90,13 +90,11 @@ static void test_text(void **state)
     made.report.why = buffer_text(&why);
     assert_string_equal(
         buffer_text(&why),
-        "batch=16 mode=fork gave 190.0 samples/s (give or take 2.0%), measured in 1 trial, with at most "
-        "500.0 MiB of "
-        "memory; the ceiling is 1.0 GiB. It is 90.0% faster than the next, batch=8 mode=fork. 4 of the 6 "
-        "settings "
-        "were tried, in 4 trials, 1 of which failed; 1 would not fit, as estimated, and was skipped. The "
-        "first was batch=8 mode=fork, which needs least: for samples of 32.0 MiB "
-        "(assumed) none is known to be safe.");
+        "batch=16 mode=fork gave 190.0 samples/s (give or take 2.0%), measured in 1 trial. It took at most "
+        "500.0 MiB of memory; the ceiling is 1.0 GiB. It is 90.0% faster than the next, batch=8 mode=fork. "
+        "Settings tried: 4 of 6, in 4 trials. Settings that failed: 1. Settings skipped because they would "
+        "not fit (estimated): 1. The first was batch=8 mode=fork, which needs least, because no setting is "
+        "known to be safe for samples of 32.0 MiB (assumed).");
     _cleanup_free_ char *plain = text_shown(&made.report, false);
     _cleanup_free_ char *rich = text_shown(&made.report, true);
     for (const char *c = plain; *c; c++)

@@ -199,7 +199,7 @@ static int print_healthy(const Terminal *terminal, bool json)
 
 static int print_explanation(const Terminal *terminal, bool json)
 {
-    Explanation explanation = {
+    Diagnosis explanation = {
         .cause = {CAUSE_SHM_EXHAUSTED, 0.9, "/dev/shm was full. \xff", evidence, 1, 0, 77},
         .detail = "worker",
         .matched = matched,

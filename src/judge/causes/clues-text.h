@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The catalogue of the clues in a log: what the matching line means (EVIDENCE, shown after its line number),
+ * what happened (SUMMARY) and a change to the training itself (FIX).
+ *
+ * {pid} identifies the process where it is known, as " (pid 7)" or " (pid 7, python)", and is empty
+ * otherwise.
+ */
+#pragma once
+
+#define SUMMARY_PID      " (pid %d)"
+#define SUMMARY_PID_NAME " (pid %d, %s)"
+
+/* --- /dev/shm is full --- */
+
+#define CLUE_SHM_FULL_EVIDENCE "PyTorch found no space in /dev/shm for a segment."
+#define CLUE_SHM_FULL_SUMMARY                                                                                \
+    "Shared memory ran out: /dev/shm was full when a process{pid} needed space for a tensor. The training "  \
+    "needs a larger /dev/shm, or fewer and smaller batches in flight."
+
+#define CLUE_SHM_STALE_ERRNO_EVIDENCE                                                                        \
+    "PyTorch could not reserve a segment. The reason it prints is left over from an earlier call, as in "    \
+    "PyTorch 2.10; the real one is nearly always that /dev/shm is full."
+#define CLUE_SHM_STALE_ERRNO_SUMMARY                                                                         \
+    "Shared memory ran out: /dev/shm was full when a process{pid} needed space for a tensor. The message "   \
+    "gives a wrong reason."
+
+#define CLUE_SHM_WRITE_EVIDENCE                                                                              \
+    "An older PyTorch could not write the first byte of a segment, and does not say why. The reason is "     \
+    "nearly always that /dev/shm is full."
+#define CLUE_SHM_WRITE_SUMMARY                                                                               \
+    "Shared memory ran out: /dev/shm was full when a process{pid} needed space for a tensor."
+
+#define CLUE_SHM_FILE_EVIDENCE "A file in /dev/shm could not be written because no space was left."
+#define CLUE_SHM_FILE_SUMMARY  "Shared memory ran out: /dev/shm was full when the program wrote a file there."
+
+#define CLUE_SHM_PYTHON_EVIDENCE "Python's multiprocessing.shared_memory found no space in /dev/shm."
+#define CLUE_SHM_PYTHON_SUMMARY  "Shared memory ran out: Python's shared_memory found /dev/shm full."
+
+#define CLUE_SHM_SEMAPHORE_EVIDENCE                                                                          \
+    "Python could not create a lock or queue: these are small files in /dev/shm, and it was full."
+#define CLUE_SHM_SEMAPHORE_SUMMARY                                                                           \
+    "Shared memory ran out: /dev/shm was so full that Python could not even create a lock for its workers. " \
+    "Something else fills it."
+
+#define CLUE_SHM_INODES_EVIDENCE                                                                             \
+    "A new file could not be created in /dev/shm, although an empty file takes no space: no inodes were "    \
+    "left."
+#define CLUE_SHM_INODES_SUMMARY                                                                              \
+    "/dev/shm had no inodes left: it holds too many files, whatever their sizes. Fewer files or more "       \
+    "inodes help; a larger size does not."
+#define CLUE_SHM_INODES_FIX "Share fewer and larger tensors."
+
+#define CLUE_SHM_NCCL_EVIDENCE "NCCL found no space in /dev/shm for its buffers."
+#define CLUE_SHM_NCCL_SUMMARY                                                                                \
+    "Shared memory ran out: NCCL found no space in /dev/shm for the buffers between the GPUs."
+
+#define CLUE_NCCL_SEGMENT_EVIDENCE                                                                           \
+    "NCCL could not create a segment in /dev/shm. This version does not say why."
+#define CLUE_NCCL_SEGMENT_SUMMARY                                                                            \
+    "NCCL could not create a buffer in /dev/shm, most likely because /dev/shm is full or too small."
+
+#define CLUE_SHM_EMPTYDIR_EVIDENCE                                                                           \
+    "Kubernetes evicted the pod because its shared memory volume exceeded its sizeLimit."
+#define CLUE_SHM_EMPTYDIR_SUMMARY                                                                            \
+    "The pod was evicted because /dev/shm exceeded the sizeLimit of its emptyDir volume."
+
+/* --- Bus errors --- */
+
+#define CLUE_BUS_WORKER_EVIDENCE "A DataLoader worker died of a bus error."
+#define CLUE_BUS_WORKER_SUMMARY                                                                              \
+    "A DataLoader worker{pid} died of a bus error: most likely /dev/shm was full when it wrote a batch "     \
+    "there."
+
+#define CLUE_BUS_EVIDENCE "A process died of a bus error (SIGBUS)."
+#define CLUE_BUS_SUMMARY                                                                                     \
+    "A process{pid} died of a bus error: probably /dev/shm was full, but a mapped file that is truncated "   \
+    "has the same effect."
+
+#define BUS_FILE_SUMMARY                                                                                     \
+    "A process{pid} died of a bus error, and the log mentions mapped files or failing storage: most likely " \
+    "a file that it had mapped was truncated or could not be read. PyTorch only guesses that shared memory " \
+    "is to blame."
+#define BUS_DOUBTFUL_SUMMARY                                                                                 \
+    "A process{pid} died of a bus error: either /dev/shm was full, or a file that it had mapped was "        \
+    "truncated. The log does not show which."
+
+/* --- Descriptors, mappings, deleted segments --- */
+
+#define CLUE_FD_EVIDENCE "A process could not open more files or receive more descriptors."
+#define CLUE_FD_SUMMARY                                                                                      \
+    "A process{pid} ran out of file descriptors. Each shared tensor that is still in use takes one."
+#define CLUE_FD_FIX                                                                                          \
+    "Hold fewer tensors: keep numbers (loss.item()) and clones of what the loader returns instead of the "   \
+    "batches themselves, and pack many small tensors into one."
+
+#define CLUE_FD_SYSTEM_EVIDENCE "The whole machine is at its limit of open files (fs.file-max)."
+#define CLUE_FD_SYSTEM_SUMMARY  "The whole machine ran out of open files, not just this process."
+
+#define CLUE_OPEN_FAILED_EVIDENCE "An older PyTorch could not open a segment, and does not say why."
+#define CLUE_OPEN_FAILED_SUMMARY                                                                             \
+    "PyTorch could not open a shared segment. This version does not say why: probably it ran out of file "   \
+    "descriptors. A segment that was deleted causes the same message."
+
+#define CLUE_MAPS_EVIDENCE "A segment could not be mapped: cannot allocate memory."
+#define CLUE_MAPS_SUMMARY                                                                                    \
+    "A process{pid} reached the kernel's limit of memory mappings (vm.max_map_count): it holds too many "    \
+    "shared tensors at once."
+
+#define CLUE_MMAP_MEMORY_EVIDENCE "An older PyTorch could not map memory, and does not say why."
+#define CLUE_MMAP_MEMORY_SUMMARY                                                                             \
+    "PyTorch could not map memory because of the limit of mappings (vm.max_map_count), a limit on address "  \
+    "space (ulimit -v), or a lack of memory."
+
+#define CLUE_SEGMENT_GONE_EVIDENCE "A segment was no longer in /dev/shm when a process opened it by name."
+#define CLUE_SEGMENT_GONE_SUMMARY                                                                            \
+    "PyTorch's segments were deleted from /dev/shm while they were in use: by a clean-up job, or by logind " \
+    "when the user's last session ended (RemoveIPC)."
+#define CLUE_SEGMENT_GONE_FIX                                                                                \
+    "Use the default strategy, torch.multiprocessing.set_sharing_strategy('file_descriptor'): it leaves no " \
+    "names in /dev/shm that could be deleted."
+
+#define CLUE_SEGMENT_UNLINK_EVIDENCE "PyTorch tried to remove a segment that was already removed."
+
+#define CLUE_PYTHON_SEGMENT_GONE_EVIDENCE "A segment of Python's shared_memory was no longer in /dev/shm."
+#define CLUE_PYTHON_SEGMENT_GONE_SUMMARY                                                                     \
+    "A segment of Python's shared_memory is gone. Often Python itself removed it: every process that "       \
+    "attaches has a resource tracker, which deletes the segment when that process ends."
+#define CLUE_PYTHON_SEGMENT_GONE_FIX                                                                         \
+    "Attach with SharedMemory(name=…, track=False) (Python 3.13), or unregister the segment from "         \
+    "multiprocessing.resource_tracker in processes that only attach."
+
+#define CLUE_NCCL_SEGMENT_GONE_EVIDENCE                                                                      \
+    "NCCL did not find the segment that another rank had created in /dev/shm."
+#define CLUE_NCCL_SEGMENT_GONE_SUMMARY                                                                       \
+    "NCCL did not find another rank's segment in /dev/shm: it was deleted, or the ranks do not share one "   \
+    "/dev/shm (separate containers that look like one host)."
+
+/* --- Out of memory --- */
+
+#define CLUE_OOM_CGROUP_EVIDENCE                                                                             \
+    "The kernel's OOM killer acted because a control group was at its memory limit."
+#define CLUE_OOM_CGROUP_SUMMARY                                                                              \
+    "The kernel killed a process{pid} because its control group (the container or job) was at its memory "   \
+    "limit."
+
+#define CLUE_OOM_SCHEDULER_EVIDENCE                                                                          \
+    "The batch system says that the job used more memory than it had requested."
+#define CLUE_OOM_SCHEDULER_SUMMARY                                                                           \
+    "The job used more memory than it had requested from the batch system, and was killed for it."
+
+#define CLUE_OOM_KUBERNETES_EVIDENCE "The container runtime says OOMKilled."
+#define CLUE_OOM_KUBERNETES_SUMMARY                                                                          \
+    "The container was killed because it exceeded its memory limit (OOMKilled)."
+
+#define CLUE_OOM_MACHINE_EVIDENCE "The kernel's OOM killer acted because the machine was out of memory."
+#define CLUE_OOM_MACHINE_SUMMARY                                                                             \
+    "The kernel killed a process{pid} because the whole machine was out of memory."
+
+#define CLUE_OOM_DAEMON_EVIDENCE                                                                             \
+    "A program that protects the machine's memory (systemd-oomd, earlyoom, Ray) killed a process."
+#define CLUE_OOM_DAEMON_SUMMARY                                                                              \
+    "A program that protects the machine's memory killed a process{pid} because memory was short."
+
+#define CLUE_OOM_SOME_EVIDENCE                                                                               \
+    "The kernel's OOM killer acted. The log line that says whose memory was short is missing."
+#define CLUE_OOM_SOME_SUMMARY                                                                                \
+    "The kernel's OOM killer killed a process{pid}. The log does not show whether the machine or only its "  \
+    "control group was out of memory."
+
+/* --- Ended from outside --- */
+
+#define CLUE_SIGKILL_WORKER_EVIDENCE "A DataLoader worker was killed with SIGKILL."
+#define CLUE_SIGKILL_WORKER_SUMMARY                                                                          \
+    "A DataLoader worker{pid} was killed with SIGKILL. Most often the kernel's OOM killer does that, but "   \
+    "this log does not show it; the kernel's log does."
+
+#define CLUE_SIGKILL_EVIDENCE "A process was ended by SIGKILL (exit code 137 or -9)."
+#define CLUE_SIGKILL_SUMMARY                                                                                 \
+    "A process{pid} was killed with SIGKILL. The OOM killer does that, but so do `docker stop`, a batch "    \
+    "system and people. The log does not show which."
+
+#define CLUE_TIME_LIMIT_EVIDENCE "The batch system says that the job reached its time limit."
+#define CLUE_TIME_LIMIT_SUMMARY  "The batch system ended the job at its time limit. Memory is not involved."
+#define CLUE_TIME_LIMIT_FIX      "Ask for more time, or save checkpoints and resume from the last one."
+
+#define CLUE_PREEMPTED_EVIDENCE "The batch system says that the job had to make room for another."
+#define CLUE_PREEMPTED_SUMMARY                                                                               \
+    "The batch system stopped the job to make room for another one. Memory is not involved."
+#define CLUE_PREEMPTED_FIX                                                                                   \
+    "Save checkpoints and let the job be requeued, or use a partition without preemption."
+
+#define CLUE_NODE_FAILURE_EVIDENCE "The batch system says that a node failed."
+#define CLUE_NODE_FAILURE_SUMMARY  "A node that the job ran on failed, and the batch system cancelled the job."
+#define CLUE_NODE_FAILURE_FIX                                                                                \
+    "Start the job again. If it happens twice, leave that node out and report it to the administrators."
+
+#define CLUE_CANCELLED_EVIDENCE "The batch system says that the job was cancelled, and gives no reason."
+#define CLUE_CANCELLED_SUMMARY  "The job was cancelled (scancel, by its owner or an administrator)."
+
+#define CLUE_EVICTED_EVIDENCE "Kubernetes evicted the pod from its node."
+#define CLUE_EVICTED_SUMMARY                                                                                 \
+    "Kubernetes evicted the pod because the node ran low on the resource that the log line names."
+#define CLUE_EVICTED_FIX                                                                                     \
+    "Request as much of that resource as the pod really needs: pods above their requests are evicted first."
+
+#define CLUE_SIGTERM_WORKER_EVIDENCE "A DataLoader worker was asked to end (SIGTERM)."
+#define CLUE_SIGTERM_WORKER_SUMMARY                                                                          \
+    "A DataLoader worker{pid} was ended with SIGTERM, by a batch system, a launcher or a person. It was "    \
+    "not "                                                                                                   \
+    "the OOM killer, which sends SIGKILL."
+
+#define CLUE_SIGTERM_EVIDENCE "A process was ended by SIGTERM."
+#define CLUE_SIGTERM_SUMMARY                                                                                 \
+    "A process{pid} was asked to end (SIGTERM). Launchers do that to the other ranks after the first one "   \
+    "failed, so look for an earlier failure, also in the logs of the other ranks."
+
+#define CLUE_INTERRUPTED_EVIDENCE "The program was interrupted (Ctrl-C, SIGINT)."
+#define CLUE_INTERRUPTED_SUMMARY  "The program was interrupted (Ctrl-C or SIGINT)."
+
+/* --- Crashes --- */
+
+#define CLUE_SEGFAULT_EVIDENCE "A process died of a segmentation fault."
+#define CLUE_SEGFAULT_SUMMARY                                                                                \
+    "Native code crashed with a segmentation fault in a process{pid}: a bug in a library or extension, not " \
+    "a lack of memory."
+#define CLUE_SEGFAULT_FIX "Run it with the fault handler enabled: it prints the Python line of the crash."
+
+#define CLUE_HEAP_EVIDENCE "The C library found its heap corrupted."
+#define CLUE_HEAP_SUMMARY                                                                                    \
+    "Native code wrote to the wrong memory and corrupted the heap: a bug in a library or extension, or two " \
+    "libraries that do not fit together. It is not a lack of memory."
+#define CLUE_HEAP_FIX                                                                                        \
+    "Update or reinstall the packages with native code together. Suspect the newest one first."
+
+#define CLUE_ABORTED_EVIDENCE "A process aborted itself (SIGABRT)."
+#define CLUE_ABORTED_SUMMARY                                                                                 \
+    "A process{pid} aborted itself. The reason is usually printed just before, but it is not in this log."
+
+#define CLUE_FPE_EVIDENCE "A process died of SIGFPE."
+#define CLUE_FPE_SUMMARY                                                                                     \
+    "Native code in a process{pid} divided an integer by zero: a bug in a library or extension, or an "      \
+    "empty input to it. It is not a lack of memory."
+
+#define CLUE_ILLEGAL_EVIDENCE "A process died of SIGILL."
+#define CLUE_ILLEGAL_SUMMARY                                                                                 \
+    "A process{pid} used an instruction that this CPU does not support: a package was built for another "    \
+    "CPU. It is not a lack of memory."
+#define CLUE_ILLEGAL_FIX "Install a build for this CPU, or build the package here."
+
+#define CLUE_CPP_EVIDENCE "An uncaught C++ exception ended the process."
+#define CLUE_CPP_SUMMARY  "An uncaught C++ exception ended the process."
+#define CPP_WHAT_SUMMARY  "An uncaught C++ exception ended the process: %s" /* its message */
+
+#define CLUE_GPU_FAULT_EVIDENCE "The NVIDIA driver reports a GPU error (Xid)."
+#define CLUE_GPU_FAULT_SUMMARY                                                                               \
+    "The NVIDIA driver reports a GPU error (Xid). Its number says whether the program, the driver or the "   \
+    "hardware is to blame."
+#define CLUE_GPU_FAULT_FIX                                                                                   \
+    "Look up the Xid number in NVIDIA's list, and show the log line to the administrators."
+
+/* --- Exceptions --- */
+
+#define CLUE_CUDA_FORK_EVIDENCE "A forked process used CUDA, which its parent had used before."
+#define CLUE_CUDA_FORK_SUMMARY                                                                               \
+    "A forked worker used CUDA. CUDA does not survive a fork: return CPU tensors from the dataset and move " \
+    "them to the GPU in the training loop."
+#define CLUE_CUDA_FORK_FIX                                                                                   \
+    "Keep .cuda(), .to('cuda') and device= out of the dataset and collate_fn. If workers must use the GPU, " \
+    "pass multiprocessing_context='spawn' to the DataLoader."
+
+#define CLUE_CUDA_INIT_EVIDENCE                                                                              \
+    "CUDA could not be initialised. In a DataLoader worker, older versions say so when the parent had used " \
+    "CUDA before the fork."
+#define CLUE_CUDA_INIT_SUMMARY                                                                               \
+    "CUDA could not start in this process, most likely because it is a forked worker. Return CPU tensors "   \
+    "from the dataset and move them to the GPU in the training loop."
+
+#define CLUE_GPU_MEMORY_EVIDENCE "An allocation on the GPU failed."
+#define CLUE_GPU_MEMORY_SUMMARY                                                                              \
+    "The GPU ran out of its own memory. That has nothing to do with shared memory or /dev/shm."
+#define CLUE_GPU_MEMORY_FIX                                                                                  \
+    "Make the batch smaller (with gradient accumulation, if results must not change), or use mixed "         \
+    "precision or activation checkpointing."
+
+#define CLUE_CUDA_ERROR_EVIDENCE "CUDA reported an error."
+#define CLUE_CUDA_ERROR_SUMMARY                                                                              \
+    "A CUDA call or kernel failed. CUDA reports late, so the line in the traceback may be the wrong one."
+#define CLUE_CUDA_ERROR_FIX "Run it once with synchronous launches: the traceback then names the right line."
+
+#define CLUE_NOT_PICKLABLE_EVIDENCE "An object that a worker needs cannot be pickled."
+#define CLUE_NOT_PICKLABLE_SUMMARY                                                                           \
+    "The dataset or one of the DataLoader's functions cannot be sent to a worker: spawn and forkserver "     \
+    "(the "                                                                                                  \
+    "default since Python 3.14) send it by pickle."
+#define CLUE_NOT_PICKLABLE_FIX                                                                               \
+    "Replace lambdas and inner functions with functions of a module, and open files, locks and database "    \
+    "handles in the worker (in __getitem__ or worker_init_fn) instead of in __init__. Where fork does no "   \
+    "harm, multiprocessing_context='fork' needs no pickling."
+
+#define CLUE_MAIN_ATTRIBUTE_EVIDENCE "A worker did not find a name of the main module."
+#define CLUE_MAIN_ATTRIBUTE_SUMMARY                                                                          \
+    "A spawned worker did not find a class or function of the main script: it imports the script again, "    \
+    "and what notebooks or the __main__ block define is not there."
+#define CLUE_MAIN_ATTRIBUTE_FIX "Move the class or function into its own module and import it."
+
+#define CLUE_MAIN_GUARD_EVIDENCE "A new worker ran the main script again and tried to start workers itself."
+#define CLUE_MAIN_GUARD_SUMMARY                                                                              \
+    "The script starts its training while it is being imported. With spawn every worker imports it, so the " \
+    "training must start below if __name__ == \"__main__\":."
+#define CLUE_MAIN_GUARD_FIX                                                                                  \
+    "Put the code that starts the training into a function, and call it below if __name__ == \"__main__\":."
+
+#define CLUE_NESTED_EVIDENCE "A worker tried to start child processes."
+#define CLUE_NESTED_SUMMARY                                                                                  \
+    "A worker tried to start child processes, which Python does not allow in daemonic processes."
+#define CLUE_NESTED_FIX "Use num_workers=0 for the inner DataLoader, or threads inside the workers."
+
+#define CLUE_HOST_MEMORY_EVIDENCE "The process asked for more memory than it could get."
+#define CLUE_HOST_MEMORY_SUMMARY                                                                             \
+    "The process asked for more main memory (RAM) than it could get. This is neither /dev/shm nor the GPU."
+
+#define CLUE_THREADS_EVIDENCE "The system refused to create another thread or process."
+#define CLUE_THREADS_SUMMARY                                                                                 \
+    "The system refused to create another thread or process because a limit (pids of the container, ulimit " \
+    "-u) was reached, not because of memory."
+#define CLUE_THREADS_FIX "Start fewer workers, or fewer threads in each."
+
+#define CLUE_DISK_FULL_EVIDENCE                                                                              \
+    "A file could not be written because no space was left or the quota was used up."
+#define CLUE_DISK_FULL_SUMMARY                                                                               \
+    "The file system that was written to is full, or the user's quota is used up. The message does not "     \
+    "name /dev/shm; if the file is below it, shared memory ran out."
+#define CLUE_DISK_FULL_FIX                                                                                   \
+    "Free some space where checkpoints, logs and caches go, or write them elsewhere; keep fewer "            \
+    "checkpoints."
+
+#define CLUE_DISK_WRITE_EVIDENCE "torch.save could not write all of its file."
+#define CLUE_DISK_WRITE_SUMMARY                                                                              \
+    "torch.save could not write its file: most likely the file system is full or the quota is used up. "     \
+    "PyTorch does not say why."
+#define CLUE_DISK_WRITE_FIX                                                                                  \
+    "Free some space where the checkpoint goes. The file that was being written is not usable."
+
+#define CLUE_COLLATE_SHAPES_EVIDENCE "Items of different shapes cannot be stacked into one batch."
+#define CLUE_COLLATE_SHAPES_SUMMARY                                                                          \
+    "The items of one batch have different shapes, so they cannot be stacked. PyTorch only passed the "      \
+    "worker's exception on."
+#define CLUE_COLLATE_SHAPES_FIX                                                                              \
+    "Bring the items to one shape (resize, crop, pad), or give the DataLoader a collate_fn that pads."
+
+#define CLUE_COLLATE_STORAGE_EVIDENCE "The batch could not be put into one piece of shared memory."
+#define CLUE_COLLATE_STORAGE_SUMMARY                                                                         \
+    "The worker could not build a batch in shared memory: the items differ in size, or share memory that "   \
+    "cannot be resized (from_numpy of a mapped file)."
+#define CLUE_COLLATE_STORAGE_FIX                                                                             \
+    "Return tensors of one shape that own their memory: torch.tensor(x) or tensor.clone()."
+
+/* --- Waiting --- */
+
+#define CLUE_TIMEOUT_EVIDENCE "No batch arrived within the DataLoader's timeout."
+#define CLUE_TIMEOUT_SUMMARY                                                                                 \
+    "No worker delivered a batch within the DataLoader's timeout: a worker hangs or is too slow. Nothing "   \
+    "else in this log says why."
+
+#define CLUE_COLLECTIVE_TIMEOUT_EVIDENCE "A collective operation waited for a rank until it timed out."
+#define CLUE_COLLECTIVE_TIMEOUT_SUMMARY                                                                      \
+    "The ranks waited for one that did not arrive: it died, hangs, or is still busy. This log does not "     \
+    "show "                                                                                                  \
+    "which; the log of that rank does."
+
+#define CLUE_BLOCKED_EVIDENCE "The kernel says that a task was blocked for minutes."
+#define CLUE_BLOCKED_SUMMARY                                                                                 \
+    "A process was stuck in the kernel for minutes, most often because storage did not respond."
+#define CLUE_BLOCKED_FIX "Check the storage (network file system, disk) that holds the dataset."
+
+/* --- After-effects and background: no summary of their own --- */
+
+#define CLUE_WORKER_EXITED_EVIDENCE "The trainer noticed that a worker was gone. This does not say why."
+#define CLUE_PEER_LOST_EVIDENCE                                                                              \
+    "The process at the other end of a connection was gone. This does not say why."
+#define CLUE_CHILD_FAILED_EVIDENCE "The launcher noticed that a process had failed. This does not say why."
+#define CLUE_NCCL_ERROR_EVIDENCE   "NCCL reports an error without its reason."
+#define CLUE_LEAKED_EVIDENCE                                                                                 \
+    "A process ended without removing its shared objects. That is a result of its death, not the cause."
+#define CLUE_FORK_WARNING_EVIDENCE                                                                           \
+    "A process with several threads was forked, which can leave its children in a deadlock."
+#define CLUE_MAPPED_FILE_EVIDENCE "The log mentions files that are read through mmap."
+#define CLUE_STORAGE_EVIDENCE     "The log mentions failing storage or a truncated file."
+#define CLUE_DF_EVIDENCE          "The log shows how full /dev/shm was."
+
+/* --- A log with nothing but after-effects, or not even that --- */
+
+#define LOG_EMPTY_SUMMARY                                                                                    \
+    "The log is empty. Pass the training's error output (stderr) and, if a process was killed, the "         \
+    "kernel's "                                                                                              \
+    "log (dmesg)."
+#define LOG_NOTHING_SUMMARY                                                                                  \
+    "Nothing in this log matches a known failure. Try the last lines of the training's error output "        \
+    "(stderr), "                                                                                             \
+    "or the kernel's log (dmesg)."
+#define LOG_WORKER_EXITED_SUMMARY                                                                            \
+    "A DataLoader worker{pid} died, but this log does not say why: it may have been killed, have crashed, "  \
+    "or have exited by itself."
+#define LOG_NCCL_ERROR_SUMMARY                                                                               \
+    "NCCL failed, and this log does not say why. Too little space in /dev/shm is a common reason; with "     \
+    "NCCL_DEBUG=INFO, NCCL prints it."
+#define LOG_CHILD_FAILED_SUMMARY                                                                             \
+    "A launcher found that one of its processes had failed. The reason is in that process's own output, "    \
+    "which is not in this log."
+#define LOG_LEAKED_SUMMARY                                                                                   \
+    "A process ended without removing its shared objects. This log does not say why it ended; the line "     \
+    "that the shell printed (\"Bus error\", \"Killed\") would."
+#define LOG_AFTER_EFFECTS_SUMMARY                                                                            \
+    "This log contains only after-effects: a process was gone when another one talked to it. It does not "   \
+    "say why."
+
+/* --- Exceptions that no pattern knows. The first %s is the exception as Python prints it, "ValueError: bad
+ * label 7"; the second one is EXPLAIN_FRAME. --- */
+
+#define EXCEPTION_FEEDER          "The thread that sends a worker's batches raised %s."
+#define EXCEPTION_FEEDER_AT       "The thread that sends a worker's batches raised %s, at %s."
+#define EXCEPTION_WORKER          "A DataLoader worker raised %s."
+#define EXCEPTION_WORKER_AT       "A DataLoader worker raised %s, at %s."
+#define EXCEPTION_PROGRAM         "The program raised %s."
+#define EXCEPTION_PROGRAM_AT      "The program raised %s, at %s."
+#define EXCEPTION_FEEDER_MEANING  "That batch is lost, and the trainer waits for it forever."
+#define EXCEPTION_WORKER_MEANING  "PyTorch only passed it on. Nothing in the log points to memory."
+#define EXCEPTION_PROGRAM_MEANING "Nothing in the log points to memory."
+
+/* --- Evidence. The first %llu is the number of a line. --- */
+
+#define EXPLAIN_FRAME    "%s line %u, in %s" /* file, line, function */
+#define EXPLAIN_FRAME_AT "%s line %u"
+
+/* The %s is the EVIDENCE of a clue, the second %llu the number of lines that say the same. */
+#define EXPLAIN_LINE           "Line %llu: %s"
+#define EXPLAIN_LINES          "Line %llu (first of %llu): %s"
+#define EXPLAIN_SEPARATE_LINE  "Line %llu (a separate problem): %s"
+#define EXPLAIN_SEPARATE_LINES "Line %llu (first of %llu, a separate problem): %s"
+
+#define EXPLAIN_RAISED           "Line %llu: %s was raised." /* the type of an exception */
+#define EXPLAIN_RAISED_AT        "Line %llu: %s was raised at %s."
+#define EXPLAIN_RAISED_WORKER    "Line %llu: %s was raised in a worker."
+#define EXPLAIN_RAISED_WORKER_AT "Line %llu: %s was raised in a worker, at %s."
+#define EXPLAIN_LED_TO           "It led to the %s later in the log." /* the type of an exception */
+#define EXPLAIN_SURVIVED                                                                                     \
+    "The log continues for %llu lines after the exception: the program may have survived it, and ended for " \
+    "another reason."
+#define EXPLAIN_HAPPENED_AT "It happened at %s." /* EXPLAIN_FRAME */
+#define EXPLAIN_KERNEL_KILLED                                                                                \
+    "This machine's kernel log says that the OOM killer killed process %d. If this log comes from another "  \
+    "machine, that is a coincidence."
+#define EXPLAIN_SHM_FULL "The log shows /dev/shm %u%% full (size %s)."
+#define EXPLAIN_TORCH_RESERVES                                                                               \
+    "PyTorch %u.%u reserves shared memory before it writes: a full /dev/shm raises an exception there, so "  \
+    "this bus error may have another reason."
+#define EXPLAIN_BUS_AMBIGUOUS                                                                                \
+    "A truncated mapped file leads to the same message; the log alone cannot tell them apart."
+#define EXPLAIN_CGROUP_LIMIT "The control group's memory limit was %s."
+#define EXPLAIN_VICTIM       "Process %d had %s of private and %s of shared memory."
+#define EXPLAIN_SEGMENT_NUMBER                                                                               \
+    "It was segment number %llu of this process, with %s; the kernel's default limit is 65530 mappings."
+#define EXPLAIN_MAPS_AMBIGUOUS                                                                               \
+    "A limit on address space (ulimit -v) and a real lack of memory lead to the same message."
+
+/* This machine as it is now; the log may come from another. */
+#define EXPLAIN_SHM_HERE                                                                                     \
+    "/dev/shm on this machine now has %s, of which %s is used (measured; the log may come from another "     \
+    "machine)."
+#define EXPLAIN_MAPS_HERE "vm.max_map_count on this machine is %llu (the log may come from another machine)."
+#define EXPLAIN_FILES_HERE                                                                                   \
+    "A process on this machine may open %llu files (the log may come from another machine)."

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What to do about each cause: one table, for logs and for jobs. */
+#include <string.h>
+
+#include "cause-context.h"
+#include "causes-text.h"
+#include "clues-text.h"
+#include "units.h"
+
+/* What is known beside the cause. */
+typedef enum Situation {
+    LOG = 1 << 0,           /* a log alone is judged */
+    RUN = 1 << 1,           /* a job is judged, whose end was seen */
+    FROM_LOG = 1 << 2,      /* RUN: what the job's processes wrote decided */
+    MACHINE = 1 << 3,       /* the machine is known */
+    GUARDED = 1 << 4,       /* RUN: the guard was in the job */
+    UNGUARDED = 1 << 5,     /* RUN: it was not, but could have been */
+    LARGE_SHM = 1 << 6,     /* LOG: /dev/shm is larger here than we would advise */
+    INODES = 1 << 7,        /* files ran out in /dev/shm, not room, and it is known what to do about it */
+    MEMORY = 1 << 8,        /* RAM was short */
+    MAPPED_FILE = 1 << 9,   /* a mapped file is to blame, or may be */
+    EXCEPTION = 1 << 10,    /* LOG: a Python exception decided */
+    IN_WORKER = 1 << 11,    /* LOG: it was raised in a worker */
+    NCCL_FAILED = 1 << 12,  /* LOG: NCCL reports an error */
+    PYTHON_STACK = 1 << 13, /* RUN: the Python stack of the crash is known */
+    REQUESTED = 1 << 14,    /* RUN: shmguard was asked to end the job */
+    NO_DETAIL = 1 << 15,    /* the cause has no finer name */
+    DETAIL_NCCL = 1 << 16,
+    DETAIL_SIGKILL = 1 << 17,
+    DETAIL_COLLECTIVE = 1 << 18,
+    DETAIL_PYTHON_SEGMENT = 1 << 19,
+} Situation;
+
+static const uint64_t SHM_GUESS_BYTES = GIB;
+
+/* A log does not show how much would have been enough: twice as much as there is now, but no more than half
+ * of the memory, which is tmpfs's own default. */
+static uint64_t shm_first_guess(const Machine *machine)
+{
+    uint64_t now = machine->shm.state == SHM_OK ? machine->shm.size_bytes : 0;
+    uint64_t guess = MAX(now < UINT64_MAX / 2 ? now * 2 : now, SHM_GUESS_BYTES);
+    return MIN(guess, memory_granted_bytes(machine) / 2);
+}
+
+static bool shm_is_large(const Machine *machine)
+{
+    const ShmMount *shm = &machine->shm;
+    return shm->state == SHM_OK && (shm->size_bytes == 0 || shm->size_bytes >= shm_first_guess(machine));
+}
+
+/* --- Fixes that depend on more than the table says --- */
+
+static int fix_of_clue(CauseContext *context, Diagnosis *diagnosis)
+{
+    const ClueInfo *info = context->clue == CLUES ? NULL : &clue_infos[context->clue];
+    return info && info->fix
+               ? fix_add(context->arena, &diagnosis->fixes, NEEDS_NOTHING, info->fix, info->command)
+               : 0;
+}
+
+/* Those of the log alone, which are about the very lines that matched. */
+static int fixes_of_log(CauseContext *context, Diagnosis *diagnosis)
+{
+    const Fixes *fixes = &context->log->fixes;
+    int r = 0;
+    for (size_t i = 0; i < fixes->n && r >= 0; i++)
+        r = fix_add(context->arena, &diagnosis->fixes, fixes->items[i].needs, fixes->items[i].what,
+                    fixes->items[i].command);
+    return r;
+}
+
+static int fix_measure_shm(CauseContext *context, Diagnosis *diagnosis)
+{
+    uint64_t guess = context->machine ? shm_first_guess(context->machine) : SHM_GUESS_BYTES;
+    return fix_add(context->arena, &diagnosis->fixes, NEEDS_NOTHING,
+                   cause_printf(context, FIX_DOCTOR_MEASURE, SIZE_TEXT(guess)), "shmguard doctor");
+}
+
+static int fix_guard(CauseContext *context, Diagnosis *diagnosis)
+{
+    return advise_guard(context->guard, context->arena, &diagnosis->fixes);
+}
+
+static int fix_smaller_batches(CauseContext *context, Diagnosis *diagnosis)
+{
+    return advise_smaller_batches(context->arena, &diagnosis->fixes);
+}
+
+static int fix_larger_shm(CauseContext *context, Diagnosis *diagnosis)
+{
+    uint64_t wanted = shm_first_guess(context->machine);
+    if (context->evidence) {
+        uint64_t size = context->evidence->shm_size_bytes;
+        wanted = MAX(size < UINT64_MAX / 2 ? size * 2 : 0, SHM_GUESS_BYTES);
+    }
+    return advise_shm_mount(context->machine, wanted, context->arena, &diagnosis->fixes);
+}
+
+static int fix_inodes(CauseContext *context, Diagnosis *diagnosis)
+{
+    return advise_shm_inodes(context->machine, context->arena, &diagnosis->fixes);
+}
+
+static int fix_memory(CauseContext *context, Diagnosis *diagnosis)
+{
+    return advise_less_memory(context->machine, context->arena, &diagnosis->fixes);
+}
+
+static int fix_open_files(CauseContext *context, Diagnosis *diagnosis)
+{
+    return advise_open_files(context->machine, context->arena, &diagnosis->fixes);
+}
+
+static int fix_maps(CauseContext *context, Diagnosis *diagnosis)
+{
+    return advise_max_map_count(context->machine, context->arena, &diagnosis->fixes);
+}
+
+static int fix_remove_ipc(CauseContext *context, Diagnosis *diagnosis)
+{
+    return advise_remove_ipc(context->machine, context->arena, &diagnosis->fixes);
+}
+
+static int fix_budget(CauseContext *context, Diagnosis *diagnosis)
+{
+    return fix_add(context->arena, &diagnosis->fixes, NEEDS_NOTHING,
+                   cause_printf(context, FIX_BUDGET, SIZE_TEXT(refused_most_bytes(context->evidence))), NULL);
+}
+
+static int fix_kernel_log(CauseContext *context, Diagnosis *diagnosis)
+{
+    const Machine *machine = context->machine;
+    bool root = machine && root_within_reach(machine) && machine->sandbox.kind == ENVIRONMENT_BARE;
+    FixNeeds needs = !machine || machine->kills_error == 0 ? NEEDS_NOTHING : root ? NEEDS_ROOT : NEEDS_ADMIN;
+    bool plain = needs == NEEDS_NOTHING || (root && machine->sandbox.root);
+    return fix_add(context->arena, &diagnosis->fixes, needs,
+                   needs == NEEDS_ADMIN ? FIX_KERNEL_LOG_ADMIN : FIX_KERNEL_LOG,
+                   plain ? "dmesg | grep -i error" : "sudo dmesg | grep -i error");
+}
+
+/* --- The table --- */
+
+#define OF(cause) (1U << (cause))
+#define SHM       OF(CAUSE_SHM_EXHAUSTED)
+#define ANY_CAUSE (OF(CAUSE_IDS) - 1)
+
+typedef struct FixRule {
+    unsigned causes;
+    unsigned when;   /* all of these hold */
+    unsigned unless; /* none of these does */
+    FixNeeds needs;
+    const char *what;
+    const char *command;
+    int (*advise)(CauseContext *context, Diagnosis *diagnosis); /* in place of the three */
+} FixRule;
+
+/* In the order in which they are given, among those that need the same. */
+static const FixRule rules[] = {
+    {ANY_CAUSE, LOG, .advise = fix_of_clue},
+
+    {SHM, UNGUARDED, .what = FIX_DROP_NO_GUARD_SHM},
+    {SHM, GUARDED, .what = FIX_FIND_WHAT_FILLS, .command = "shmguard ps --segments"},
+    {SHM, INODES | MACHINE, .advise = fix_inodes},
+    {SHM, INODES, MACHINE, NEEDS_ADMIN, FIX_MORE_INODES},
+    {SHM, LOG | LARGE_SHM, INODES, .what = FIX_DOCTOR_LARGE, .command = "shmguard doctor"},
+    {SHM, LOG, LARGE_SHM | INODES, .advise = fix_measure_shm},
+    {SHM, LOG, INODES, .advise = fix_guard},
+    {SHM, 0, INODES, .advise = fix_smaller_batches},
+    {SHM, MACHINE, INODES | LARGE_SHM, .advise = fix_larger_shm},
+    {SHM, 0, INODES | MACHINE, NEEDS_RESTART, FIX_LARGER_SHM},
+    {SHM, LOG, .what = FIX_SEE_HOLDERS, .command = "shmguard ps --segments"},
+    {SHM, LOG, .what = FIX_SEE_LEFTOVERS, .command = "shmguard clean --dry-run"},
+    {SHM, LOG | DETAIL_NCCL, .what = FIX_NCCL_NO_SHM, .command = "export NCCL_SHM_DISABLE=1"},
+
+    {ANY_CAUSE, MAPPED_FILE, .what = FIX_KEEP_FILES},
+    {ANY_CAUSE, LOG | MAPPED_FILE, .what = FIX_COMPARE_SIZES},
+    {ANY_CAUSE, LOG | MAPPED_FILE, .advise = fix_kernel_log},
+    {ANY_CAUSE, RUN | MAPPED_FILE, .what = FIX_COMPARE_SIZE, .command = "dmesg | grep -i error"},
+
+    {ANY_CAUSE, MEMORY | MACHINE, .advise = fix_memory},
+    {ANY_CAUSE, MEMORY, MACHINE, .what = FIX_LESS_MEMORY},
+    {ANY_CAUSE, MEMORY, MACHINE, NEEDS_RESTART, FIX_MORE_MEMORY},
+    {OF(CAUSE_BUDGET_EXCEEDED), 0, MEMORY, .advise = fix_budget},
+    {OF(CAUSE_BUDGET_EXCEEDED), 0, MEMORY, .what = FIX_SMALLER},
+
+    {OF(CAUSE_FD_EXHAUSTED), RUN, .what = CLUE_FD_FIX},
+    {OF(CAUSE_FD_EXHAUSTED), MACHINE, .advise = fix_open_files},
+    {OF(CAUSE_FD_EXHAUSTED), 0, MACHINE, .what = FIX_OPEN_FILES, .command = "ulimit -n $(ulimit -Hn)"},
+    {OF(CAUSE_MAPS_EXHAUSTED), MACHINE, .advise = fix_maps},
+    {OF(CAUSE_MAPS_EXHAUSTED), 0, MACHINE, .what = FIX_HOLD_FEWER},
+    {OF(CAUSE_MAPS_EXHAUSTED), 0, MACHINE, NEEDS_ROOT, FIX_MAPS, "sysctl -w vm.max_map_count=262144"},
+
+    {OF(CAUSE_SEGMENTS_DELETED), UNGUARDED, .what = FIX_DROP_NO_GUARD_NAMES},
+    {OF(CAUSE_SEGMENTS_DELETED) | OF(CAUSE_KILLED) | OF(CAUSE_SEGFAULT) | OF(CAUSE_PYTHON_ERROR) |
+         OF(CAUSE_WORKER_HANG) | OF(CAUSE_UNKNOWN),
+     RUN | FROM_LOG, .advise = fixes_of_log},
+    {OF(CAUSE_SEGMENTS_DELETED), RUN | MACHINE, .advise = fix_remove_ipc},
+    {OF(CAUSE_SEGMENTS_DELETED), LOG | MACHINE, DETAIL_PYTHON_SEGMENT, .advise = fix_remove_ipc},
+    {OF(CAUSE_SEGMENTS_DELETED), LOG, MACHINE | DETAIL_PYTHON_SEGMENT, NEEDS_ADMIN, FIX_REMOVE_IPC},
+
+    {OF(CAUSE_KILLED), RUN, FROM_LOG | REQUESTED, .what = FIX_FIND_SENDER},
+    {OF(CAUSE_KILLED), LOG | DETAIL_SIGKILL, .what = FIX_DOCTOR_KILLS, .command = "shmguard doctor"},
+    {OF(CAUSE_SEGFAULT), RUN | PYTHON_STACK, FROM_LOG, .what = FIX_UPDATE_ONE},
+    {OF(CAUSE_SEGFAULT), RUN, FROM_LOG | PYTHON_STACK, .what = FIX_FAULTHANDLER,
+     .command = "export PYTHONFAULTHANDLER=1"},
+    {OF(CAUSE_SEGFAULT), RUN, FROM_LOG | PYTHON_STACK, .what = FIX_UPDATE_ALL},
+
+    {OF(CAUSE_WORKER_HANG), LOG | DETAIL_COLLECTIVE, .what = FIX_RANKS},
+    {OF(CAUSE_WORKER_HANG), LOG | NO_DETAIL, .what = FIX_PY_SPY, .command = "py-spy dump --pid PID"},
+    {OF(CAUSE_WORKER_HANG), LOG | NO_DETAIL, .what = FIX_TIMEOUT},
+    {OF(CAUSE_WORKER_HANG), LOG | NO_DETAIL, .what = FIX_FORK_HANG},
+
+    {OF(CAUSE_PYTHON_ERROR), LOG | EXCEPTION | IN_WORKER, .what = FIX_WORKER_EXCEPTION},
+    {OF(CAUSE_PYTHON_ERROR), LOG | EXCEPTION, IN_WORKER, .what = FIX_EXCEPTION},
+
+    {OF(CAUSE_UNKNOWN), LOG, .what = FIX_DOCTOR_KILLS, .command = "shmguard doctor"},
+    {OF(CAUSE_UNKNOWN), LOG | NCCL_FAILED, .what = FIX_NCCL_DEBUG, .command = "export NCCL_DEBUG=INFO"},
+    {OF(CAUSE_UNKNOWN), LOG, .what = FIX_FAULTHANDLER, .command = "export PYTHONFAULTHANDLER=1"},
+    {OF(CAUSE_UNKNOWN), LOG, .what = FIX_NO_WORKERS},
+};
+
+/* --- What is known --- */
+
+static unsigned situation_of_detail(const char *detail)
+{
+    static const struct {
+        const char *detail;
+        unsigned situation;
+    } details[] = {
+        {"nccl", DETAIL_NCCL},
+        {"sigkill", DETAIL_SIGKILL},
+        {"collective-timeout", DETAIL_COLLECTIVE},
+        {"python-shared-memory", DETAIL_PYTHON_SEGMENT},
+    };
+    for (size_t i = 0; detail && i < ARRAY_SIZE(details); i++)
+        if (strcmp(detail, details[i].detail) == 0)
+            return details[i].situation;
+    return detail ? 0 : NO_DETAIL;
+}
+
+static unsigned situation_of_log(const CauseContext *context, const Diagnosis *diagnosis)
+{
+    const LoggedException *exception = context->exception;
+    return LOG | (context->machine && shm_is_large(context->machine) ? LARGE_SHM : 0) |
+           (context->clue == CLUE_SHM_INODES ? INODES : 0) |
+           (context->clue == CLUE_HOST_MEMORY ? MEMORY : 0) |
+           (diagnosis->bus_guess && clue_is_seen(context, CLUE_MAPPED_FILE) ? MAPPED_FILE : 0) |
+           (exception ? EXCEPTION : 0) | (exception == &context->facts->worker ? IN_WORKER : 0) |
+           (clue_is_seen(context, CLUE_NCCL_ERROR) ? NCCL_FAILED : 0);
+}
+
+static unsigned situation_of_run(const CauseContext *context, const Diagnosis *diagnosis)
+{
+    const Evidence *evidence = context->evidence;
+    bool inodes = diagnosis->detail && strcmp(diagnosis->detail, "inodes") == 0;
+    bool refused = diagnosis->cause.id == CAUSE_BUDGET_EXCEEDED && evidence->refused_for_want;
+    return RUN | (diagnosis->from_log ? FROM_LOG : 0) | (evidence->guarded ? GUARDED : 0) |
+           (!evidence->guarded && context->guard->ready ? UNGUARDED : 0) |
+           (inodes && context->machine ? INODES : 0) | (refused ? MEMORY : 0) |
+           (diagnosis->stack ? PYTHON_STACK : 0) | (evidence->passed_on != 0 ? REQUESTED : 0);
+}
+
+static unsigned situation_of(const CauseContext *context, const Diagnosis *diagnosis)
+{
+    CauseId id = diagnosis->cause.id;
+    bool oom = id == CAUSE_CGROUP_OOM || id == CAUSE_SYSTEM_OOM;
+    return (context->facts ? situation_of_log(context, diagnosis) : situation_of_run(context, diagnosis)) |
+           situation_of_detail(diagnosis->detail) | (context->machine ? MACHINE : 0) | (oom ? MEMORY : 0) |
+           (id == CAUSE_BUS_ERROR_FILE ? MAPPED_FILE : 0);
+}
+
+void diagnosis_fixes(CauseContext *context, Diagnosis *diagnosis)
+{
+    unsigned cause = OF(diagnosis->cause.id);
+    unsigned situation = situation_of(context, diagnosis);
+    for (size_t i = 0; i < ARRAY_SIZE(rules) && context->r >= 0; i++) {
+        const FixRule *rule = &rules[i];
+        if (!(rule->causes & cause) || (rule->when & ~situation) || (rule->unless & situation))
+            continue;
+        int r = rule->advise
+                    ? rule->advise(context, diagnosis)
+                    : fix_add(context->arena, &diagnosis->fixes, rule->needs, rule->what, rule->command);
+        if (r < 0)
+            context->r = r;
+    }
+    fixes_rank(&diagnosis->fixes);
+}

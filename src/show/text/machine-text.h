@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The line about /dev/shm in `ps` and `doctor`, beside its label. */
+#pragma once
+
+#define MACHINE_SHM_ABSENT     "missing: programs that share memory will fail"
+#define MACHINE_SHM_NOT_TMPFS  "not a tmpfs: shared memory has no place of its own here"
+#define MACHINE_SHM_UNREADABLE "could not be read"
+
+#define MACHINE_SHM           "%s, %s used (%.0f%%), %s available"
+#define MACHINE_SHM_UNLIMITED "no size limit, %s used"
+#define MACHINE_SHM_READ_ONLY "read-only" /* added behind a comma */

@@ -1,0 +1,31 @@
+#include "pool.c"
+#include "torn.h"
+
+static void one_segment_twice(void)
+{
+    segments[1].inode = segments[0].inode;
+    segments[1].device = segments[0].device;
+}
+
+static void count_too_high(void)
+{
+    n_segments++;
+}
+
+static void turn_of_the_future(void)
+{
+    segments[0].turn = turns + 1;
+}
+
+static void odd_size(void)
+{
+    segments[0].size++;
+}
+
+const Tear pool_tears[] = {
+    {"one segment twice", one_segment_twice},
+    {"count too high", count_too_high},
+    {"turn of the future", turn_of_the_future},
+    {"odd size", odd_size},
+    {0},
+};
