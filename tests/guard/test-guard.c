@@ -636,12 +636,13 @@ static volatile sig_atomic_t foreign_left;
 static void on_alarm(int signal)
 {
     (void)signal;
+    enum { FOREIGN_BYTES = 4096 };
     int saved = errno;
     int fd = open("/dev/null", O_RDONLY);
     close(fd);
-    char *foreign = mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    munmap(foreign, MIB);
-    if (msync(foreign, MIB, MS_ASYNC) == 0 || errno != ENOMEM)
+    char *foreign = mmap(NULL, FOREIGN_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    munmap(foreign, FOREIGN_BYTES);
+    if (msync(foreign, FOREIGN_BYTES, MS_ASYNC) == 0 || errno != ENOMEM)
         foreign_left = 1;
     errno = saved;
 }
