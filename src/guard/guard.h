@@ -287,9 +287,8 @@ bool supervisor_is(void);
 /* A connection of its own, close-on-exec; -1 with errno. Neither connecting nor sending takes longer than
  * patience_msec; 0: no limit. */
 int supervisor_connect(int patience_msec);
-bool supervisor_is_other_user(int fd); /* of a connection: it is root's, and we are not root */
-int supervisor_connect_inner(
-    int patience_msec); /* to the supervisor of a run within the run; usually there is none */
+bool supervisor_is_other_user(int fd);           /* of a connection: it is root's, and we are not root */
+int supervisor_connect_inner(int patience_msec); /* to that of a run within the run; usually there is none */
 
 /* --- exec.c: guards the programs that this process starts; signal handlers may call all of it --- */
 
@@ -333,16 +332,14 @@ void python_go_on(void *thread);
 /* Waits until `bytes` of the handed-out segment behind fd may be touched; may replace *fd with another
  * segment. -ENOSPC: refused. */
 int budget_request(int *fd, uint64_t bytes);
-bool budget_is_wanted(void); /* a process of the job waits for room; lock-free */
-void budget_tell_release(
-    void); /* memory was released: tells the supervisor if a process waits. With the lock */
+bool budget_is_wanted(void);    /* a process of the job waits for room; lock-free */
+void budget_tell_release(void); /* memory was released: says so if a process waits. With the lock */
 
 /* --- witness.c: how this process ends, for the supervisor; signal handlers may call all of it --- */
 
 void witness_start(void); /* by the constructor, once */
 bool witness_watches(int signo);
-bool witness_may_be_worker(
-    void); /* the program handles SIGBUS, SIGSEGV and SIGFPE, as DataLoader workers do */
+bool witness_may_be_worker(void); /* the program handles SIGBUS, SIGSEGV and SIGFPE, as workers do */
 int witness_sigaction(int signo, const struct sigaction *action, struct sigaction *ret_old);
 void witness_hear(const char *text, size_t n); /* it was written to standard error */
 void witness_child(pid_t pid, int status);     /* this process has waited for it */
