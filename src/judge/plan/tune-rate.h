@@ -81,8 +81,7 @@ bool meter_is_over(const RateMeter *meter, double now);
 
 typedef struct MeterReading {
     double rate;
-    double
-        error; /* standard error, from how its parts differ; as large as the rate when there are not enough */
+    double error;  /* standard error, from how its parts differ; the rate itself if there are too few */
     double filled; /* how much of the measured part has been seen, 0…1 */
 } MeterReading;
 

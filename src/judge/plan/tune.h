@@ -61,8 +61,7 @@ typedef struct TuneTrial {
     Cause cause;        /* CAUSE_OK: it ended well, or its time was over */
     bool less_helps;    /* smaller values might have let it live */
     uint64_t shm_bytes; /* peaks; U64_UNKNOWN */
-    uint64_t
-        own_bytes; /* without shared memory; an upper bound, since shared pages are counted in each process */
+    uint64_t own_bytes; /* without shared memory; too high, as shared pages are counted in each process */
     uint64_t rss_bytes;
     uint64_t fds;
     uint64_t processes;
