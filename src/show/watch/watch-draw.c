@@ -16,7 +16,7 @@ enum {
     ROWS_KINDS = 16, /* from here on there is a row for the kinds of segments */
     ROWS_KEYS = 7,
     ROWS_EVENTS = 5,
-    YET_SECONDS = 300, /* what is unknown for so long we are not permitted to read */
+    YET_SECONDS = 300, /* what is still unknown after this time, we are not permitted to read */
 };
 
 typedef struct ColumnLook {
@@ -642,7 +642,7 @@ static void help_draw(Picture *picture)
     unsigned n = 0;
     TEXT_FOR_EACH_LINE (line, text_of(WATCH_TEXT_HELP))
         n++;
-    unsigned row = picture->rows > n ? 1 : 0; /* the title goes where there is no row for it */
+    unsigned row = picture->rows > n ? 1 : 0; /* without a spare row the title is left out */
     TEXT_FOR_EACH_LINE (line, text_of(WATCH_TEXT_HELP))
         picture_text(picture, row++, 0, picture->columns, INK_PLAIN, line);
 }
