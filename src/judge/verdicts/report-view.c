@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "epochs.h"
 #include "report-view.h"
 #include "units.h"
 #include "verdicts-text.h"
@@ -124,6 +125,9 @@ int report_view_make(const char *path, const History *history, const Verdicts *v
     TrackView *tracks = arena_alloc(arena, MAX(history->n_tracks, (size_t)1) * sizeof *tracks);
     if (!tracks || sums_alloc(job->n, arena, &view.sums) < 0)
         return -ENOMEM;
+    int r = epochs_tell(history, arena, &view.events);
+    if (r < 0)
+        return r;
     view.sums.seconds = job->seconds;
     view.seconds = job->n > 0 ? job->seconds[job->n - 1] - job->seconds[0] : 0;
     for (size_t i = 0; i < history->n_tracks; i++) {
@@ -141,6 +145,12 @@ int report_view_make(const char *path, const History *history, const Verdicts *v
     view.tracks = tracks;
     *ret = view;
     return 0;
+}
+
+bool verdict_grows(const Verdict *verdict)
+{
+    return verdict_severity(verdict->id) != SEVERITY_GOOD && verdict->id != VERDICT_TOO_SHORT &&
+           isfinite(verdict->rate) && verdict->rate != 0;
 }
 
 int verdict_rate_words(const Verdict *verdict, Buffer *out)

@@ -29,6 +29,7 @@ typedef struct ReportView {
     const char *path; /* of the recording */
     const History *history;
     const Verdicts *verdicts;
+    EventList events;        /* the history's, with the epochs among them */
     double seconds;          /* from the first sample to the last */
     const TrackView *tracks; /* in the order of history->tracks */
     Series sums;             /* of SUM_METRICS, at the times of history->series */
@@ -44,6 +45,9 @@ int report_view_make(const char *path, const History *history, const Verdicts *v
 
 /* The anonymous, file and shared pages together, in sample i; U64_UNKNOWN when one of them is unknown. */
 uint64_t track_rss(const ProcessTrack *track, size_t i);
+
+/* Whether something grows, and its rate is known. */
+bool verdict_grows(const Verdict *verdict);
 
 /* "12.3 MiB/min", "4.0 descriptors/h": in the unit of time that makes it readable. 0 or -ENOMEM. */
 int verdict_rate_words(const Verdict *verdict, Buffer *out);

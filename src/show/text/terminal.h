@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "severity.h"
 #include "text.h"
 
 typedef enum ColorMode {
@@ -50,6 +51,10 @@ Terminal terminal_of(FILE *out, ColorMode color);
 void terminal_print(const Terminal *terminal, Style style, const char *format, ...) _printf_(3, 4);
 const char *terminal_mark(const Terminal *terminal, Mark mark);
 
+/* How findings and verdicts of a severity look. */
+Mark severity_mark(Severity severity);
+Style severity_style(Severity severity);
+
 /* One of eight heights of a sparkline, 0…1 of the full one. */
 const char *terminal_spark(bool utf8, double height);
 
@@ -70,10 +75,3 @@ void terminal_label(const Terminal *terminal, const char *label);
 /* Our own words, which may quote a stranger's: escaped only when they hold what text_escape would replace. A
  * backslash alone stays single, since the words may be a command to copy. */
 int text_escape_prose(Text text, Buffer *out);
-
-/* The bytes and columns of the character at the start of valid UTF-8, which is not empty. */
-size_t text_character(Text text, size_t *ret_columns);
-
-/* Appends valid UTF-8, shortened in the middle to at most `columns`: both ends of a name tell more than one.
- */
-int text_shorten(Text text, size_t columns, const char *ellipsis, Buffer *out);
