@@ -6,7 +6,6 @@
 
 #include "cli-text.h"
 #include "command.h"
-#include "epochs.h"
 #include "page.h"
 #include "report-file.h"
 #include "show-report.h"
@@ -127,8 +126,6 @@ static int report_run(const Command *command, int argc, char **argv)
     Verdicts verdicts;
     ReportView view;
     int r = verdicts_judge(&history, &arena, &verdicts);
-    if (r >= 0)
-        r = epochs_tell(&history);
     if (r >= 0)
         r = report_view_make(path, &history, &verdicts, &arena, &view);
     if (r < 0)

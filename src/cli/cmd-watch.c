@@ -55,7 +55,8 @@ typedef struct Watch {
     Terminal terminal;
     SamplerThread *thread; /* NULL: a recording */
     History history;
-    Survey survey; /* the newest one */
+    Arena arena;   /* of scene.told */
+    Survey survey; /* the newest */
     WatchScene scene;
     WatchView view;
     Picture picture;
@@ -69,6 +70,7 @@ static void watch_free(Watch *watch)
     sampler_thread_close(watch->thread);
     survey_free(&watch->survey);
     history_free(&watch->history);
+    arena_free(&watch->arena);
     picture_free(&watch->picture);
 }
 
@@ -158,7 +160,7 @@ static int replay_open(Watch *watch)
     int code = recording_take("watch", path, &watch->history);
     if (code != EX_OK)
         return code;
-    if (epochs_tell(&watch->history) < 0)
+    if (epochs_tell(&watch->history, &watch->arena, &watch->scene.told) < 0)
         return complain(EX_SOFTWARE, CLI_OUT_OF_MEMORY);
     const Series *series = &watch->history.series;
     const char *slash = strrchr(path, '/');

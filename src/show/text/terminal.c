@@ -72,6 +72,28 @@ const char *terminal_mark(const Terminal *terminal, Mark mark)
     return marks[mark][terminal->utf8];
 }
 
+Mark severity_mark(Severity severity)
+{
+    static const Mark marks[] = {
+        [SEVERITY_GOOD] = MARK_GOOD,
+        [SEVERITY_INFO] = MARK_INFO,
+        [SEVERITY_WARNING] = MARK_WARNING,
+        [SEVERITY_CRITICAL] = MARK_BAD,
+    };
+    return marks[severity];
+}
+
+Style severity_style(Severity severity)
+{
+    static const Style styles[] = {
+        [SEVERITY_GOOD] = STYLE_GOOD,
+        [SEVERITY_INFO] = STYLE_BOLD,
+        [SEVERITY_WARNING] = STYLE_WARNING,
+        [SEVERITY_CRITICAL] = STYLE_BAD,
+    };
+    return styles[severity];
+}
+
 const char *terminal_spark(bool utf8, double height)
 {
     static const char *const levels[][2] = {{"_", "▁"}, {".", "▂"}, {":", "▃"}, {"-", "▄"},

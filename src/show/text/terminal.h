@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "severity.h"
 #include "text.h"
 
 typedef enum ColorMode {
@@ -49,6 +50,10 @@ Terminal terminal_of(FILE *out, ColorMode color);
 /* printf in a style. */
 void terminal_print(const Terminal *terminal, Style style, const char *format, ...) _printf_(3, 4);
 const char *terminal_mark(const Terminal *terminal, Mark mark);
+
+/* How findings and verdicts of a severity look. */
+Mark severity_mark(Severity severity);
+Style severity_style(Severity severity);
 
 /* One of eight heights of a sparkline, 0…1 of the full one. */
 const char *terminal_spark(bool utf8, double height);

@@ -38,6 +38,7 @@ typedef enum WatchColumn {
 
 typedef struct WatchScene {
     const History *history; /* without a moment: the first look goes on */
+    EventList told;         /* of a recording: its events with the epochs among them; else empty */
     const Survey *survey;   /* its segments; NULL: not looked at yet, or a recording, which has none */
     double survey_seconds;  /* when that was */
     const char *replay;     /* the name of the recording; NULL: live */
