@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the page tells people, but for page.html. Each entry is a whole sentence, heading or label; a count has two forms.
 // Sizes, durations and counts come with their units; evidence, meanings and advice come from the program.
 import { count } from "./format";

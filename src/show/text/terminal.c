@@ -11,7 +11,7 @@ enum {
     COLUMNS_DEFAULT = 80,
     COLUMNS_LEAST = 40,
     COLUMNS_MOST = 1000,
-    PROSE_COLUMNS = 100, /* longer lines are hard to read, however wide the terminal */
+    PROSE_COLUMNS = 100, /* longer lines are hard to read, however wide the terminal is */
 };
 
 static unsigned columns_clamp(uint64_t columns)
@@ -120,7 +120,7 @@ void terminal_wrap(const Terminal *terminal, unsigned at, unsigned indent, const
     _cleanup_buffer_ Buffer safe = {0};
     size_t limit = MIN(terminal->columns, (unsigned)PROSE_COLUMNS);
     size_t column = at;
-    bool fresh = true; /* nothing on this line yet: a word goes here even when it is too long */
+    bool fresh = true; /* the line is empty: even a word that is too long goes here */
     Text rest = text_of(text);
     Text word;
     while (text_word(&rest, &word)) {

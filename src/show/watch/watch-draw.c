@@ -16,7 +16,7 @@ enum {
     ROWS_KINDS = 16, /* from here on there is a row for the kinds of segments */
     ROWS_KEYS = 7,
     ROWS_EVENTS = 5,
-    YET_SECONDS = 300, /* what is unknown for so long we are not permitted to read */
+    YET_SECONDS = 300, /* what is still unknown after this time, we are not permitted to read */
 };
 
 typedef struct ColumnLook {
@@ -250,7 +250,7 @@ static const char *arrow_text(Direction direction, bool utf8)
 }
 
 static void trend_append(const WatchScene *scene, const WatchItem *item, const WatchView *view,
-                         unsigned columns, bool utf8, Trend trend, Buffer *out)
+                         unsigned columns, bool utf8, CurrentTrend trend, Buffer *out)
 {
     (void)buffer_append_text(out, arrow_text(trend.direction, utf8));
     if (columns > 2) {
@@ -259,7 +259,7 @@ static void trend_append(const WatchScene *scene, const WatchItem *item, const W
     }
 }
 
-static void rate_append(const WatchView *view, Trend trend, Buffer *out)
+static void rate_append(const WatchView *view, CurrentTrend trend, Buffer *out)
 {
     char text[FIGURE_MAX];
     double per_minute = fabs(trend.rate) * 60;
@@ -300,7 +300,7 @@ static void command_append(const char *command, unsigned columns, Buffer *out)
 static void process_draw(const WatchScene *scene, const WatchView *view, const WatchItem *item,
                          Picture *picture, unsigned row, Buffer *text)
 {
-    Trend trend = track_trend(scene->history, item->track, trend_column(view), view->at);
+    CurrentTrend trend = track_trend(scene->history, item->track, trend_column(view), view->at);
     for (size_t i = 0; i < view->layout.n_heads; i++) {
         const WatchPlace *place = &view->layout.heads[i];
         WatchColumn column = (WatchColumn)place->what;
@@ -642,7 +642,7 @@ static void help_draw(Picture *picture)
     unsigned n = 0;
     TEXT_FOR_EACH_LINE (line, text_of(WATCH_TEXT_HELP))
         n++;
-    unsigned row = picture->rows > n ? 1 : 0; /* the title goes where there is no row for it */
+    unsigned row = picture->rows > n ? 1 : 0; /* without a spare row the title is left out */
     TEXT_FOR_EACH_LINE (line, text_of(WATCH_TEXT_HELP))
         picture_text(picture, row++, 0, picture->columns, INK_PLAIN, line);
 }
