@@ -31,6 +31,8 @@ NOBODY = 65534
 
 MIB = 1 << 20
 
+os.environ.setdefault("USE_LIBUV", "0")  # Debian 13's torchrun asks for it, and its PyTorch is built without
+
 SANITIZED = os.access(PROGRAM, os.R_OK) and b"__asan_init" in pathlib.Path(PROGRAM).read_bytes()
 
 

@@ -381,13 +381,13 @@ def test_bad_input(here, tmp_path):
     text = tmp_path / "notes.txt"
     text.write_text("no recording")
     for arguments, code, said in [
-            ([], 64, ["no terminal", "--once"]),
+            ([], 64, ["not a terminal", "--once"]),
             (["--interval", "0", "--once"], 64, ["--interval", "0.1 s"]),
             (["--interval", "-1", "--once"], 64, ["--interval"]),
             (["--interval", "soon"], 64, ["--interval", '"soon"']),
             (["--replay", text, "--pid", "1", "--once"], 64, ["--replay", "--pid"]),
-            (["--replay", text, "--once"], 65, ["notes.txt", "no recording", "shmguard record"]),
-            (["--replay", broken, "--once"], 65, ["a\\nb.db", "no recording"]),
+            (["--replay", text, "--once"], 65, ["notes.txt", "not a recording", "shmguard record"]),
+            (["--replay", broken, "--once"], 65, ["a\\nb.db", "not a recording"]),
             (["--replay", tmp_path / "absent", "--once"], 65, ["absent", "No such file"]),
             (["--replay", tmp_path, "--once"], 65, [str(tmp_path)]),
             (["--replay", "/dev/null", "--once"], 65, ["/dev/null"]),
@@ -397,7 +397,7 @@ def test_bad_input(here, tmp_path):
 
 
 @needs_tmux
-@pytest.mark.parametrize("term, said", [("no-such-terminal", "is not known here"), ("dumb", "cannot place text"), ("", "not known")])
+@pytest.mark.parametrize("term, said", [("no-such-terminal", "is not known here"), ("dumb", "cannot move its cursor"), ("", "not known")])
 def test_unusable_terminals(here, term, said):
     with watching(here, TERM=term) as screen:
         screen.wait(f"(?s)^shmguard: watch: .*{said}.*^left 69\n^as it was")

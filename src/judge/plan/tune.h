@@ -163,3 +163,14 @@ typedef struct TuneVerdict {
 } TuneVerdict;
 
 TuneVerdict tune_verdict(const Tune *tune);
+
+/* A search: what it was asked, and how far it has come. */
+typedef struct TuneReport {
+    Tune tune;
+    TuneVerdict verdict;
+    char *const *command; /* as it was given, NULL-terminated */
+    bool by_bytes;        /* rates are bytes of tensors a second, counted by the guard; else samples */
+    double trial_seconds;
+    bool interrupted;
+    const char *why; /* one paragraph; NULL while nothing was found */
+} TuneReport;

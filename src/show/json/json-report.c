@@ -114,8 +114,8 @@ int json_report(FILE *out, bool indented, const ReportView *view)
         json_writer_item(&writer, json_track(&view->tracks[i]));
     json_writer_list_end(&writer);
     json_writer_list(&writer, "events");
-    for (size_t i = 0; i < history->n_events; i++)
-        json_writer_item(&writer, json_event(&history->events[i]));
+    for (size_t i = 0; i < view->events.n; i++)
+        json_writer_item(&writer, json_event(&view->events.items[i]));
     json_writer_list_end(&writer);
     return json_writer_close(&writer);
 }

@@ -305,21 +305,21 @@ static bool is_counted(EventKind kind)
 
 static void put_events(PageData *data)
 {
-    const History *history = data->view->history;
+    const EventList *events = &data->view->events;
     size_t open[EVENT_KINDS] = {0}; /* the event that counts those of its kind */
     size_t counts[EVENT_KINDS] = {0};
     size_t marks = 0;
     size_t point = 0;
     bool first = true;
     put_text(data, "\"events\":[");
-    for (size_t i = 0; i <= history->n_events; i++) {
-        const Event *event = i < history->n_events ? &history->events[i] : NULL;
+    for (size_t i = 0; i <= events->n; i++) {
+        const Event *event = i < events->n ? &events->items[i] : NULL;
         size_t before = point;
         while (event && point + 1 < data->grid.n && data->grid.seconds[point + 1] <= event->seconds)
             point++;
         for (EventKind kind = 0; (!event || point != before) && kind < EVENT_KINDS; kind++) {
             if (counts[kind] > 0)
-                put_event(data, &first, &history->events[open[kind]], counts[kind]);
+                put_event(data, &first, &events->items[open[kind]], counts[kind]);
             counts[kind] = 0;
         }
         if (!event)

@@ -178,7 +178,7 @@ static void show_peaks(const Terminal *terminal, const ReportView *view)
         show_peak(terminal, REPORT_LABEL_GUARD, job[JOB_GUARD_BYTES], job[JOB_GUARD_BUDGET]);
 }
 
-static void show_events(const Terminal *terminal, const History *history)
+static void show_events(const Terminal *terminal, const EventList *events)
 {
     static const char *const labels[EVENT_KINDS] = {
         [EVENT_BORN] = REPORT_BORN,        [EVENT_ENDED] = REPORT_ENDED, [EVENT_OOM_KILL] = REPORT_OOM_KILLS,
@@ -186,8 +186,8 @@ static void show_events(const Terminal *terminal, const History *history)
     };
     size_t counts[EVENT_KINDS] = {0};
     _cleanup_buffer_ Buffer line = {0};
-    for (size_t i = 0; i < history->n_events; i++)
-        counts[history->events[i].kind]++;
+    for (size_t i = 0; i < events->n; i++)
+        counts[events->items[i].kind]++;
     for (EventKind kind = 0; kind < EVENT_KINDS; kind++)
         if (counts[kind] > 0)
             message_add(&line, ", ", REPORT_EVENT, labels[kind], counts[kind]);
@@ -347,6 +347,6 @@ void show_report(const Terminal *terminal, const ReportView *view)
     show_verdicts(terminal, view->verdicts);
     show_job(terminal, view);
     show_peaks(terminal, view);
-    show_events(terminal, view->history);
+    show_events(terminal, &view->events);
     show_processes(terminal, view);
 }

@@ -75,10 +75,3 @@ void terminal_label(const Terminal *terminal, const char *label);
 /* Our own text, which may quote a stranger's: escaped only if it contains what text_escape would replace. A
  * backslash alone is not doubled, since the text may be a command to copy. */
 int text_escape_prose(Text text, Buffer *out);
-
-/* The bytes and columns of the character at the start of valid UTF-8, which is not empty. */
-size_t text_character(Text text, size_t *ret_columns);
-
-/* Appends valid UTF-8, shortened in the middle to at most `columns`: both ends of a name tell more than its
- * middle. */
-int text_shorten(Text text, size_t columns, const char *ellipsis, Buffer *out);

@@ -581,7 +581,8 @@ static void events_draw(const WatchScene *scene, const WatchView *view, Picture 
     }
     buffer_clear(&words);
     Ink ink = INK_PLAIN;
-    if (happened_words(scene->history, view->at, &ink, &words))
+    EventList events = scene_events(scene);
+    if (happened_words(&events, view->at, &ink, &words))
         picture_text(picture, row, at, picture->columns, ink, (Text){buffer_text(&words), words.size});
     else
         picture_text(picture, row, at, picture->columns, INK_DIM, TEXT(WATCH_TEXT_NO_NEWS));

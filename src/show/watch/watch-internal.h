@@ -34,7 +34,7 @@ void track_sparkline(const History *history, const ProcessTrack *track, WatchCol
 bool forecast_words(const History *history, double at, Buffer *out);
 
 /* The newest event; events of one kind at about the same time are told together. False: nothing yet. */
-bool happened_words(const History *history, double at, Ink *ret_ink, Buffer *out);
+bool happened_words(const EventList *events, double at, Ink *ret_ink, Buffer *out);
 
 /* "worker 4711 ended: killed by signal 9" */
 void event_words(const Event *event, Buffer *out);
@@ -61,6 +61,9 @@ typedef struct WatchList {
 
 /* What the page shows, in order. In arena. -ENOMEM. */
 int watch_list(const WatchScene *scene, const WatchView *view, Arena *arena, WatchList *ret);
+
+/* Of a recording with its epochs. */
+EventList scene_events(const WatchScene *scene);
 bool item_matches(const WatchItem *item, const char *words);
 
 /* --- The top (watch-meters.c) ------------------------------------------------------------------------- */

@@ -251,17 +251,23 @@ static int list_segments(const WatchScene *scene, const WatchView *view, Arena *
     return 0;
 }
 
+EventList scene_events(const WatchScene *scene)
+{
+    const History *history = scene->history;
+    return scene->told.n > 0 ? scene->told : (EventList){history->events, history->n_events};
+}
+
 /* Newest first. */
 static int list_events(const WatchScene *scene, const WatchView *view, Arena *arena, WatchList *ret)
 {
-    const History *history = scene->history;
-    WatchItem *items = arena_alloc(arena, (history->n_events + 1) * sizeof *items);
+    EventList events = scene_events(scene);
+    WatchItem *items = arena_alloc(arena, (events.n + 1) * sizeof *items);
     if (!items)
         return -ENOMEM;
     size_t n = 0;
     size_t all = 0;
-    for (size_t i = history->n_events; i-- > 0;) {
-        WatchItem item = {.key = i, .event = &history->events[i]};
+    for (size_t i = events.n; i-- > 0;) {
+        WatchItem item = {.key = i, .event = &events.items[i]};
         if (item.event->seconds > view->at)
             continue;
         all++;

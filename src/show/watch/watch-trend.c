@@ -192,23 +192,23 @@ void event_words(const Event *event, Buffer *out)
     events_words(event, 1, out);
 }
 
-bool happened_words(const History *history, double at, Ink *ret_ink, Buffer *out)
+bool happened_words(const EventList *events, double at, Ink *ret_ink, Buffer *out)
 {
     _cleanup_buffer_ Buffer words = {0};
-    size_t n = history->n_events;
-    while (n > 0 && history->events[n - 1].seconds > at)
+    size_t n = events->n;
+    while (n > 0 && events->items[n - 1].seconds > at)
         n--;
     if (n == 0)
         return false;
     /* The most serious event of the last minute, else the newest. */
     size_t best = n - 1;
-    for (size_t i = n; i-- > 0 && at - history->events[i].seconds <= RECENT_SECONDS;)
-        if (event_rank(&history->events[i]) < event_rank(&history->events[best]))
+    for (size_t i = n; i-- > 0 && at - events->items[i].seconds <= RECENT_SECONDS;)
+        if (event_rank(&events->items[i]) < event_rank(&events->items[best]))
             best = i;
-    const Event *event = &history->events[best];
+    const Event *event = &events->items[best];
     size_t alike = 0;
-    for (size_t i = best + 1; i-- > 0 && event->seconds - history->events[i].seconds <= TOGETHER_SECONDS;)
-        alike += history->events[i].kind == event->kind && history->events[i].role == event->role;
+    for (size_t i = best + 1; i-- > 0 && event->seconds - events->items[i].seconds <= TOGETHER_SECONDS;)
+        alike += events->items[i].kind == event->kind && events->items[i].role == event->role;
     *ret_ink = event_ink(event);
     events_words(event, alike, &words);
     (void)buffer_printf(out, WATCH_TEXT_AGO, DURATION_TEXT(at - event->seconds), buffer_text(&words));

@@ -38,6 +38,7 @@ typedef enum WatchColumn {
 
 typedef struct WatchScene {
     const History *history; /* empty while the first sample is taken */
+    EventList told;         /* of a recording: its events with the epochs among them; else empty */
     const Survey *survey;   /* with the segments; NULL: not surveyed yet, or a recording, which has none */
     double survey_seconds;  /* when it was taken */
     const char *replay;     /* the name of the recording; NULL: live */

@@ -478,7 +478,7 @@ static void test_truncated_logs(void **state)
         for (size_t n = 0; n < text.size; n += 61) {
             _cleanup_arena_ Arena arena = {0};
             _cleanup_free_ char *copy =
-                malloc(n + 1); /* of its own size, so that the sanitizer sees a step too far */
+                malloc(n + 1); /* of the exact size, so that the sanitizer sees a read beyond it */
             assert_non_null(copy);
             memcpy(copy, buffer_text(&text), n);
             Diagnosis got;
@@ -522,7 +522,7 @@ static void test_notes_fit_the_log(void **state)
     (void)state;
     static const struct {
         const char *log;
-        const char *note; /* NULL: there is none at all */
+        const char *note; /* NULL: no notes at all */
     } cases[] = {
         {"beliefs", "'file_system' avoids shared memory"},
         {"beliefs", "pin_memory=False halves"},
@@ -562,7 +562,7 @@ static void test_what_is_shown_is_harmless(void **state)
     assert_string_equal(got.matched[0], "ValueError: a]0;title\\x07 b\\xff\\xe2\\x80\\xae c");
 }
 
-/* The kernel's log of this machine names the worker that the log only knows as killed. */
+/* This machine's kernel log names the worker of which the log only says that it was killed. */
 static void test_machine_knows_the_victim(void **state)
 {
     (void)state;
@@ -598,7 +598,7 @@ static void test_machine_knows_the_victim(void **state)
         assert_true(got.fixes.items[i - 1].needs <= got.fixes.items[i].needs);
 }
 
-/* Whoever may not read the kernel's log is told who may. */
+/* A user who may not read the kernel's log is told who may. */
 static void test_kernel_log_is_for_whom(void **state)
 {
     (void)state;
@@ -633,7 +633,7 @@ static void test_kernel_log_is_for_whom(void **state)
     }
 }
 
-/* No assertion on time, which depends on the machine; the figure is printed. */
+/* Prints the speed. It is not asserted, because it depends on the machine. */
 static void test_speed(void **state)
 {
     (void)state;
