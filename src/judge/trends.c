@@ -71,16 +71,16 @@ static bool points_slope(const Points *points, double window, double *ret)
     return true;
 }
 
-Trend trend_judge(const Series *series, double at, double window, double least, TrendValue value,
-                  const void *context)
+CurrentTrend trend_judge(const Series *series, double at, double window, double least, TrendValue value,
+                         const void *context)
 {
     Points points = points_take(series, at, window, value, context);
     double slope = 0;
     if (!points_slope(&points, window, &slope))
-        return (Trend){DIRECTION_UNKNOWN, 0};
+        return (CurrentTrend){DIRECTION_UNKNOWN, 0};
     if (fabs(slope) * window < MAX((double)points.values[points.n - 1] / 100, least))
-        return (Trend){DIRECTION_FLAT, 0};
-    return (Trend){slope > 0 ? DIRECTION_UP : DIRECTION_DOWN, slope};
+        return (CurrentTrend){DIRECTION_FLAT, 0};
+    return (CurrentTrend){slope > 0 ? DIRECTION_UP : DIRECTION_DOWN, slope};
 }
 
 /* --- Forecasts ------------------------------------------------------------------------------------------ */

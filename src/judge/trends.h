@@ -22,18 +22,18 @@ typedef enum Direction {
     DIRECTION_DOWN,
 } Direction;
 
-typedef struct Trend {
+typedef struct CurrentTrend {
     Direction direction;
     double rate; /* per second; 0 unless up or down */
-} Trend;
+} CurrentTrend;
 
 /* A figure at an index of the series; U64_UNKNOWN. */
 typedef uint64_t (*TrendValue)(const void *context, size_t place);
 
 /* Of a figure whose changes below `least` within the window do not matter, nor those below a hundredth of
  * it. */
-Trend trend_judge(const Series *series, double at, double window, double least, TrendValue value,
-                  const void *context);
+CurrentTrend trend_judge(const Series *series, double at, double window, double least, TrendValue value,
+                         const void *context);
 
 /* --- Forecasts ------------------------------------------------------------------------------------------ */
 

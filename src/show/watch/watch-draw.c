@@ -250,7 +250,7 @@ static const char *arrow_text(Direction direction, bool utf8)
 }
 
 static void trend_append(const WatchScene *scene, const WatchItem *item, const WatchView *view,
-                         unsigned columns, bool utf8, Trend trend, Buffer *out)
+                         unsigned columns, bool utf8, CurrentTrend trend, Buffer *out)
 {
     (void)buffer_append_text(out, arrow_text(trend.direction, utf8));
     if (columns > 2) {
@@ -259,7 +259,7 @@ static void trend_append(const WatchScene *scene, const WatchItem *item, const W
     }
 }
 
-static void rate_append(const WatchView *view, Trend trend, Buffer *out)
+static void rate_append(const WatchView *view, CurrentTrend trend, Buffer *out)
 {
     char text[FIGURE_MAX];
     double per_minute = fabs(trend.rate) * 60;
@@ -300,7 +300,7 @@ static void command_append(const char *command, unsigned columns, Buffer *out)
 static void process_draw(const WatchScene *scene, const WatchView *view, const WatchItem *item,
                          Picture *picture, unsigned row, Buffer *text)
 {
-    Trend trend = track_trend(scene->history, item->track, trend_column(view), view->at);
+    CurrentTrend trend = track_trend(scene->history, item->track, trend_column(view), view->at);
     for (size_t i = 0; i < view->layout.n_heads; i++) {
         const WatchPlace *place = &view->layout.heads[i];
         WatchColumn column = (WatchColumn)place->what;

@@ -24,7 +24,7 @@ char *figure_text(uint64_t value, bool bytes, char buf[static FIGURE_MAX]);
 
 /* --- Over time (watch-trend.c) ------------------------------------------------------------------------ */
 
-Trend track_trend(const History *history, const ProcessTrack *track, WatchColumn column, double at);
+CurrentTrend track_trend(const History *history, const ProcessTrack *track, WatchColumn column, double at);
 
 /* `columns` characters, the newest at the right; blanks before the first figure. */
 void track_sparkline(const History *history, const ProcessTrack *track, WatchColumn column, double at,

@@ -19,7 +19,7 @@ static uint64_t column_value(const void *context, size_t place)
     return track_value(of->series, of->column, place);
 }
 
-Trend track_trend(const History *history, const ProcessTrack *track, WatchColumn column, double at)
+CurrentTrend track_trend(const History *history, const ProcessTrack *track, WatchColumn column, double at)
 {
     /* Less than a MiB, or than one, is not worth an arrow. */
     double least = column_is_bytes(column) ? 0x1p20 : 1.0;

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "clues.h"
 #include "explain.h"
 
 static void explainer_cleanup(Explainer **explainer)
@@ -282,6 +283,23 @@ static void test_every_log_is_in_the_table(void **state)
         logs += text_ends(text_of(entry->d_name), ".log");
     closedir(dir);
     assert_int_equal(logs, ARRAY_SIZE(log_cases));
+}
+
+/* A clue has patterns, and a row that says what they mean. */
+static void test_every_clue_is_in_the_tables(void **state)
+{
+    (void)state;
+    for (Clue clue = 0; clue < CLUES; clue++) {
+        const ClueInfo *info = &clue_infos[clue];
+        bool decides = info->tier == TIER_CAUSE || info->tier == TIER_FALLBACK;
+        if ((!info->evidence && info->tier != TIER_CONTEXT) || (!info->summary && decides))
+            fail_msg("clue %d lacks its row, its evidence or its summary in clues.c", (int)clue);
+        size_t n = 0;
+        for (size_t i = 0; i < n_patterns; i++)
+            n += patterns[i].clue == clue;
+        if (n == 0)
+            fail_msg("clue %d has no pattern in patterns.c", (int)clue);
+    }
 }
 
 static void test_pieces_of_any_size(void **state)
@@ -674,6 +692,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_logs),
         cmocka_unit_test(test_every_log_is_in_the_table),
+        cmocka_unit_test(test_every_clue_is_in_the_tables),
         cmocka_unit_test(test_pieces_of_any_size),
         cmocka_unit_test(test_junk_in_front),
         cmocka_unit_test(test_one_line_of_50_mb),
