@@ -48,7 +48,7 @@ static void test_trend(void **state)
                                  : cases[i].from + (uint64_t)((int64_t)j * cases[i].step);
         }
         Series series = {.seconds = made.seconds, .n = SAMPLES};
-        Trend trend = trend_judge(&series, SAMPLES, SAMPLES, (double)MIB, made_value, &made);
+        CurrentTrend trend = trend_judge(&series, SAMPLES, SAMPLES, (double)MIB, made_value, &made);
         assert_int_equal(trend.direction, cases[i].direction);
         assert_true((trend.rate != 0) ==
                     (trend.direction == DIRECTION_UP || trend.direction == DIRECTION_DOWN));
