@@ -15,6 +15,7 @@
 #include "maps.h"
 #include "proc-path.h"
 #include "proc-status.h"
+#include "sampler-text.h"
 #include "sampler.h"
 #include "smaps.h"
 #include "units.h"
@@ -611,8 +612,8 @@ static void oom_tell(Sampler *sampler, uint64_t kills, bool in_group)
         snprintf(text, sizeof text, "%s (pid %d)", kill->comm, kill->pid);
     }
     if (text[0] == '\0')
-        snprintf(text, sizeof text, "%llu in %s", (unsigned long long)kills,
-                 in_group ? "the control group" : "the machine");
+        snprintf(text, sizeof text, in_group ? SAMPLER_OOM_IN_GROUP : SAMPLER_OOM_ON_MACHINE,
+                 (unsigned long long)kills);
     event_add(sampler, sampler->now, EVENT_OOM_KILL, &victim, text);
 }
 
