@@ -135,7 +135,7 @@ class Machine:
         return subprocess.Popen([*self.prefix, *map(str, command)], **kwargs)
 
     def run(self, *command, **kwargs):
-        kwargs.setdefault("timeout", 120)
+        kwargs.setdefault("timeout", 300)
         kwargs.setdefault("stdout", subprocess.PIPE)
         kwargs.setdefault("stderr", subprocess.PIPE)
         if "input" not in kwargs:
@@ -144,7 +144,7 @@ class Machine:
 
     def run_plainly(self, *command, **kwargs):
         """Without us, where it is to die: PyTorch sometimes hangs instead when a batch is lost, and is then ended."""
-        return self.run("timeout", "--kill-after=5", "30", *command, **kwargs)
+        return self.run("timeout", "--kill-after=5", "60", *command, **kwargs)
 
     def shmguard(self, *arguments, **kwargs):
         return self.run(self.program, *arguments, **kwargs)
