@@ -13,7 +13,7 @@ import pytest
 
 from conftest import MIB, PYTHONS, children, control_group, holder, mount_namespace, needs_root, prepared_namespace, wait_until
 
-PYTHON = PYTHONS["1.13"]
+PYTHON = PYTHONS["system"]
 GIB = 1 << 30
 
 

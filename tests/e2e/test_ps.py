@@ -32,8 +32,8 @@ def holders_by_hand(pids, device, inode):
 
 @needs_root
 @cells("version, method, strategy",
-       [("1.13", "fork", "file_descriptor"), ("2.13", "fork", "file_system"), ("1.13", "spawn", "file_system"),
-        ("2.13", "spawn", "file_descriptor"), ("1.13", "forkserver", "file_descriptor"), ("2.13", "forkserver", "file_system")],
+       [("system", "fork", "file_descriptor"), ("2.13", "fork", "file_system"), ("system", "spawn", "file_system"),
+        ("2.13", "spawn", "file_descriptor"), ("system", "forkserver", "file_descriptor"), ("2.13", "forkserver", "file_system")],
        PYTHONS, ("fork", "spawn", "forkserver"), ("file_descriptor", "file_system"), slow=lambda _, method, __: method != "fork")
 def test_roles_holders_and_attribution(private_shm, version, method, strategy):
     with private_shm.training(python_of(version), "--start-method", method, "--strategy", strategy) as trainer:

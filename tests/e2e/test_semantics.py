@@ -101,7 +101,7 @@ def test_the_comparison_can_fail(one_python):
         results(done)
 
 
-newer_is_slow = pytest.mark.parametrize("version", ["1.13", pytest.param("2.13", marks=pytest.mark.long)])
+newer_is_slow = pytest.mark.parametrize("version", ["system", pytest.param("2.13", marks=pytest.mark.long)])
 
 
 # --- Launchers ----------------------------------------------------------------------------------------------------
@@ -170,7 +170,7 @@ LAUNCHER = """\
                                    pytest.param("LD_PRELOAD,SHMGUARD_SOCKET", marks=pytest.mark.long)])
 def test_accelerate_style_launcher(tmp_path, wiped):
     """Whatever of the environment does not arrive: it trains under the guard."""
-    python = PYTHONS["1.13"]
+    python = PYTHONS["system"]
     script = tmp_path / "launch.py"
     script.write_text(textwrap.dedent(LAUNCHER))
     got = launch(python, script, wiped, str(free_port()), *QUIET_PYTHON, CASES, *BOTH, "train")
@@ -179,7 +179,7 @@ def test_accelerate_style_launcher(tmp_path, wiped):
 
 @pytest.mark.long
 def test_rank_without_the_guard_beside_one_with_it():
-    python = PYTHONS["1.13"]
+    python = PYTHONS["system"]
     command = f"SHMGUARD=off {python} -W ignore {CASES} train & {python} -W ignore {CASES} train; wait $!"
     assert launch("bash", "-c", command, size="2g") == [trained(python)] * 2
 
