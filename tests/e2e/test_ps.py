@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from conftest import MIB, PYTHONS, TRAIN, cells, children, end_tree, free_port, holder, needs_root, python_of
+from conftest import MIB, PYTHONS, TRAIN, cells, children, end_tree, free_port, holder, needs_root, python_of, skip_without_torchrun
 
 BATCH_BYTES = 16 * 3 * 256 * 256  # what training() makes unless told otherwise
 IN_FLIGHT = 2 * 2 + 2             # two for each worker, and the two that the trainer keeps
@@ -81,6 +81,7 @@ def test_roles_holders_and_attribution(private_shm, version, method, strategy):
 @needs_root
 @pytest.mark.slow
 def test_ranks_of_torchrun_are_trainers(private_shm, python, tmp_path):
+    skip_without_torchrun(python)
     # 1.13's launcher fails under Python 3.11 unless it is told where the ranks' errors go.
     launcher = private_shm.popen(
         python, "-m", "torch.distributed.run", "--nproc_per_node=2", f"--master_port={free_port()}", "--redirects=2",

@@ -19,7 +19,7 @@ import uuid
 import pytest
 
 from conftest import (PROGRAM, PYTHONS, TRAIN, cells, children, control_group, free_port, is_sentinel, needs_root,
-                      python_of)
+                      python_of, skip_without_torchrun)
 
 PYTHON = "/usr/bin/python3"
 QUIET_PYTHON = ("-W", "ignore")
@@ -1430,6 +1430,7 @@ def test_launchers(small_shm, mark, tmp_path, version, launcher):
         mark["PYTHONPATH"] = str(TRAIN.parent)
         command = [python, "-W", "ignore", "-m", "train", *options]
     else:
+        skip_without_torchrun(python)
         # 1.13's launcher fails under Python 3.11 unless it is told where the ranks' errors go.
         command = [python, "-W", "ignore", "-m", "torch.distributed.run", "--nproc_per_node=2", f"--master_port={free_port()}",
                    "--redirects=2", "--tee=2", f"--log_dir={tmp_path}", TRAIN, *options]

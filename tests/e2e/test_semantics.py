@@ -11,7 +11,7 @@ import textwrap
 
 import pytest
 
-from conftest import PROGRAM, PYTHONS, SANITIZED, free_port, needs_root, python_of
+from conftest import PROGRAM, PYTHONS, SANITIZED, free_port, needs_root, python_of, skip_without_torchrun
 
 CASES = pathlib.Path(__file__).with_name("semantics.py")
 LIBRARY = pathlib.Path(PROGRAM).resolve().parent / "libshmguard-preload.so"
@@ -148,6 +148,7 @@ def test_python_m(version):
 @pytest.mark.long
 def test_torchrun(python, tmp_path):
     """Two ranks, each with loaders of its own. 1.13 under Python 3.11 must be told its redirections, and knows 1 and 2 only."""
+    skip_without_torchrun(python)
     ranks = launch(python, *QUIET_PYTHON, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2",
                    "--redirects=1", "--tee=1", f"--log_dir={tmp_path}", CASES, *BOTH, "train")
     assert ranks == [trained(python)] * 4
