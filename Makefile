@@ -52,11 +52,21 @@ test-frameworks: build
 sanitize:
 	@scripts/need build test
 	@test -e $(BUILD)-sanitize/build.ninja || \
-	    meson setup $(BUILD)-sanitize -Dtests=enabled -Db_sanitize=address,undefined
+	    meson setup $(BUILD)-sanitize -Dtests=enabled -Db_sanitize=address,undefined -Doptimization=1
 	@ninja -C $(BUILD)-sanitize
 	meson test -C $(BUILD)-sanitize --print-errorlogs
 	scripts/test-threads
 	scripts/e2e $(BUILD)-sanitize "not slow and not long"
+
+# Which lines of src/ the tests run, folder by folder. Processes that are killed, or end by _exit, do not tell.
+coverage:
+	@scripts/need build test
+	@test -e $(BUILD)-coverage/build.ninja || meson setup $(BUILD)-coverage -Dtests=enabled -Db_coverage=true
+	@ninja -C $(BUILD)-coverage
+	@find $(BUILD)-coverage -name '*.gcda' -delete
+	meson test -C $(BUILD)-coverage --print-errorlogs
+	GCOV_ERROR_FILE=/dev/null scripts/e2e $(BUILD)-coverage "not long"
+	@scripts/coverage $(BUILD)-coverage
 
 # Hours of random loaders under the guard, every byte checked, and the tests that take minutes. Not part of the tests.
 SOAK_BATCHES := 1000000
@@ -99,4 +109,4 @@ install: build
 	meson install -C $(BUILD)
 
 clean:
-	rm -rf $(BUILD) $(BUILD)-demo $(BUILD)-distros $(BUILD)-sanitize $(BUILD)-fuzz
+	rm -rf $(BUILD) $(BUILD)-demo $(BUILD)-distros $(BUILD)-sanitize $(BUILD)-coverage $(BUILD)-fuzz

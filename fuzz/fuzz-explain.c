@@ -3,7 +3,7 @@
 #include "explain.h"
 #include "fuzz.h"
 
-/* Made once: compiling the patterns takes longer than most inputs. */
+/* Created once: compiling the patterns takes longer than most inputs. */
 static Explainer *explainer;
 
 static void explain(const char *text, size_t size, size_t cut, Arena *arena, Diagnosis *ret)
@@ -13,7 +13,7 @@ static void explain(const char *text, size_t size, size_t cut, Arena *arena, Dia
         __builtin_trap();
 }
 
-/* A log that comes in two pieces, cut at the place that the first byte says, means what it means in one. */
+/* A log that is fed in two pieces, split where its first byte says, gives the same diagnosis as in one. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (!explainer && !(explainer = explainer_new()))

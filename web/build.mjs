@@ -1,5 +1,5 @@
 // Bundles src/ into one HTML file, and that into a C file that the program links: node build.mjs [OUT.c]
-// Without OUT.c the page is printed. The bundle's and the style's hashes are all that the page lets run.
+// Without OUT.c the page is printed. The page's policy allows the script and the style with these hashes, and nothing else.
 import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";

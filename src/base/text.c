@@ -313,3 +313,47 @@ size_t text_columns(Text a)
     }
     return columns;
 }
+
+size_t text_character(Text text, size_t *ret_columns)
+{
+    size_t n = 1;
+    while (n < text.size && ((unsigned char)text.data[n] & 0xC0) == 0x80)
+        n++;
+    *ret_columns = text_columns((Text){text.data, n});
+    return n;
+}
+
+int text_shorten(Text text, size_t columns, const char *ellipsis, Buffer *out)
+{
+    size_t all = text_columns(text);
+    if (all <= columns)
+        return buffer_append(out, text.data, text.size);
+
+    size_t gap = text_columns(text_of(ellipsis));
+    size_t room = columns > gap ? columns - gap : 0;
+    size_t head_room = room - room / 2;
+    size_t head = 0;
+    size_t head_columns = 0;
+    size_t width = 0;
+    while (head < text.size) {
+        size_t n = text_character((Text){text.data + head, text.size - head}, &width);
+        if (head_columns + width > head_room)
+            break;
+        head += n;
+        head_columns += width;
+    }
+    /* Drop characters after the head until what is left fits, and the combining ones that lost their base. */
+    size_t tail = head;
+    size_t left = all - head_columns;
+    while (tail < text.size) {
+        size_t n = text_character((Text){text.data + tail, text.size - tail}, &width);
+        if (left <= room - head_columns && width > 0)
+            break;
+        left -= width;
+        tail += n;
+    }
+    int r = buffer_append(out, text.data, head);
+    if (r >= 0)
+        r = buffer_append_text(out, columns >= gap ? ellipsis : "");
+    return r < 0 ? r : buffer_append(out, text.data + tail, text.size - tail);
+}

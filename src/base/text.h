@@ -84,3 +84,10 @@ size_t text_unescape_octal(Text a, char *out);
 
 /* Columns that valid UTF-8 takes on a terminal: wide characters count two, combining ones none. */
 size_t text_columns(Text a);
+
+/* The bytes and columns of the character at the start of valid UTF-8, which is not empty. */
+size_t text_character(Text a, size_t *ret_columns);
+
+/* Appends valid UTF-8, shortened in the middle to at most `columns`: both ends of a name say more than one.
+ */
+int text_shorten(Text a, size_t columns, const char *ellipsis, Buffer *out);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "cli-text.h"
 #include "command.h"
 #include "orphans.h"
 #include "shmfs-remove.h"
@@ -19,12 +20,12 @@ static const Option clean_options[] = {
     {OPTION_END},
 };
 
-/* One run: what was found, and what became of it. */
+/* One run: what was found, and what was done about it. */
 typedef struct Clean {
     const Survey *survey;
     Arena arena;
     Cleaning cleaning;
-    size_t n_denied;       /* orphans that we may not remove */
+    size_t n_denied;       /* orphans that could not be removed for lack of permission */
     const Segment *denied; /* the last of them */
     int denied_error;
 } Clean;
@@ -62,15 +63,13 @@ static int count_removed(Clean *clean, const Segment *segment, uint64_t freed_by
 static int keep_failed(Clean *clean, const Segment *segment, int error)
 {
     if (error == -ENOENT)
-        return keep(clean, segment, "gone already: somebody else removed it");
+        return keep(clean, segment, CLI_KEPT_GONE);
     if (error == -EACCES || error == -EPERM || error == -EROFS) {
         clean->n_denied++;
         clean->denied = segment;
         clean->denied_error = error;
     }
-    return keep(clean, segment,
-                arena_printf(&clean->arena, "could not be removed: %s (its owner is uid %u)",
-                             strerror(-error), segment->uid));
+    return keep(clean, segment, arena_printf(&clean->arena, CLI_KEPT_FAILED, strerror(-error), segment->uid));
 }
 
 static int remove_one(Clean *clean, const Root *root, const Segment *segment)
@@ -85,11 +84,11 @@ static int remove_one(Clean *clean, const Root *root, const Segment *segment)
     case SHM_REMOVED:
         return count_removed(clean, segment, freed_bytes);
     case SHM_KEPT_OPEN:
-        return keep(clean, segment, "opened by another process in between");
+        return keep(clean, segment, CLI_KEPT_OPENED);
     case SHM_KEPT_CHANGED:
-        return keep(clean, segment, "changed in between");
+        return keep(clean, segment, CLI_KEPT_CHANGED);
     case SHM_KEPT_UNSURE:
-        return keep(clean, segment, "the kernel no longer tells whether anybody has it open");
+        return keep(clean, segment, CLI_KEPT_UNSURE);
     }
     return 0;
 }
@@ -103,7 +102,7 @@ static int clean_segments(Clean *clean, const Root *root)
         if (!has_name_here(segment))
             continue;
         if (segment->kind == KIND_OTHER)
-            r = keep(clean, segment, "not of a kind that shmguard knows");
+            r = keep(clean, segment, CLI_KEPT_OTHER);
         else if (orphan_judge(clean->survey, segment, &clean->arena, &why) != ORPHAN_YES)
             r = keep(clean, segment, why);
         else if (clean->cleaning.dry_run)
@@ -118,16 +117,12 @@ static int denied_complain(const Clean *clean)
 {
     _cleanup_buffer_ Buffer name = {0};
     (void)text_escape(clean->denied->name, &name);
-    const char *plural = clean->n_denied == 1 ? "" : "s";
+    size_t n = clean->n_denied;
     if (clean->denied_error == -EROFS)
-        return complain(EX_NOPERM,
-                        "%zu orphan%s could not be removed, as %s: /dev/shm is mounted read-only; root can: "
-                        "mount -o remount,rw /dev/shm",
-                        clean->n_denied, plural, buffer_text(&name));
-    return complain(EX_NOPERM,
-                    "%zu orphan%s could not be removed for lack of permission, as %s; run shmguard clean as "
-                    "root or as the owner (uid %u)",
-                    clean->n_denied, plural, buffer_text(&name), clean->denied->uid);
+        return complain(EX_NOPERM, PLURAL(n, CLI_CLEAN_READ_ONLY_ONE, CLI_CLEAN_READ_ONLY_MANY), n,
+                        buffer_text(&name));
+    return complain(EX_NOPERM, PLURAL(n, CLI_CLEAN_DENIED_ONE, CLI_CLEAN_DENIED_MANY), n, buffer_text(&name),
+                    clean->denied->uid);
 }
 
 static int clean_run(const Command *command, int argc, char **argv)
@@ -143,31 +138,29 @@ static int clean_run(const Command *command, int argc, char **argv)
         return code;
     ShmState shm = opened.survey.machine.shm.state;
     if (shm != SHM_OK)
-        return complain(EX_UNAVAILABLE, "%s; shmguard doctor says what to do",
-                        shm == SHM_NOT_TMPFS ? "/dev/shm is not a tmpfs"
-                        : shm == SHM_ABSENT  ? "there is no /dev/shm"
-                                             : "/dev/shm could not be read");
+        return complain(EX_UNAVAILABLE, shm == SHM_NOT_TMPFS ? CLI_CLEAN_NOT_TMPFS
+                                        : shm == SHM_ABSENT  ? CLI_CLEAN_NO_SHM
+                                                             : CLI_CLEAN_UNREADABLE);
 
     _cleanup_(clean_free) Clean clean = {.survey = &opened.survey, .cleaning = {.dry_run = options.dry_run}};
     int r = clean_segments(&clean, &opened.root);
-    /* What has been done is told even when the rest failed. */
+    /* Shows what was done, even if the rest failed. */
     Terminal terminal = terminal_of(stdout, (ColorMode)options.color);
     if (options.json)
         code = json_finish(json_cleaning(stdout, terminal.is_tty, &clean.cleaning));
     else
         show_cleaning(&terminal, &clean.cleaning);
     if (r < 0)
-        return complain(EX_SOFTWARE, "cleaning stopped: %s", strerror(-r));
+        return complain(EX_SOFTWARE, CLI_CLEAN_STOPPED, strerror(-r));
     return clean.n_denied > 0 ? denied_complain(&clean) : code;
 }
 
 const Command command_clean = {
     .name = "clean",
-    .summary = "remove what provably belongs to nobody",
-    .about = "Removes segments of /dev/shm that shmguard knows the kind of, that no process\n"
-             "can hold, and that have not changed for a minute. Right before each removal the\n"
-             "kernel is asked once more whether anybody has the segment open. What is kept is\n"
-             "listed with the reason.",
+    .summary = "remove shared memory that provably no process uses",
+    .about = "Removes segments of /dev/shm that are of a known kind, that no process holds, and that have "
+             "not changed for a minute. Right before each removal, the kernel is asked again whether any "
+             "process has the segment open. Segments that are kept are listed with the reason.",
     .options = clean_options,
     .run = clean_run,
 };

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "cli-text.h"
 #include "command.h"
 #include "preload-library.h"
 #include "show-doctor.h"
@@ -37,7 +38,7 @@ static int doctor_run(const Command *command, int argc, char **argv)
     Findings findings;
     int r = checks_run(&opened.survey, &guard, options.pid, &arena, &findings);
     if (r < 0)
-        return complain(EX_SOFTWARE, "out of memory");
+        return complain(EX_SOFTWARE, CLI_OUT_OF_MEMORY);
     Terminal terminal = terminal_of(stdout, (ColorMode)options.color);
     if (options.json) {
         code = json_finish(json_doctor(stdout, terminal.is_tty, &opened.survey.machine, &guard, &findings));
@@ -59,10 +60,10 @@ static int doctor_run(const Command *command, int argc, char **argv)
 
 const Command command_doctor = {
     .name = "doctor",
-    .summary = "what is wrong here, or soon will be, and what to do about it",
-    .about = "Checks shared memory, memory, limits and the jobs that run here, and says what\n"
-             "can be done with the rights that you have.\n"
-             "Exit code: 0 fine, 1 a warning, 2 critical.",
+    .summary = "find what is wrong here, or soon will be, and what to do about it",
+    .about = "Checks shared memory, memory, limits and the jobs that run here, and says what you can do "
+             "about each finding with the permissions that you have. Exit code: 0 if all is well, 1 after a "
+             "warning, 2 if something is critical.",
     .options = doctor_options,
     .run = doctor_run,
 };

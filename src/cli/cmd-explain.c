@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli-text.h"
 #include "command.h"
 #include "preload-library.h"
 #include "show-explain.h"
@@ -28,8 +29,7 @@ static int input_complain(const char *path, int error)
     _cleanup_buffer_ Buffer safe = {0};
     (void)text_escape(text_of(path), &safe);
     int code = error == EACCES || error == EPERM ? EX_NOPERM : EX_DATAERR;
-    return complain(code, "%s: %s; give a file that holds the traceback or log, or pipe it in",
-                    buffer_text(&safe), strerror(error));
+    return complain(code, CLI_EXPLAIN_INPUT, buffer_text(&safe), strerror(error));
 }
 
 /* NULL or "-" is standard input. Returns a descriptor, or the negative exit code. */
@@ -40,9 +40,9 @@ static int input_open(const char *path)
         return fd < 0 ? -input_complain(path, errno) : fd;
     }
     if (isatty(STDIN_FILENO))
-        fputs("Paste the traceback or log, then press Enter and Ctrl-D.\n", stderr);
+        fputs(CLI_EXPLAIN_PROMPT "\n", stderr);
     int fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
-    return fd < 0 ? -input_complain("standard input", errno) : fd;
+    return fd < 0 ? -input_complain(CLI_STANDARD_INPUT, errno) : fd;
 }
 
 static int input_feed(int fd, const char *path, Explainer *explainer)
@@ -53,11 +53,11 @@ static int input_feed(int fd, const char *path, Explainer *explainer)
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
-            return input_complain(path ? path : "standard input", errno);
+            return input_complain(path ? path : CLI_STANDARD_INPUT, errno);
         if (n == 0)
             return EX_OK;
         if (explainer_feed(explainer, piece, (size_t)n) < 0)
-            return complain(EX_SOFTWARE, "out of memory");
+            return complain(EX_SOFTWARE, CLI_OUT_OF_MEMORY);
     }
 }
 
@@ -75,13 +75,13 @@ static int explain_run(const Command *command, int argc, char **argv)
         return -fd;
     _cleanup_(explainer_free_pointer) Explainer *explainer = explainer_new();
     if (!explainer)
-        return complain(EX_SOFTWARE, "out of memory");
+        return complain(EX_SOFTWARE, CLI_OUT_OF_MEMORY);
     code = input_feed(fd, path, explainer);
     if (code != EX_OK)
         return code;
 
-    /* The log may come from elsewhere, but most come from here: fixes are for this machine where it can be
-     * read. */
+    /* Most logs come from the machine on which they are explained: if it can be read, the fixes are for
+     * it. */
     _cleanup_arena_ Arena arena = {0};
     Root root = ROOT_NONE;
     Machine machine;
@@ -92,7 +92,7 @@ static int explain_run(const Command *command, int argc, char **argv)
     int r = explainer_finish(explainer, known ? &machine : NULL, &guard, &arena, &explanation);
     root_close(&root);
     if (r < 0)
-        return complain(EX_SOFTWARE, "out of memory");
+        return complain(EX_SOFTWARE, CLI_OUT_OF_MEMORY);
 
     Terminal terminal = terminal_of(stdout, (ColorMode)options.color);
     if (options.json)
@@ -103,12 +103,11 @@ static int explain_run(const Command *command, int argc, char **argv)
 
 const Command command_explain = {
     .name = "explain",
-    .summary = "what happened, from a traceback or log",
+    .summary = "say what happened, from a traceback or log",
     .operands = "[FILE]",
     .operands_most = 1,
-    .about = "Reads a traceback or log of a training (FILE, or standard input) and names the\n"
-             "cause, the lines that told, and what to do. A cause that cannot be told is\n"
-             "\"unknown\".",
+    .about = "Reads a traceback or log of a training (FILE, or standard input) and names the cause, the "
+             "matching log lines, and what to do. If the log does not show the cause, it is \"unknown\".",
     .options = explain_options,
     .run = explain_run,
 };

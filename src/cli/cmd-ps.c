@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "cli-text.h"
 #include "command.h"
 #include "show-ps.h"
 
@@ -14,13 +15,13 @@ typedef struct PsOptions {
 
 static const Option ps_options[] = {
     {OPTION_FLAG, 'a', "all", offsetof(PsOptions, all),
-     .help = "every process, not only training and holders"},
-    {OPTION_FLAG, 's', "segments", offsetof(PsOptions, segments), .help = "each segment and who holds it"},
+     .help = "show every process, not only trainings and holders of shared memory"},
+    {OPTION_FLAG, 's', "segments", offsetof(PsOptions, segments),
+     .help = "show each segment with its holders"},
     {OPTION_PID, 'p', "pid", offsetof(PsOptions, pid), "PID",
-     .help = "only the job of this process, and what it holds"},
+     .help = "show only the job of this process and the segments that it holds"},
     {OPTION_TEXT, 0, "sort", offsetof(PsOptions, sort), "KEY",
-     .help = "pid, rss, pss, uss, shm or fds; with --segments:\n"
-             "size, allocated, name or holders"},
+     .help = "sort by pid, rss, pss, uss, shm or fds; with --segments by size, allocated, name or holders"},
     OPTION_JSON(PsOptions),
     OPTION_ROOT(PsOptions),
     OPTION_COLOR(PsOptions),
@@ -30,33 +31,32 @@ static const Option ps_options[] = {
 /* "size, allocated, name or holders" */
 static void append_keys(Buffer *out, bool of_segments)
 {
+    const char *names[PS_SORTS + 1] = {0};
+    size_t n = 0;
     PsSort first = of_segments ? PS_SORT_SIZE : PS_SORT_PID;
     PsSort last = of_segments ? PS_SORTS - 1 : PS_SORT_SIZE - 1;
     for (PsSort sort = first; sort <= last; sort++)
-        (void)buffer_printf(out, "%s%s",
-                            sort == first  ? ""
-                            : sort == last ? " or "
-                                           : ", ",
-                            ps_sort_name(sort));
+        names[n++] = ps_sort_name(sort);
+    names_join(names, NAMES_OR, out);
 }
 
 static int sort_choose(const PsOptions *options, PsSort *ret)
 {
     PsSort sort = PS_SORT_NONE;
-    /* JSON has both lists, so each key finds something to sort. */
+    /* JSON has both lists, so every key sorts one of them. */
     if (!options->sort || (ps_sort_find(text_of(options->sort), &sort) == 0 &&
                            (options->json || ps_sort_is_of_segments(sort) == options->segments))) {
         *ret = sort;
         return EX_OK;
     }
-    _cleanup_buffer_ Buffer words = {0};
-    append_keys(&words, options->segments);
-    (void)buffer_append_text(&words, ", not \"");
-    (void)text_escape(text_of(options->sort), &words);
-    (void)buffer_append_text(&words,
-                             options->segments ? "\"; without --segments: " : "\"; with --segments: ");
-    append_keys(&words, !options->segments);
-    return complain(EX_USAGE, "ps: --sort takes %s", buffer_text(&words));
+    _cleanup_buffer_ Buffer keys = {0};
+    _cleanup_buffer_ Buffer safe = {0};
+    _cleanup_buffer_ Buffer others = {0};
+    append_keys(&keys, options->segments);
+    (void)text_escape(text_of(options->sort), &safe);
+    append_keys(&others, !options->segments);
+    return complain(EX_USAGE, options->segments ? CLI_PS_SORT_SEGMENTS : CLI_PS_SORT, buffer_text(&keys),
+                    buffer_text(&safe), buffer_text(&others));
 }
 
 static int ps_run(const Command *command, int argc, char **argv)
@@ -81,7 +81,7 @@ static int ps_run(const Command *command, int argc, char **argv)
     PsView view;
     int r = ps_view_make(&opened.survey, &selection, &arena, &view);
     if (r < 0)
-        return complain(EX_SOFTWARE, "out of memory");
+        return complain(EX_SOFTWARE, CLI_OUT_OF_MEMORY);
     Terminal terminal = terminal_of(stdout, (ColorMode)options.color);
     if (options.json)
         return json_finish(json_ps(stdout, terminal.is_tty, &view));
@@ -91,12 +91,11 @@ static int ps_run(const Command *command, int argc, char **argv)
 
 const Command command_ps = {
     .name = "ps",
-    .summary = "who holds which shared memory, and what belongs to nobody",
-    .about = "Shows training processes with their workers, other holders of shared memory, and\n"
-             "the segments of /dev/shm and memfds that they hold: also those without a name,\n"
-             "which ls cannot show. RSS counts shared pages in full for each process, PSS\n"
-             "shares them out, USS is private memory, SHM is what the segments that a process\n"
-             "holds take in memory.",
+    .summary = "show which process holds which shared memory, and orphans",
+    .about = "Shows training processes with their workers, other holders of shared memory, and the segments "
+             "of /dev/shm and the memfds that they hold, including those without a name, which ls cannot "
+             "show. RSS counts shared pages in full for each process, PSS divides them among their users, "
+             "USS is private memory, and SHM is the memory of the segments that a process holds.",
     .options = ps_options,
     .run = ps_run,
 };

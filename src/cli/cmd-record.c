@@ -6,13 +6,12 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "cli-text.h"
+#include "command.h"
 #include "progress.h"
-#include "recorder.h"
 #include "user-command.h"
 
-/* Below, the looks would take a share of the machine that the training misses; above, there is nothing to
- * see.
- */
+/* Shorter intervals would take CPU time from the training; longer ones show nothing. */
 #define INTERVAL_LEAST 0.05
 #define INTERVAL_MOST  3600.0
 
@@ -25,13 +24,12 @@ typedef struct RecordOptions {
 
 static const Option record_options[] = {
     {OPTION_TEXT, 'o', "output", offsetof(RecordOptions, output), "FILE",
-     .help = "where to; a recording that is there becomes FILE.old"},
+     .help = "write the recording to FILE; an existing recording is renamed to FILE.old"},
     {OPTION_PID, 'p', "pid", offsetof(RecordOptions, pid), "PID",
-     .help = "a training that runs already, with all processes\nbelow it"},
+     .help = "record a running training, with all processes below it"},
     {OPTION_SECONDS, 'i', "interval", offsetof(RecordOptions, interval), "SECONDS",
-     .help = "between two looks; 1 unless said, from 0.05 on"},
-    {OPTION_FLAG, 'q', "quiet", offsetof(RecordOptions, quiet),
-     .help = "no line of progress, and none at the end"},
+     .help = "time between two samples, at least 0.05 (default: 1)"},
+    {OPTION_FLAG, 'q', "quiet", offsetof(RecordOptions, quiet), .help = "print no progress and no summary"},
     {OPTION_END},
 };
 
@@ -53,15 +51,13 @@ static bool options_check(const Record *record, int *ret_code)
     const RecordOptions *options = &record->options;
     bool command = *record->command;
     if (!options->output)
-        *ret_code = complain(EX_USAGE, "record: where to? Give a file: shmguard record -o run.db %s",
-                             command ? "-- ..." : "--pid PID");
+        *ret_code = complain(EX_USAGE, command ? CLI_RECORD_NO_FILE : CLI_RECORD_NO_FILE_PID);
     else if (command && options->pid > 0)
-        *ret_code = complain(EX_USAGE, "record: --pid or a command, not both");
+        *ret_code = complain(EX_USAGE, CLI_RECORD_TWO);
     else if (!command && options->pid == 0)
-        *ret_code = complain(EX_USAGE, "record: what? Give --pid PID, or a command after --: shmguard record "
-                                       "-o run.db -- python train.py");
+        *ret_code = complain(EX_USAGE, CLI_RECORD_NOTHING);
     else if (options->interval < INTERVAL_LEAST || options->interval > INTERVAL_MOST)
-        *ret_code = complain(EX_USAGE, "record: --interval takes 0.05 s to 1 h");
+        *ret_code = complain(EX_USAGE, CLI_RECORD_INTERVAL);
     else
         return true;
     return false;
@@ -78,24 +74,24 @@ static void finish(Record *record)
     recorder_end(record->recorder);
     progress_erase(&record->progress, false);
     if (!record->options.quiet)
-        recorder_say(record->recorder);
+        recorder_say(record->recorder, record->options.output);
     else
-        (void)recorder_say_stopped(record->recorder);
+        recorder_say_stopped(record->recorder, record->options.output);
     recorder_close(TAKE_PTR(record->recorder), false);
 }
 
-/* --- A job that runs already -------------------------------------------------------------------------- */
+/* --- A running job ------------------------------------------------------------------------------------ */
 
 static void progress_tell(Record *record)
 {
     RecorderStatus status = recorder_status(record->recorder);
     char text[128];
-    snprintf(text, sizeof text, "recording: %llu moments, %llu processes; Ctrl-C ends it",
-             (unsigned long long)status.moments, (unsigned long long)status.processes);
+    snprintf(text, sizeof text, CLI_RECORD_PROGRESS, (unsigned long long)status.samples,
+             (unsigned long long)status.processes);
     progress_say(&record->progress, text, getpgrp());
 }
 
-/* Until the job ends, the recording stops, or we are told to end. */
+/* Returns when the job ends, the recording stops, or we get a signal to end. */
 static void job_watch(Record *record, int signals)
 {
     struct pollfd ready[] = {{.fd = signals, .events = POLLIN},
@@ -131,12 +127,12 @@ static int attach(Record *record)
     sigaddset(&taken, SIGTERM);
     sigaddset(&taken, SIGHUP);
     sigprocmask(SIG_BLOCK, &taken, NULL);
-    signal(SIGPIPE, SIG_IGN); /* whoever read our messages may have gone */
+    signal(SIGPIPE, SIG_IGN); /* the reader of our messages may have gone */
     _cleanup_close_ int signals = signalfd(-1, &taken, SFD_CLOEXEC);
     int r = signals < 0 ? -errno : recorder_begin(record->recorder, record->options.pid, NULL);
     if (r < 0) {
         recorder_close(TAKE_PTR(record->recorder), true);
-        return complain(EX_SOFTWARE, "record: %s", strerror(-r));
+        return complain(EX_SOFTWARE, CLI_FAILED, "record", strerror(-r));
     }
     Terminal terminal = terminal_of(stderr, COLOR_AUTO);
     record->progress = progress_open(&terminal, STDERR_FILENO, record->options.quiet);
@@ -152,7 +148,7 @@ static void stopped_tick(void *context, const RunTick *tick)
 {
     (void)tick;
     Record *record = context;
-    (void)recorder_say_stopped(record->recorder);
+    recorder_say_stopped(record->recorder, record->options.output);
 }
 
 static int command_follow(Record *record, Run *run)
@@ -169,8 +165,8 @@ static int command_follow(Record *record, Run *run)
     run_on_tick(run, stopped_tick, record);
     r = run_finish(run, &result);
     if (r < 0)
-        return complain(EX_SOFTWARE, "record: %s", strerror(-r));
-    signal(SIGPIPE, SIG_IGN); /* the exit code is the command's all the same */
+        return complain(EX_SOFTWARE, CLI_FAILED, "record", strerror(-r));
+    signal(SIGPIPE, SIG_IGN); /* the exit code must be the command's in any case */
     finish(record);
     if (result.typed)
         run_die();
@@ -187,7 +183,7 @@ static int launch(Record *record)
         return code;
     int r = run_open(&run);
     if (r < 0)
-        code = complain(EX_SOFTWARE, "record: cannot watch over a command here: %s", strerror(-r));
+        code = complain(EX_SOFTWARE, CLI_NO_SUPERVISOR, "record", strerror(-r));
     else
         code = command_follow(record, run);
     run_free(run);
@@ -206,14 +202,14 @@ static int record_run(const Command *command, int argc, char **argv)
 
 const Command command_record = {
     .name = "record",
-    .summary = "record what the memory of a training does over time",
+    .summary = "record the memory of a training over time",
     .operands = "-- COMMAND [ARGUMENT]...",
     .operands_most = INT_MAX,
-    .about = "Runs COMMAND, or looks at a training that runs already, and writes into FILE\n"
-             "what its memory does: of each process, of /dev/shm, of the control group and\n"
-             "the machine. The training is not touched, and does not wait for the disk. FILE\n"
-             "is SQLite; shmguard report FILE says what it means. The exit code is the\n"
-             "command's own; with --pid it is 0 when the training has ended or Ctrl-C came.",
+    .about =
+        "Runs COMMAND, or attaches to a running training, and writes its memory use to FILE: of each "
+        "process, of /dev/shm, of the control group and of the machine. The training is not changed and "
+        "never waits for the disk. FILE is an SQLite database; shmguard report FILE says what it means. The "
+        "exit code is the command's; with --pid it is 0 when the training has ended or after Ctrl-C.",
     .options = record_options,
     .run = record_run,
 };

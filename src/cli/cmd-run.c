@@ -5,22 +5,19 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "attempts.h"
-#include "checkpoint.h"
+#include "cli-text.h"
 #include "command.h"
 #include "outer.h"
 #include "preload-library.h"
 #include "progress.h"
-#include "recorder.h"
 #include "report-file.h"
 #include "retry.h"
-#include "run.h"
 #include "show-attempt.h"
 #include "show-preflight.h"
 #include "show-run.h"
 #include "user-command.h"
 
-enum { RETRY_NOT_SAID = -1, RECORD_SECONDS = 1 };
+enum { RETRY_NOT_GIVEN = -1, RECORD_SECONDS = 1 };
 
 typedef struct RunOptions {
     bool quiet;
@@ -42,84 +39,78 @@ static const char *const pin_choices[] = {"auto", "off", NULL};
 
 static const Option run_options[] = {
     {OPTION_FLAG, 'q', "quiet", offsetof(RunOptions, quiet),
-     .help = "print no summary, no lines about attempts\nand no progress line"},
+     .help = "print no summary, no lines about attempts and no progress line"},
     {OPTION_FLAG, 0, "no-guard", offsetof(RunOptions, no_guard),
-     .help = "leave tensors in /dev/shm, without a budget;\nhow processes end is still recorded"},
+     .help = "leave tensors in /dev/shm, without a budget; how processes end is still recorded"},
     {OPTION_TEXT, 0, "record", offsetof(RunOptions, record), "FILE",
-     .help = "record memory use once a second, all attempts\nin one FILE; see shmguard report"},
+     .help = "record memory use once a second, all attempts in one FILE; see shmguard report"},
     {OPTION_TEXT, 0, "report", offsetof(RunOptions, report), "FILE",
-     .help = "write the result to FILE as JSON, even after\na crash"},
+     .help = "write the result to FILE as JSON, even after a crash"},
     {OPTION_FLAG, 0, "check", offsetof(RunOptions, check),
-     .help = "start nothing; only report what threatens this\njob, with the exit codes of doctor"},
+     .help = "start nothing; only report what threatens this job, with the exit codes of doctor"},
     {OPTION_WISH, 0, "shm", offsetof(RunOptions, shm), "SIZE|auto|off",
-     .help = "give the job its own /dev/shm, where permissions\nallow it (default: off)"},
+     .help = "give the job its own /dev/shm, where permissions allow it (default: off)"},
     {OPTION_WISH, 0, "budget", offsetof(RunOptions, budget), "SIZE|auto|off",
-     .help = "a limit for shared memory, at which workers\nwait for room (default: auto, three quarters "
-             "of\nthe memory that can be spared at the start)"},
+     .help = "a limit for shared memory, at which workers wait for room (default: auto, three quarters of "
+             "the memory that can be spared at the start)"},
     {OPTION_SECONDS, 0, "wait", offsetof(RunOptions, wait_seconds), "SECONDS",
-     .help = "how long a worker may wait for room\n(default: 60)"},
+     .help = "how long a worker may wait for room (default: 60)"},
     {OPTION_CHOICE, 0, "pin", offsetof(RunOptions, pin), "auto|off", .choices = pin_choices,
-     .help = "let the GPU read batches of a loader with\npin_memory=True where the worker wrote "
-             "them\n(default: auto, where that is safe)"},
+     .help = "let the GPU read batches of a loader with pin_memory=True where the worker wrote them "
+             "(default: auto, where that is safe)"},
     {OPTION_COUNT, 0, "retry", offsetof(RunOptions, retry), "N",
      .help = "after a failure, try again up to N times"},
     {OPTION_LIST, 0, "degrade", offsetof(RunOptions, degrade), "NAME=V1,V2,...",
-     .help = "replace {NAME} in COMMAND with V1, and with the\nnext value when memory, open files or the "
-             "like\nran out; repeat the option for more names"},
+     .help = "replace {NAME} in COMMAND with V1, and with the next value when memory, open files or the like "
+             "ran out; repeat the option for more names"},
     {OPTION_TEXT, 0, "resume", offsetof(RunOptions, resume), "ARGS",
-     .help = "extra arguments from the second attempt on;\n{latest:GLOB} is the newest complete checkpoint"},
+     .help = "extra arguments from the second attempt on; {latest:GLOB} is the newest complete checkpoint"},
     {OPTION_END},
 };
 
 /* One `run`, from its options to its report. */
-typedef struct JobRun {
+typedef struct RunCommand {
     RunOptions options;
-    char **command;
-    Knobs knobs;
-    Resume resume; /* without words: none */
+    char **words; /* of the user's command */
     PrivateShm shm;
-    Run *run;
-    char library[PATH_MAX];
-    Outer outer;        /* the run that this one has joined; without a socket: none */
-    bool guarded;       /* this attempt, by us */
-    Recorder *recorder; /* NULL: nothing is recorded */
-    struct timespec began;
-    Arena arena;
-    RunReport report;
+    Outer outer;  /* the run that this one has joined; without a socket: none */
+    bool guarded; /* this attempt, by us */
     Progress progress;
-    bool typed; /* a Ctrl-C between two attempts */
-} JobRun;
+    JobRun job;
+    bool typed; /* Ctrl-C was pressed between two attempts */
+} RunCommand;
 
-static void job_free(JobRun *job)
+static void run_command_free(RunCommand *run)
 {
-    progress_close(&job->progress);
-    recorder_close(job->recorder, false);
-    run_free(job->run);
-    arena_free(&job->arena);
+    progress_close(&run->progress);
+    recorder_close(run->job.recorder, false);
+    run_free(run->job.run);
+    job_run_free(&run->job);
 }
 
-static bool degrade_parse(JobRun *job, int *ret_code)
+static bool degrade_parse(RunCommand *run, int *ret_code)
 {
     _cleanup_buffer_ Buffer error = {0};
-    for (size_t i = 0; i < job->options.degrade.n; i++)
-        if (knobs_add(&job->knobs, job->options.degrade.items[i], &job->arena, &error) < 0) {
-            *ret_code = complain(EX_USAGE, "run: --degrade: %s", buffer_text(&error));
+    for (size_t i = 0; i < run->options.degrade.n; i++)
+        if (knobs_add(&run->job.knobs, run->options.degrade.items[i], &run->job.arena, &error) < 0) {
+            *ret_code = complain(EX_USAGE, CLI_RUN_DEGRADE, buffer_text(&error));
             return false;
         }
     return true;
 }
 
-static bool resume_take(JobRun *job, int *ret_code)
+static bool resume_take(RunCommand *run, int *ret_code)
 {
     _cleanup_buffer_ Buffer error = {0};
-    if (job->options.resume && resume_parse(job->options.resume, &job->arena, &job->resume, &error) < 0) {
-        *ret_code = complain(EX_USAGE, "run: --resume: %s", buffer_text(&error));
+    JobRun *job = &run->job;
+    if (run->options.resume && resume_parse(run->options.resume, &job->arena, &job->resume, &error) < 0) {
+        *ret_code = complain(EX_USAGE, CLI_RUN_RESUME, buffer_text(&error));
         return false;
     }
     return true;
 }
 
-static bool guard_is_there(const RunOptions *options, int *ret_code)
+static bool guard_options_check(const RunOptions *options, int *ret_code)
 {
     const char *idle = options->budget.kind != WISH_AUTO ? "budget"
                        : options->wait_seconds >= 0      ? "wait"
@@ -127,25 +118,24 @@ static bool guard_is_there(const RunOptions *options, int *ret_code)
                                                          : NULL;
     if (!options->no_guard || !idle)
         return true;
-    *ret_code = complain(EX_USAGE, "run: --%s needs the guard; remove --%s or --no-guard", idle, idle);
+    *ret_code = complain(EX_USAGE, CLI_RUN_NEEDS_GUARD, idle, idle);
     return false;
 }
 
-static bool retry_is_said(const RunOptions *options, int *ret_code)
+static bool retry_options_check(const RunOptions *options, int *ret_code)
 {
     const char *idle = options->degrade.n > 0 ? "degrade" : options->resume ? "resume" : NULL;
-    if (!idle || options->retry != RETRY_NOT_SAID)
+    if (!idle || options->retry != RETRY_NOT_GIVEN)
         return true;
-    *ret_code = complain(EX_USAGE, "run: --%s needs --retry N, the number of further attempts", idle);
+    *ret_code = complain(EX_USAGE, CLI_RUN_NEEDS_RETRY, idle);
     return false;
 }
 
-static bool job_parse(const Command *command, int argc, char **argv, JobRun *job, int *ret_code)
+static bool run_parse(const Command *command, int argc, char **argv, RunCommand *run, int *ret_code)
 {
-    if (!command_take(command, argc, argv, &job->options, &job->command, ret_code))
-        return false;
-    return guard_is_there(&job->options, ret_code) && retry_is_said(&job->options, ret_code) &&
-           degrade_parse(job, ret_code) && resume_take(job, ret_code);
+    return command_take(command, argc, argv, &run->options, &run->words, ret_code) &&
+           guard_options_check(&run->options, ret_code) && retry_options_check(&run->options, ret_code) &&
+           degrade_parse(run, ret_code) && resume_take(run, ret_code);
 }
 
 static int report_open(const char *path, ReportFile *ret)
@@ -155,19 +145,8 @@ static int report_open(const char *path, ReportFile *ret)
         return EX_OK;
     _cleanup_buffer_ Buffer safe = {0};
     (void)text_escape(text_of(path), &safe);
-    return complain(r == -EACCES || r == -EPERM || r == -EROFS ? EX_NOPERM : EX_DATAERR,
-                    "run: --report %s: %s; the command was not started", buffer_text(&safe), strerror(-r));
-}
-
-static void guard_start(JobRun *job, bool first)
-{
-    const RunOptions *options = &job->options;
-    GuardWish wish = {options->no_guard, options->budget, options->wait_seconds, options->pin == PIN_OFF,
-                      job->outer.socket};
-    bool own = !options->no_guard && !job->outer.socket;
-    int r = guard_serve(job->run, job->library, &wish, first && own);
-    job->guarded = r >= 0 && own;
-    run_line(job->run, progress_terminal(&job->progress), false);
+    return complain(r == -EACCES || r == -EPERM || r == -EROFS ? EX_NOPERM : EX_DATAERR, CLI_RUN_REPORT,
+                    buffer_text(&safe), strerror(-r));
 }
 
 static int report_fill(FILE *out, const void *context)
@@ -179,10 +158,11 @@ static void report_write(const ReportFile *file, const RunReport *report)
 {
     int r = report_file_write(file, report_fill, report);
     if (r < 0)
-        complain(0, "the report could not be written: %s", strerror(-r));
+        complain(0, CLI_RUN_REPORT_LOST, strerror(-r));
 }
 
-/* Decides about the job's /dev/shm and says what threatens the job. False: leave with *ret_code. */
+/* Decides whether the job gets a private /dev/shm, and says what threatens the job. False: exit with
+ * *ret_code. */
 static bool look_ahead(const RunOptions *options, PrivateShm *shm, int *ret_code)
 {
     const SizeWish *wish = &options->shm;
@@ -191,7 +171,7 @@ static bool look_ahead(const RunOptions *options, PrivateShm *shm, int *ret_code
     Machine machine;
     int r = root_open(NULL, &root);
     if (r < 0)
-        return true; /* without /proc there is nothing to see, and nothing to promise */
+        return true; /* without /proc nothing can be checked */
     r = machine_read(&root, 0, MACHINE_NAMESPACES, &arena, &machine);
     if (r >= 0) {
         ShmHints hints;
@@ -204,11 +184,11 @@ static bool look_ahead(const RunOptions *options, PrivateShm *shm, int *ret_code
     if (r < 0)
         return true;
     if (shm->answer == SHM_REFUSED && shm->must) {
-        *ret_code = complain(EX_UNAVAILABLE, "run: --shm: %s; the command was not started", shm->why);
+        *ret_code = complain(EX_UNAVAILABLE, CLI_RUN_NO_SHM, shm->why);
         return false;
     }
     if (shm->answer == SHM_REFUSED)
-        complain(0, "the job has no /dev/shm of its own: %s", shm->why);
+        complain(0, CLI_RUN_SHARED_SHM, shm->why);
 
     GuardOffer guard = guard_offer_find(&machine);
     PreflightPlan plan = {
@@ -228,118 +208,52 @@ static bool look_ahead(const RunOptions *options, PrivateShm *shm, int *ret_code
     return !options->check;
 }
 
-/* Says that we are within another run, whose guard serves the command. */
-static void outer_say(const JobRun *job)
+/* Says that the guard of the outer run serves the command. */
+static void outer_say(const RunCommand *run)
 {
-    const RunOptions *options = &job->options;
+    const RunOptions *options = &run->options;
     const struct {
-        bool said;
+        bool given;
         const char *name;
     } idle[] = {{options->no_guard, "--no-guard"},
                 {options->budget.kind != WISH_AUTO, "--budget"},
                 {options->wait_seconds >= 0, "--wait"},
                 {options->pin != PIN_AUTO, "--pin"}};
-    _cleanup_buffer_ Buffer names = {0};
+    const char *names[ARRAY_SIZE(idle) + 1] = {0};
     size_t n = 0;
     for (size_t i = 0; i < ARRAY_SIZE(idle); i++)
-        if (idle[i].said)
-            (void)buffer_printf(&names, "%s%s", n++ > 0 ? ", " : "", idle[i].name);
+        if (idle[i].given)
+            names[n++] = idle[i].name;
+    _cleanup_buffer_ Buffer list = {0};
+    names_join(names, NAMES_AND, &list);
     if (n == 0)
-        complain(0, "joined the outer shmguard run (pid %d); its budget and options apply", job->outer.pid);
-    else if (n == 1)
-        complain(
-            0, "joined the outer shmguard run (pid %d); its budget and options apply; %s has no effect here",
-            job->outer.pid, buffer_text(&names));
+        complain(0, CLI_RUN_JOINED, run->outer.pid);
     else
-        complain(0,
-                 "joined the outer shmguard run (pid %d); its budget and options apply; these have no effect "
-                 "here: %s",
-                 job->outer.pid, buffer_text(&names));
+        complain(0, PLURAL(n, CLI_RUN_JOINED_ONE, CLI_RUN_JOINED_MANY), run->outer.pid, buffer_text(&list));
 }
 
 /* --- Attempts ----------------------------------------------------------------------------------------- */
 
-static int attempt_values(JobRun *job, unsigned level, RunAttempt *attempt)
+static void record_finish(RunCommand *run)
 {
-    size_t n = job->knobs.n;
-    AttemptValue *values = arena_alloc(&job->arena, MAX(n, (size_t)1) * sizeof *values);
-    if (!values)
-        return -ENOMEM;
-    for (size_t i = 0; i < n; i++)
-        values[i] = (AttemptValue){job->knobs.items[i].name, knob_value(&job->knobs.items[i], level)};
-    attempt->values = values;
-    attempt->n_values = n;
-    return 0;
-}
-
-/* A peak that is known beats one that is not. */
-static void peak_raise(uint64_t *most, uint64_t value)
-{
-    if (value != U64_UNKNOWN && (*most == U64_UNKNOWN || value > *most))
-        *most = value;
-}
-
-/* Shared memory is what the guard backs; without it, what lies in /dev/shm. */
-static void peaks_take(JobRun *job, const RunResult *result)
-{
-    Peaks peaks = run_peaks(job->run);
-    Peaks *most = &job->report.peaks;
-    peak_raise(&most->shm_bytes, result->guarded ? result->guard.bytes_peak : peaks.shm_bytes);
-    peak_raise(&most->rss_bytes, peaks.rss_bytes);
-    peak_raise(&most->fds, peaks.fds);
-    peak_raise(&most->processes, peaks.processes);
-}
-
-/* "2: batch=16, workers=2" */
-static void record_begin(JobRun *job, const RunAttempt *attempt)
-{
-    _cleanup_buffer_ Buffer text = {0};
-    (void)buffer_printf(&text, "%zu", job->report.n_attempts);
-    for (size_t i = 0; i < attempt->n_values; i++)
-        (void)buffer_printf(&text, "%s%s=%s", i == 0 ? ": " : ", ", attempt->values[i].name,
-                            attempt->values[i].value);
-    if (job->recorder)
-        (void)recorder_begin(job->recorder, run_pid(job->run), buffer_text(&text));
-}
-
-static void record_finish(JobRun *job)
-{
-    if (!job->recorder)
+    Recorder *recorder = TAKE_PTR(run->job.recorder);
+    if (!recorder)
         return;
-    bool nothing = recorder_status(job->recorder).moments == 0; /* no attempt could be started */
-    if (!nothing && !job->options.quiet)
-        recorder_say(job->recorder);
-    recorder_close(TAKE_PTR(job->recorder), nothing);
+    bool nothing = recorder_status(recorder).samples == 0; /* no attempt could be started */
+    if (!nothing && !run->options.quiet)
+        recorder_say(recorder, run->options.record);
+    recorder_close(recorder, nothing);
 }
 
-static int attempt_run(JobRun *job, char *const *settings, RunAttempt *attempt)
-{
-    ChildStage stage = CHILD_NONE;
-    int error = -run_start(job->run, attempt->command, settings, &stage);
-    if (error > 0)
-        attempt->result.code = start_complain("run", attempt->command[0], stage, error);
-    else {
-        record_begin(job, attempt);
-        int r = run_finish(job->run, &attempt->result);
-        if (job->recorder)
-            recorder_end(job->recorder);
-        if (r < 0)
-            return r;
-        peaks_take(job, &attempt->result);
-    }
-    return end_judge(job->run, &attempt->result, attempt->command[0], MAX(error, 0), &job->arena,
-                     &attempt->evidence, &attempt->judged);
-}
-
-/* The job is served by this same thread: a reader of ours that has stopped, or has gone, must not stop it. */
-static void crawl_say(JobRun *job, const RunTick *tick)
+/* The job is served by this same thread: a reader of ours that has stopped, or is gone, must not stop it. */
+static void crawl_say(RunCommand *run, const RunTick *tick)
 {
     struct pollfd ready = {.fd = STDERR_FILENO, .events = POLLOUT};
-    if (job->options.quiet || poll(&ready, 1, 0) <= 0)
+    if (run->options.quiet || poll(&ready, 1, 0) <= 0)
         return;
     Terminal terminal = terminal_of(stderr, COLOR_AUTO);
     void (*before)(int) = signal(SIGPIPE, SIG_IGN);
-    progress_erase(&job->progress, !tick->guard.line);
+    progress_erase(&run->progress, !tick->guard.line);
     if (tick->guard.unfinished)
         fputc('\n', stderr);
     show_crawl(&terminal, tick);
@@ -348,8 +262,9 @@ static void crawl_say(JobRun *job, const RunTick *tick)
 
 static void progress_tick(void *context, const RunTick *tick)
 {
-    JobRun *job = context;
+    RunCommand *run = context;
     const GuardFigures *guard = &tick->guard;
+    Recorder *recorder = run->job.recorder;
     ProgressFigures figures = {
         .seconds = tick->seconds,
         .tensors = guard->segments_created + guard->segments_reused + guard->small_backed,
@@ -359,76 +274,28 @@ static void progress_tick(void *context, const RunTick *tick)
         .budget_bytes = guard->budget_bytes,
         .waiting = (uint32_t)guard->waiting,
     };
-    if (job->recorder && job->guarded)
-        recorder_guard(job->recorder, guard);
-    if (job->recorder && recorder_status(job->recorder).error < 0) {
-        progress_erase(&job->progress, !guard->line);
-        (void)recorder_say_stopped(job->recorder);
+    if (recorder && run->guarded)
+        recorder_guard(recorder, guard);
+    if (recorder && recorder_status(recorder).error < 0) {
+        progress_erase(&run->progress, !guard->line);
+        recorder_say_stopped(recorder, run->options.record);
     }
     if (tick->crawl)
-        crawl_say(job, tick);
+        crawl_say(run, tick);
     if (tick->over) {
-        progress_erase(&job->progress, !guard->line); /* unless the job has taken it away */
-        if (guard->unfinished)                        /* a bar, on which our words would follow */
+        progress_erase(&run->progress, !guard->line); /* unless the job has erased it */
+        if (guard->unfinished)                        /* a bar, which our text would continue */
             fputc('\n', stderr);
     } else
-        progress_draw(&job->progress, &figures, tick->pid, tick->wrote);
-    run_line(job->run, progress_terminal(&job->progress), job->progress.drawn);
+        progress_draw(&run->progress, &figures, tick->pid, tick->wrote);
+    run_line(run->job.run, progress_terminal(&run->progress), run->progress.drawn);
 }
 
-/* found: one for each {latest:GLOB}; NULL: without the arguments of --resume. */
-static int attempt_make(JobRun *job, unsigned level, bool resumes, const char *const *found)
-{
-    RunReport *report = &job->report;
-    RunAttempt *attempt =
-        ARENA_PUSH(&job->arena, report->attempts, report->n_attempts, report->attempts_capacity);
-    char **command = NULL;
-    char **settings = NULL;
-    if (!attempt)
-        return -ENOMEM;
-    int r = attempt_command(job->command, &job->knobs, level, resumes ? &job->resume : NULL, found,
-                            &job->arena, &command);
-    if (r >= 0)
-        r = attempt_settings(&job->knobs, level, (unsigned)report->n_attempts, &job->arena, &settings);
-    if (r >= 0)
-        r = attempt_values(job, level, attempt);
-    if (r < 0)
-        return r;
-    attempt->command = command;
-    guard_start(job, report->n_attempts == 1);
-    return attempt_run(job, settings, attempt);
-}
-
-/* Looks for the checkpoints of --resume. *ret_paths has one for each {latest:GLOB}, and is NULL when one has
- * none: then it goes from the beginning. */
-static int checkpoints_look(JobRun *job, NextAttempt *next, const char *const **ret_paths)
-{
-    size_t n = job->resume.n_globs;
-    Checkpoints *found = arena_alloc(&job->arena, (n + 1) * sizeof *found);
-    const char **paths = arena_alloc(&job->arena, (n + 1) * sizeof *paths);
-    if (!found || !paths)
-        return -ENOMEM;
-    next->found = found;
-    next->globs = job->resume.globs;
-    next->n_found = n;
-    bool all = true;
-    for (size_t i = 0; i < n; i++) {
-        int r = checkpoints_find(job->resume.globs[i], &job->arena, &found[i]);
-        if (r < 0)
-            return r;
-        const Checkpoint *whole = checkpoints_whole(&found[i]);
-        all = all && whole;
-        paths[i] = whole ? whole->path : NULL;
-    }
-    *ret_paths = all ? paths : NULL;
-    return 0;
-}
-
-/* Whoever read our messages may have gone, and the next attempt must come all the same. The command starts
+/* The reader of our messages may be gone, and the next attempt must be made in any case. The command starts
  * with the disposition that we were started with. */
-static void say(const JobRun *job, const NextAttempt *next, const char *why_not)
+static void say(const RunCommand *run, const NextAttempt *next, const char *why_not)
 {
-    if (job->options.quiet)
+    if (run->options.quiet)
         return;
     Terminal terminal = terminal_of(stderr, COLOR_AUTO);
     void (*before)(int) = signal(SIGPIPE, SIG_IGN);
@@ -439,121 +306,118 @@ static void say(const JobRun *job, const NextAttempt *next, const char *why_not)
     signal(SIGPIPE, before);
 }
 
-/* Whether there is another attempt after the last one. When the user had asked for some, it is said why not.
- */
-static bool attempt_follows(const JobRun *job, Retry *ret)
+static int attempt_make(RunCommand *run)
 {
-    const RunAttempt *last = report_last(&job->report);
-    Retry retry = retry_judge(&(RetryCase){
-        .cause = last->judged.cause.id,
-        .detail = last->judged.detail,
-        .code = last->result.code,
-        .signal = last->result.signal,
-        .told_to_end = last->result.told_to_end != 0,
-        .started = last->result.pid > 0,
-        .can_degrade = job->knobs.n > 0,
-        .can_resume = job->resume.n_words > 0,
-    });
-    if (retry == RETRY_DONE || job->options.retry <= 0)
-        return false;
-    const char *why_not = retry_words(retry);
-    if (!why_not && job->report.n_attempts > (size_t)job->options.retry)
-        why_not = "that was the last attempt";
-    if (why_not)
-        say(job, NULL, why_not);
-    *ret = retry;
-    return !why_not;
+    JobRun *job = &run->job;
+    ChildStage stage = CHILD_NONE;
+    int guard_error = 0;
+    int code = 0;
+    int r = attempt_prepare(job, &guard_error);
+    if (r < 0)
+        return r;
+    bool own = !run->options.no_guard && !run->outer.socket;
+    run->guarded = own && guard_error == 0;
+    if (own && guard_error < 0 && job->report.n_attempts == 1)
+        guard_complain(job->library, guard_error);
+    run_line(job->run, progress_terminal(&run->progress), false);
+    r = attempt_start(job, &stage);
+    if (r < 0)
+        code = start_complain("run", report_last(&job->report)->command[0], stage, -r);
+    return attempt_finish(job, MAX(-r, 0), code);
 }
 
-static int attempts_make(JobRun *job)
+static int attempts_make(RunCommand *run)
 {
-    unsigned level = 0;
-    bool resumes = false;
-    const char *const *found = NULL;
     for (;;) {
-        Retry retry = RETRY_DONE;
-        int r = attempt_make(job, level, resumes, found);
-        if (r < 0 || !attempt_follows(job, &retry))
+        AttemptAnswer answer = ATTEMPT_NONE;
+        NextAttempt next;
+        const char *why_not = NULL;
+        int r = attempt_make(run);
+        if (r >= 0)
+            r = attempt_next(&run->job, &answer, &next, &why_not);
+        if (r < 0 || answer == ATTEMPT_NONE)
             return r;
-        unsigned failed = (unsigned)job->report.n_attempts;
-        NextAttempt next = {.attempt = failed + 1,
-                            .of = (unsigned)job->options.retry + 1,
-                            .pause_seconds = attempt_pause_seconds(failed),
-                            .cause = report_last(&job->report)->judged.cause.id,
-                            .knobs = &job->knobs,
-                            .level_before = level,
-                            .run_began = job->began};
-        level += retry == RETRY_LESS;
-        next.level = level;
-        r = checkpoints_look(job, &next, &found);
-        if (r < 0)
-            return r;
-        resumes = job->resume.n_words > 0 && found;
-        say(job, &next, NULL);
-        if (!run_pause(job->run, next.pause_seconds, &job->typed)) {
-            say(job, NULL, retry_words(RETRY_ASKED));
-            return 0;
+        if (answer == ATTEMPT_FOLLOWS) {
+            say(run, &next, NULL);
+            if (run_pause(run->job.run, next.pause_seconds, &run->typed))
+                continue;
+            why_not = retry_words(RETRY_ASKED);
         }
+        say(run, NULL, why_not);
+        return 0;
     }
+}
+
+/* Opens what must be there before the command can start. EX_OK, or the exit code for what went wrong, which
+ * was said. */
+static int job_open(RunCommand *run)
+{
+    const RunOptions *options = &run->options;
+    JobRun *job = &run->job;
+    if (options->record) {
+        _cleanup_buffer_ Buffer words = {0};
+        (void)command_join(run->words, &words);
+        int r = recorder_open(options->record, buffer_text(&words), RECORD_SECONDS, &job->recorder);
+        if (r < 0)
+            return recorder_complain("run: --record", options->record, r);
+    }
+    clock_gettime(CLOCK_REALTIME, &job->began);
+    int r = run_open(&job->run);
+    if (r < 0)
+        return complain(EX_SOFTWARE, CLI_NO_SUPERVISOR, "run", strerror(-r));
+    if (run->shm.answer == SHM_PRIVATE)
+        run_private_shm(job->run, &run->shm);
+    if (job->recorder) /* if that fails, the supervisor takes samples of its own */
+        (void)run_relay(job->run, recorder_relay(job->recorder));
+    if (outer_find(&run->outer) && !options->quiet)
+        outer_say(run);
+    job->command = run->words;
+    job->retries = options->retry;
+    job->guard = (GuardWish){options->no_guard, options->budget, options->wait_seconds,
+                             options->pin == PIN_OFF, run->outer.socket};
+    job->report.path = options->report;
+    return EX_OK;
 }
 
 static int run_run(const Command *command, int argc, char **argv)
 {
-    _cleanup_(job_free) JobRun job = {
-        .options = {.retry = RETRY_NOT_SAID, .shm.kind = WISH_OFF, .wait_seconds = -1},
-        .report = {.peaks = PEAKS_UNKNOWN},
+    _cleanup_(run_command_free) RunCommand run = {
+        .options = {.retry = RETRY_NOT_GIVEN, .shm.kind = WISH_OFF, .wait_seconds = -1},
         .progress = PROGRESS_NONE,
+        .job.report.peaks = PEAKS_UNKNOWN,
     };
+    const RunOptions *options = &run.options;
     int code = EX_OK;
-    if (!job_parse(command, argc, argv, &job, &code))
-        return code;
-    if (!look_ahead(&job.options, &job.shm, &code))
+    if (!run_parse(command, argc, argv, &run, &code) || !look_ahead(options, &run.shm, &code))
         return code;
     _cleanup_report_file_ ReportFile file = REPORT_FILE_NONE;
-    if (job.options.report && (code = report_open(job.options.report, &file)) != EX_OK)
+    if (options->report && (code = report_open(options->report, &file)) != EX_OK)
         return code;
-
-    _cleanup_buffer_ Buffer words = {0};
-    (void)command_join(job.command, &words);
-    int r = job.options.record
-                ? recorder_open(job.options.record, buffer_text(&words), RECORD_SECONDS, &job.recorder)
-                : 0;
-    if (r < 0)
-        return recorder_complain("run: --record", job.options.record, r);
-
-    job.report.path = job.options.report;
-    clock_gettime(CLOCK_REALTIME, &job.began);
-    r = run_open(&job.run);
-    if (r < 0)
-        return complain(EX_SOFTWARE, "run: cannot supervise a command here: %s", strerror(-r));
-    if (job.shm.answer == SHM_PRIVATE)
-        run_private_shm(job.run, &job.shm);
-    if (job.recorder) /* where that fails, the supervisor looks for itself */
-        (void)run_relay(job.run, recorder_relay(job.recorder));
+    code = job_open(&run);
+    if (code != EX_OK)
+        return code;
     Terminal terminal = terminal_of(stderr, COLOR_AUTO);
-    if (outer_find(&job.outer) && !job.options.quiet)
-        outer_say(&job);
-    job.progress = progress_open(&terminal, STDOUT_FILENO,
-                                 job.options.quiet || job.options.no_guard || job.outer.socket);
-    run_on_tick(job.run, progress_tick, &job);
-    r = attempts_make(&job);
+    run.progress =
+        progress_open(&terminal, STDOUT_FILENO, options->quiet || options->no_guard || run.outer.socket);
+    run_on_tick(run.job.run, progress_tick, &run);
+    int r = attempts_make(&run);
     if (r < 0)
-        return complain(EX_SOFTWARE, "run: %s", strerror(-r));
+        return complain(EX_SOFTWARE, CLI_FAILED, "run", strerror(-r));
 
-    signal(
-        SIGPIPE,
-        SIG_IGN); /* whoever read our messages may have gone; the exit code is the command's all the same */
-    if (job.options.report)
-        report_write(&file, &job.report);
-    const RunResult *result = &report_last(&job.report)->result;
-    if (!job.options.quiet)
-        show_run(&terminal, &job.report);
-    else if (result->work.n > 0) /* or nobody would know why we exit with 1 */
+    /* The reader of our messages may be gone; the exit code must be the command's in any case. */
+    signal(SIGPIPE, SIG_IGN);
+    const RunReport *report = &run.job.report;
+    const RunResult *result = &report_last(report)->result;
+    if (options->report)
+        report_write(&file, report);
+    if (!options->quiet)
+        show_run(&terminal, report);
+    else if (result->work.n > 0) /* otherwise nothing would explain the exit code 1 */
         show_stray_work(&terminal, &result->work);
-    record_finish(&job);
-    if (job.typed || result->typed)
+    record_finish(&run);
+    if (run.typed || result->typed)
         run_die();
-    return report_exit_code(&job.report);
+    return report_exit_code(report);
 }
 
 const Command command_run = {
@@ -561,13 +425,12 @@ const Command command_run = {
     .summary = "run a training so that a small /dev/shm cannot kill it, and faster",
     .operands = "-- COMMAND [ARGUMENT]...",
     .operands_most = INT_MAX,
-    .about = "Runs COMMAND with its shared tensors in recycled memory outside /dev/shm, so\n"
-             "that the size of /dev/shm no longer matters. Workers wait before memory runs\n"
-             "out. The training needs no changes. Signals reach the command, and no process,\n"
-             "file or memory is left behind. The exit code is the command's (128 + signal\n"
-             "when a signal ended it), or 1 when that is 0 although batches were lost. A\n"
-             "summary goes to standard error; after a failure it says what died, what shows\n"
-             "that, and what to do.",
+    .about = "Runs COMMAND with its shared tensors in recycled memory outside /dev/shm, so that the size of "
+             "/dev/shm no longer matters. Workers wait before memory runs out. The training needs no "
+             "changes. Signals reach the command, and no process, file or memory is left behind. The exit "
+             "code is the command's (128 + signal when a signal ended it), or 1 when that is 0 although "
+             "batches were lost. A summary goes to standard error; after a failure it says what died, the "
+             "evidence for that, and what to do.",
     .options = run_options,
     .run = run_run,
 };

@@ -7,10 +7,10 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "cli-text.h"
 #include "clock.h"
 #include "command.h"
 #include "epochs.h"
-#include "recording.h"
 #include "sampler-thread.h"
 #include "watch-screen.h"
 
@@ -23,26 +23,26 @@ typedef struct WatchOptions {
 } WatchOptions;
 
 static const Option watch_options[] = {
-    {OPTION_FLAG, 0, "once", offsetof(WatchOptions, once), .help = "print one picture as text, and end"},
+    {OPTION_FLAG, 0, "once", offsetof(WatchOptions, once), .help = "print one picture as text, and exit"},
     {OPTION_SECONDS, 'i', "interval", offsetof(WatchOptions, interval), "TIME",
-     .help = "between two looks, at least 0.1s (1s)"},
+     .help = "time between two samples, at least 0.1s (default: 1s)"},
     {OPTION_PID, 'p', "pid", offsetof(WatchOptions, pid), "PID",
-     .help = "only this process and all below it"},
+     .help = "show only this process and all below it"},
     {OPTION_TEXT, 0, "replay", offsetof(WatchOptions, replay), "FILE",
-     .help = "a recording instead of this machine, forwards and back"},
+     .help = "show a recording instead of this machine, forwards and backwards"},
     OPTION_COLOR(WatchOptions),
     {OPTION_END},
 };
 
 enum {
     KEEP_SECONDS = 600, /* of the past, for trends and to go back to */
-    KEEP_LOOKS = 240,   /* at least */
+    KEEP_SAMPLES = 240, /* at least */
     FRAME_MSEC = 100,   /* between two pictures of a recording that plays */
-    LATE_MSEC = 1000,   /* and of a look that does not come */
-    FIRST_MSEC = 500,   /* for which the first picture waits for the first look */
-    PLAY_SECONDS = 120, /* that a recording takes at the speed that it begins with */
-    ONCE_LOOKS = 400,
-    ONCE_VAIN = 20,
+    LATE_MSEC = 1000,   /* between two pictures while a sample is late */
+    FIRST_MSEC = 500,   /* that the first picture waits for the first sample */
+    PLAY_SECONDS = 120, /* that a recording takes at its initial speed */
+    ONCE_SAMPLES = 400, /* that --once takes at most */
+    ONCE_VAIN = 20,     /* samples in a row that bring nothing new, after which --once gives up */
 };
 
 #define INTERVAL_LEAST 0.1
@@ -55,13 +55,14 @@ typedef struct Watch {
     Terminal terminal;
     SamplerThread *thread; /* NULL: a recording */
     History history;
+    Arena arena;   /* of scene.told */
     Survey survey; /* the newest */
     WatchScene scene;
     WatchView view;
     Picture picture;
-    double looked; /* CLOCK_MONOTONIC, the last time */
+    double sampled; /* CLOCK_MONOTONIC, the last time */
     double own_seconds;
-    unsigned looks;
+    unsigned samples;
 } Watch;
 
 static void watch_free(Watch *watch)
@@ -69,6 +70,7 @@ static void watch_free(Watch *watch)
     sampler_thread_close(watch->thread);
     survey_free(&watch->survey);
     history_free(&watch->history);
+    arena_free(&watch->arena);
     picture_free(&watch->picture);
 }
 
@@ -77,18 +79,19 @@ static double own_cpu_seconds(void)
     return clock_seconds(CLOCK_PROCESS_CPUTIME_ID);
 }
 
-/* What watching costs, over about the last ten looks. */
+/* The CPU time that watching costs, over about the last ten samples. */
 static void own_cost(Watch *watch, double now)
 {
-    enum { LOOKS = 10 };
+    enum { SAMPLES = 10 };
     double spent = own_cpu_seconds();
-    if (watch->looks++ > 1 && now > watch->looked) { /* the first look is dearer than all that follow */
-        double share = (spent - watch->own_seconds) / (now - watch->looked);
-        watch->scene.own_cpu =
-            watch->scene.own_cpu < 0 ? share : watch->scene.own_cpu + (share - watch->scene.own_cpu) / LOOKS;
+    if (watch->samples++ > 1 && now > watch->sampled) { /* the first sample costs more than all others */
+        double share = (spent - watch->own_seconds) / (now - watch->sampled);
+        watch->scene.own_cpu = watch->scene.own_cpu < 0
+                                   ? share
+                                   : watch->scene.own_cpu + (share - watch->scene.own_cpu) / SAMPLES;
     }
     watch->own_seconds = spent;
-    watch->looked = now;
+    watch->sampled = now;
 }
 
 static void result_keep(Watch *watch, const SampleResult *result)
@@ -101,7 +104,7 @@ static void result_keep(Watch *watch, const SampleResult *result)
     watch->scene.survey_seconds = result->survey_seconds;
 }
 
-/* What the look has seen that was asked for. -ENOMEM, or what the sampler has. */
+/* Takes the sample that was asked for. -ENOMEM, or an error of the sampler. */
 static int watch_take(Watch *watch)
 {
     SampleResult result;
@@ -122,17 +125,16 @@ static int watch_take(Watch *watch)
     r = history_add(&watch->history, &result.moment);
     if (r < 0)
         return r;
-    double keep = MAX((double)KEEP_SECONDS, KEEP_LOOKS * watch->history.interval);
+    double keep = MAX((double)KEEP_SECONDS, KEEP_SAMPLES * watch->history.interval);
     history_forget(&watch->history, result.moment.seconds - keep);
     if (!watch->view.paused)
         watch->view.at = result.moment.seconds;
     return 0;
 }
 
-static int look_complain(int r)
+static int sample_complain(int r)
 {
-    return complain(r == -ENOMEM ? EX_SOFTWARE : EX_UNAVAILABLE, "watch: the machine cannot be read: %s",
-                    strerror(-r));
+    return complain(r == -ENOMEM ? EX_SOFTWARE : EX_UNAVAILABLE, CLI_WATCH_FAILED, strerror(-r));
 }
 
 static int live_open(Watch *watch)
@@ -140,62 +142,27 @@ static int live_open(Watch *watch)
     const WatchOptions *options = &watch->options;
     int r = sampler_thread_open(options->pid, options->interval, &watch->thread);
     if (r == -ENOENT)
-        return complain(EX_UNAVAILABLE, "there is no /proc to read; mount one: mount -t proc proc /proc");
+        return complain(EX_UNAVAILABLE, CLI_NO_PROC);
     if (r == -ESRCH)
-        return complain(EX_DATAERR, "there is no process %d; shmguard ps lists the training processes",
-                        options->pid);
+        return complain(EX_DATAERR, CLI_NO_PROCESS, options->pid);
     if (r >= 0)
         r = history_init(&watch->history, "", options->pid, clock_seconds(CLOCK_REALTIME), options->interval);
     if (r < 0)
-        return look_complain(r);
+        return sample_complain(r);
     watch->scene.job = options->pid > 0;
     sampler_thread_ask(watch->thread);
     return EX_OK;
 }
 
-static int replay_complain(const char *path, int r)
-{
-    _cleanup_buffer_ Buffer safe = {0};
-    (void)text_escape(text_of(path), &safe);
-    const char *shown = buffer_text(&safe);
-    switch (r) {
-    case -EBADMSG:
-        return complain(EX_DATAERR, "watch: %s is no recording, or a damaged one; shmguard record makes one",
-                        shown);
-    case -EPROTO:
-        return complain(EX_DATAERR, "watch: %s was made by a later version of shmguard", shown);
-    case -ENOMEM:
-        return complain(EX_SOFTWARE, "out of memory");
-    case -EACCES:
-    case -EPERM:
-        return complain(EX_NOPERM, "watch: %s may not be read", shown);
-    case -EROFS:
-        return complain(EX_DATAERR,
-                        "watch: %s was not ended, so something must be written beside it to read it; copy "
-                        "it, and %s-wal, elsewhere",
-                        shown, shown);
-    default:
-        return complain(EX_DATAERR, "watch: %s cannot be read: %s", shown, strerror(-r));
-    }
-}
-
 static int replay_open(Watch *watch)
 {
     const char *path = watch->options.replay;
-    int r = recording_read(path, &watch->history);
-    if (r >= 0)
-        r = epochs_tell(&watch->history);
-    if (r < 0)
-        return replay_complain(path, r);
+    int code = recording_take("watch", path, &watch->history);
+    if (code != EX_OK)
+        return code;
+    if (epochs_tell(&watch->history, &watch->arena, &watch->scene.told) < 0)
+        return complain(EX_SOFTWARE, CLI_OUT_OF_MEMORY);
     const Series *series = &watch->history.series;
-    if (series->n == 0) {
-        _cleanup_buffer_ Buffer safe = {0};
-        (void)text_escape(text_of(path), &safe);
-        return complain(
-            EX_DATAERR,
-            "watch: %s has no samples: it was ended before the first, or it is a copy without its -wal",
-            buffer_text(&safe));
-    }
     const char *slash = strrchr(path, '/');
     watch->scene.replay = slash && slash[1] != '\0' ? slash + 1 : path;
     watch->scene.job = true;
@@ -223,16 +190,16 @@ static size_t count_known(const History *history)
     return known;
 }
 
-/* Looks again until everybody had his turn, or those that are left do not get it: a script has one picture.
- */
+/* A script gets one picture, but each sample measures only some processes. Takes samples until every process
+ * was measured, or those that are left cannot be. */
 static int once_print(Watch *watch)
 {
     int r = watch->thread ? watch_take(watch) : 0;
     if (r < 0)
-        return look_complain(r);
+        return sample_complain(r);
     unsigned in_vain = 0;
     size_t known = count_known(&watch->history);
-    for (unsigned i = 0; watch->thread && i < ONCE_LOOKS && r >= 0 && in_vain < ONCE_VAIN &&
+    for (unsigned i = 0; watch->thread && i < ONCE_SAMPLES && r >= 0 && in_vain < ONCE_VAIN &&
                          known < watch->history.n_tracks && !watch->scene.over;
          i++) {
         sampler_thread_ask(watch->thread);
@@ -246,7 +213,7 @@ static int once_print(Watch *watch)
         r = watch_draw_whole(&watch->scene, &watch->view, &watch->picture, watch->terminal.columns,
                              watch->terminal.utf8);
     if (r < 0)
-        return complain(EX_SOFTWARE, "out of memory");
+        return complain(EX_SOFTWARE, CLI_OUT_OF_MEMORY);
     picture_write(&watch->picture, &watch->terminal);
     return EX_OK;
 }
@@ -265,7 +232,7 @@ static int signals_open(sigset_t *ret_set)
     return fd < 0 ? -errno : fd;
 }
 
-/* The default deed of a signal that is blocked and waits. ncurses may have put a handler of its own there. */
+/* Performs the default action of a pending signal. ncurses may have installed a handler of its own. */
 static void signal_deliver(int signo)
 {
     sigset_t set;
@@ -276,7 +243,7 @@ static void signal_deliver(int signo)
     sigprocmask(SIG_BLOCK, &set, NULL);
 }
 
-/* Ctrl-Z stops all that run in the foreground with us, as a terminal does. */
+/* all: Ctrl-Z stops the whole foreground process group, as a terminal does. */
 static void watch_stop(bool all)
 {
     screen_leave();
@@ -301,7 +268,7 @@ static void watch_paint(Watch *watch)
         screen_paint(&watch->terminal, &watch->picture);
 }
 
-/* True: it is over, with *ret_signal to die of, or 0. */
+/* True: the user wants to quit; *ret_signal: by this signal, or 0. */
 static bool input_handle(Watch *watch, int *ret_signal)
 {
     ScreenInput input;
@@ -324,7 +291,7 @@ static bool input_handle(Watch *watch, int *ret_signal)
             watch_stop(true);
         if (act == ACT_REPAINT)
             screen_return();
-        /* Each key acts on what the one before it has left. */
+        /* The next key acts on what this one has drawn. */
         watch_paint(watch);
     }
     return false;
@@ -346,7 +313,7 @@ static bool signals_handle(int fd, int *ret_signal)
     return false;
 }
 
-/* Milliseconds until something is to be done without being asked; -1: never. */
+/* Milliseconds until something has to be done without input; -1: never. */
 static int watch_patience(const Watch *watch, double now, double next)
 {
     if (watch->scene.replay)
@@ -358,7 +325,7 @@ static int watch_patience(const Watch *watch, double now, double next)
     return (int)ceil(MAX(next - now, 0.0) * 1000);
 }
 
-/* A look is asked for when it is due, and taken when it is there. */
+/* Asks for a sample when one is due, and takes it when it is ready. */
 static int live_step(Watch *watch, bool answered, double now, double *next)
 {
     int r = answered ? watch_take(watch) : 0;
@@ -386,7 +353,7 @@ static int watch_loop(Watch *watch, int signals, int *ret_signal)
             return 0;
         if (fds[0].revents & POLLIN && input_handle(watch, ret_signal))
             return 0;
-        if (fds[0].revents & (POLLHUP | POLLERR | POLLNVAL)) /* the terminal has gone */
+        if (fds[0].revents & (POLLHUP | POLLERR | POLLNVAL)) /* the terminal is gone */
             return 0;
         now = now_seconds();
         if (watch->scene.replay)
@@ -397,21 +364,21 @@ static int watch_loop(Watch *watch, int signals, int *ret_signal)
                 return r;
         }
         played = now;
-        /* A look that was only asked for has changed nothing. */
+        /* A sample that was only asked for has changed nothing. */
         if (watch->scene.replay || fds[0].revents || fds[1].revents || fds[2].revents ||
             watch->scene.late_seconds > 0)
             watch_paint(watch);
     }
 }
 
-/* A picture without figures is drawn only when these take long. */
+/* Waits a moment for the first sample, so that the first picture has figures. */
 static int first_wait(Watch *watch)
 {
     struct pollfd fd = {watch->thread ? sampler_thread_fd(watch->thread) : -1, POLLIN, 0};
     if (!watch->thread || poll(&fd, 1, FIRST_MSEC) <= 0)
         return EX_OK;
     int r = watch_take(watch);
-    return r < 0 ? look_complain(r) : EX_OK;
+    return r < 0 ? sample_complain(r) : EX_OK;
 }
 
 static int watch_show(Watch *watch)
@@ -419,7 +386,7 @@ static int watch_show(Watch *watch)
     sigset_t set;
     _cleanup_close_ int signals = signals_open(&set);
     if (signals < 0)
-        return complain(EX_OSERR, "watch: %s", strerror(-signals));
+        return complain(EX_OSERR, CLI_FAILED, "watch", strerror(-signals));
     int code = first_wait(watch);
     if (code != EX_OK)
         return code;
@@ -428,17 +395,12 @@ static int watch_show(Watch *watch)
     (void)text_escape(text_of(name), &safe);
     switch (screen_open(&watch->terminal)) {
     case SCREEN_UNKNOWN:
-        return complain(
-            EX_UNAVAILABLE,
-            name ? "watch: the terminal \"%s\" (TERM) is not known here; try TERM=xterm, or --once"
-                 : "watch: TERM%s is not set, so the terminal is not known; try TERM=xterm, or --once",
-            buffer_text(&safe));
+        return name ? complain(EX_UNAVAILABLE, CLI_WATCH_TERM, buffer_text(&safe))
+                    : complain(EX_UNAVAILABLE, CLI_WATCH_NO_TERM);
     case SCREEN_DUMB:
-        return complain(EX_UNAVAILABLE,
-                        "watch: the terminal \"%s\" (TERM) cannot place text; --once prints one picture",
-                        buffer_text(&safe));
+        return complain(EX_UNAVAILABLE, CLI_WATCH_DUMB, buffer_text(&safe));
     case SCREEN_FAILED:
-        return complain(EX_UNAVAILABLE, "watch: the terminal cannot be used; --once prints one picture");
+        return complain(EX_UNAVAILABLE, CLI_WATCH_SCREEN);
     case SCREEN_GOOD:
         break;
     }
@@ -449,7 +411,7 @@ static int watch_show(Watch *watch)
         watch_die(signo);
     else
         screen_close();
-    return r < 0 ? complain(EX_SOFTWARE, "watch: %s", strerror(-r)) : EX_OK;
+    return r < 0 ? complain(EX_SOFTWARE, CLI_FAILED, "watch", strerror(-r)) : EX_OK;
 }
 
 static int watch_run(const Command *command, int argc, char **argv)
@@ -460,12 +422,11 @@ static int watch_run(const Command *command, int argc, char **argv)
     if (!command_parse(command, argc, argv, &options, &operands, &code))
         return code;
     if (options.interval < INTERVAL_LEAST || options.interval > INTERVAL_MOST)
-        return complain(EX_USAGE, "watch: --interval takes 0.1 s to 1 h; 1s is usual");
+        return complain(EX_USAGE, CLI_WATCH_INTERVAL);
     if (options.replay && options.pid)
-        return complain(EX_USAGE, "watch: --replay shows all of a recording, so it does not go with --pid");
+        return complain(EX_USAGE, CLI_WATCH_BOTH);
     if (!options.once && (!isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO)))
-        return complain(EX_USAGE, "watch: standard %s is no terminal; --once prints one picture",
-                        isatty(STDOUT_FILENO) ? "input" : "output");
+        return complain(EX_USAGE, isatty(STDOUT_FILENO) ? CLI_WATCH_NO_INPUT : CLI_WATCH_NO_OUTPUT);
 
     _cleanup_(watch_free) Watch watch = {
         .options = options,
@@ -481,12 +442,12 @@ static int watch_run(const Command *command, int argc, char **argv)
 
 const Command command_watch = {
     .name = "watch",
-    .summary = "shared memory and training processes, live in the terminal",
-    .about = "Shows how full /dev/shm, the RAM, the control group and the budget of a guarded\n"
-             "run are, and below that the training processes with their workers: private memory\n"
-             "(USS), with a share of what is common (PSS), all that is resident (RSS), shared\n"
-             "memory (SHR), descriptors, and which way it goes. F1 or h lists the keys, which\n"
-             "are those of htop; q ends it. --replay shows a recording instead.",
+    .summary = "show shared memory and training processes live in the terminal",
+    .about = "Shows how full /dev/shm, the RAM, the control group and the budget of a guarded run are, and "
+             "below that the training processes with their workers: private memory (USS), private memory "
+             "with a share of what is common (PSS), all resident memory (RSS), shared memory (SHR), "
+             "descriptors, and the trend. The keys are those of htop: F1 or h lists them, and q quits. "
+             "--replay shows a recording instead.",
     .options = watch_options,
     .run = watch_run,
 };

@@ -1,26 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stdarg.h>
 #include <string.h>
 
+#include "cli-text.h"
 #include "command.h"
+
+const Command *const commands[COMMANDS + 1] = {
+    &command_doctor, &command_ps,   &command_clean,  &command_explain, &command_plan,
+    &command_run,    &command_tune, &command_record, &command_report,  &command_watch,
+};
 
 const char *const color_choices[] = {"auto", "always", "never", NULL};
 
-int complain(int code, const char *format, ...)
-{
-    va_list list;
-    fputs("shmguard: ", stderr);
-    va_start(list, format);
-    vfprintf(stderr, format, list);
-    va_end(list);
-    fputc('\n', stderr);
-    return code;
-}
-
 void command_help(const Command *command, FILE *out)
 {
-    fprintf(out, "Usage: shmguard %s [OPTION]...%s%s\n\n%s\n\n", command->name, command->operands ? " " : "",
-            command->operands ? command->operands : "", command->about);
+    const Terminal terminal = {.out = out, .columns = HELP_COLUMNS};
+    fprintf(out, "Usage: shmguard %s [OPTION]...%s%s\n\n", command->name, command->operands ? " " : "",
+            command->operands ? command->operands : "");
+    terminal_wrap(&terminal, 0, 0, command->about);
+    fputc('\n', out);
     options_help(command->options, out);
 }
 
@@ -35,16 +32,14 @@ bool command_parse(const Command *command, int argc, char **argv, void *values, 
         *ret_code = EX_OK;
         return false;
     case PARSED_WRONG:
-        *ret_code = complain(EX_USAGE, "%s: %s", command->name, buffer_text(&error));
+        *ret_code = complain(EX_USAGE, CLI_FAILED, command->name, buffer_text(&error));
         return false;
     case PARSED_GO:
         break;
     }
     if (operands.n > command->operands_most) {
         (void)text_escape(text_of(operands.items[command->operands_most]), &error);
-        *ret_code =
-            complain(EX_USAGE, "%s: \"%s\" is one argument too many; shmguard %s --help shows the usage",
-                     command->name, buffer_text(&error), command->name);
+        *ret_code = complain(EX_USAGE, CLI_EXTRA_ARGUMENT, command->name, buffer_text(&error), command->name);
         return false;
     }
     *ret_operands = operands;
@@ -59,7 +54,37 @@ int command_place(int argc, char **argv)
     return i;
 }
 
+bool command_take_if_any(const Command *command, int argc, char **argv, void *values, char ***ret_words,
+                         int *ret_code)
+{
+    Operands operands;
+    int place = command_place(argc, argv);
+    char **words = place < argc ? argv + place + 1 : argv + argc;
+    argv[place] = NULL;
+    if (!command_parse(command, place, argv, values, &operands, ret_code))
+        return false;
+    if (operands.n > 0) {
+        _cleanup_buffer_ Buffer safe = {0};
+        (void)text_escape(text_of(operands.items[0]), &safe);
+        *ret_code = complain(EX_USAGE, CLI_NO_DASHES, command->name, command->name, buffer_text(&safe));
+        return false;
+    }
+    *ret_words = words;
+    return true;
+}
+
+bool command_take(const Command *command, int argc, char **argv, void *values, char ***ret_words,
+                  int *ret_code)
+{
+    if (!command_take_if_any(command, argc, argv, values, ret_words, ret_code))
+        return false;
+    if (**ret_words)
+        return true;
+    *ret_code = complain(EX_USAGE, CLI_NO_COMMAND, command->name, command->name);
+    return false;
+}
+
 int json_finish(int r)
 {
-    return r < 0 ? complain(EX_SOFTWARE, "the JSON could not be made: %s", strerror(-r)) : EX_OK;
+    return r < 0 ? complain(EX_SOFTWARE, CLI_JSON_FAILED, strerror(-r)) : EX_OK;
 }

@@ -4,54 +4,51 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli-text.h"
 #include "command.h"
 #include "crash.h"
 
-static const Command *const commands[] = {
-    &command_doctor, &command_ps,   &command_clean,  &command_explain, &command_plan,
-    &command_run,    &command_tune, &command_record, &command_report,  &command_watch,
-};
-
 static const Command *command_find(const char *name)
 {
-    for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
-        if (strcmp(commands[i]->name, name) == 0)
-            return commands[i];
+    for (const Command *const *command = commands; *command; command++)
+        if (strcmp((*command)->name, name) == 0)
+            return *command;
     return NULL;
 }
 
 static void usage_print(FILE *out)
 {
     fputs("Usage: shmguard COMMAND [OPTION]...\n\n"
-          "Sees how PyTorch training uses shared memory, says what is wrong and what to do.\n\n"
+          "Shows how PyTorch training uses shared memory, what is wrong, and what to do.\n\n"
           "Commands:\n",
           out);
-    for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
-        fprintf(out, "  %-8s  %s\n", commands[i]->name, commands[i]->summary);
-    fputs("\nshmguard COMMAND --help tells more, shmguard --version the version.\n", out);
+    for (const Command *const *command = commands; *command; command++)
+        fprintf(out, "  %-8s  %s\n", (*command)->name, (*command)->summary);
+    fputs("\nshmguard COMMAND --help shows the options of a command, shmguard --version the\nversion.\n",
+          out);
 }
 
 static int command_unknown(const char *name)
 {
-    const char *names[ARRAY_SIZE(commands) + 1] = {0};
-    for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+    const char *names[COMMANDS + 1] = {0};
+    for (size_t i = 0; commands[i]; i++)
         names[i] = commands[i]->name;
     const char *nearest = nearest_name(name, names);
     _cleanup_buffer_ Buffer safe = {0};
     (void)text_escape(text_of(name), &safe);
-    const char *what = name[0] == '-' ? "option" : "command";
+    bool option = name[0] == '-';
     return nearest
-               ? complain(EX_USAGE, "unknown %s \"%s\"; did you mean %s?", what, buffer_text(&safe), nearest)
-               : complain(EX_USAGE, "unknown %s \"%s\"; shmguard --help lists the commands", what,
-                          buffer_text(&safe));
+               ? complain(EX_USAGE, option ? CLI_UNKNOWN_OPTION_NEAR : CLI_UNKNOWN_COMMAND_NEAR,
+                          buffer_text(&safe), nearest)
+               : complain(EX_USAGE, option ? CLI_UNKNOWN_OPTION : CLI_UNKNOWN_COMMAND, buffer_text(&safe));
 }
 
-/* What is left of a supervisor that has crashed. Nobody types this. */
+/* What is left of a supervisor that has crashed. Not for users. */
 static int command_await(int argc, char **argv)
 {
     int pid = 0;
     int r = argc == 3 && text_pid(text_of(argv[2]), &pid) == 0 ? crash_await(pid) : -EINVAL;
-    return r < 0 ? complain(EX_USAGE, "%s is for shmguard alone", CRASH_WORD) : r;
+    return r < 0 ? complain(EX_USAGE, CLI_INTERNAL_OPTION, CRASH_WORD) : r;
 }
 
 static int dispatch(int argc, char **argv)
@@ -75,8 +72,9 @@ static int dispatch(int argc, char **argv)
     return command ? command->run(command, argc - 1, argv + 1) : command_unknown(word);
 }
 
-/* A closed standard descriptor would be given to the first file that we open, and our output written into it.
- * Opened the wrong way round, it fails as it should. */
+/* The first file that we open would get the number of a closed standard descriptor, and our output would be
+ * written into that file. Opened in the wrong direction, /dev/null makes reads and writes fail as they
+ * should. */
 static void descriptors_fill(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
@@ -88,13 +86,13 @@ static int output_finish(int code)
 {
     errno = 0;
     bool failed = fflush(stdout) != 0 || ferror(stdout);
-    /* What failed in the middle of a long output has left no errno: one more byte meets the same trouble. */
+    /* A failure in the middle of a long output leaves no errno: one more byte fails for the same reason. */
     if (failed && errno == 0 && write(STDOUT_FILENO, "\n", 1) == 1)
-        return complain(EX_SOFTWARE, "the output could not be written in full");
-    /* A reader that has seen enough and gone is no error of ours. */
+        return complain(EX_SOFTWARE, CLI_OUTPUT_PARTIAL);
+    /* A reader that has closed its end has seen enough: that is not an error. */
     if (!failed || errno == EPIPE)
         return code;
-    return complain(EX_SOFTWARE, "the output could not be written: %s", strerror(errno));
+    return complain(EX_SOFTWARE, CLI_OUTPUT_FAILED, strerror(errno));
 }
 
 int main(int argc, char **argv)

@@ -2,8 +2,9 @@
 #include <limits.h>
 #include <string.h>
 
+#include "cli-text.h"
 #include "options.h"
-#include "text.h"
+#include "terminal.h"
 
 static const Option *option_by_name(const Option *options, Text name)
 {
@@ -21,8 +22,8 @@ static const Option *option_by_letter(const Option *options, char letter)
     return NULL;
 }
 
-/* Insertions, deletions, replacements and swapped neighbours that lead from a to b. Long words are cut: they
- * are near nothing anyway. */
+/* The number of insertions, deletions, replacements and swapped neighbours that lead from a to b. Long words
+ * are truncated: they are near nothing anyway. */
 static unsigned edit_distance(const char *a, const char *b)
 {
     enum { LONGEST = 31 };
@@ -52,7 +53,7 @@ static unsigned edit_distance(const char *a, const char *b)
     return last[m];
 }
 
-/* Near is a third of the letters wrong at most, or the beginning of exactly what was meant. */
+/* A name is near if at most a third of its letters are wrong, or if `wrong` is its beginning. */
 static void nearest_consider(const char *wrong, const char *name, unsigned *best, const char **ret)
 {
     size_t length = strlen(wrong);
@@ -87,52 +88,54 @@ static const char *nearest_option(const Option *options, const char *wrong)
 static Parsed wrong_name(const Option *options, Text name, Buffer *error)
 {
     _cleanup_buffer_ Buffer copy = {0};
+    _cleanup_buffer_ Buffer safe = {0};
     (void)buffer_append(&copy, name.data, name.size);
+    (void)text_escape(name, &safe);
     const char *nearest = nearest_option(options, buffer_text(&copy));
-    (void)buffer_append_text(error, "unknown option --");
-    (void)text_escape(name, error);
     if (nearest)
-        (void)buffer_printf(error, "; did you mean --%s?", nearest);
+        (void)buffer_printf(error, OPTION_UNKNOWN_NEAR, buffer_text(&safe), nearest);
     else
-        (void)buffer_append_text(error, "; --help lists the options");
+        (void)buffer_printf(error, OPTION_UNKNOWN, buffer_text(&safe));
     return PARSED_WRONG;
 }
 
-/* What an option takes, where it is no choice. */
-static const char *value_words(OptionType type)
+void names_join(const char *const *names, const char *last, Buffer *out)
 {
-    switch (type) {
-    case OPTION_PID:
-        return "the number of a process";
-    case OPTION_COUNT:
-        return "a whole number";
-    case OPTION_SECONDS:
-        return "seconds (30, 1.5s, 2min)";
-    case OPTION_WISH:
-        return "a size of 1 MiB or more (64M, 1.5GiB), auto or off";
-    case OPTION_LIST:
-    case OPTION_FLAG:
-    case OPTION_TEXT:
-    case OPTION_CHOICE:
-    case OPTION_END:
-        break;
+    for (const char *const *name = names; *name; name++) {
+        const char *before = name == names ? "" : name[1] ? ", " : last;
+        (void)buffer_printf(out, "%s%s", before, *name);
     }
-    return "";
 }
 
 static Parsed wrong_value(const Option *option, const char *value, Buffer *error)
 {
-    (void)buffer_printf(error, "--%s takes ", option->name);
-    (void)buffer_append_text(error, value_words(option->type));
-    for (const char *const *choice = option->choices; choice && *choice; choice++)
-        (void)buffer_printf(error, "%s%s",
-                            choice == option->choices ? ""
-                            : choice[1]               ? ", "
-                                                      : " or ",
-                            *choice);
-    (void)buffer_append_text(error, ", not \"");
-    (void)text_escape(text_of(value), error);
-    (void)buffer_append_text(error, "\"");
+    _cleanup_buffer_ Buffer safe = {0};
+    _cleanup_buffer_ Buffer choices = {0};
+    (void)text_escape(text_of(value), &safe);
+    const char *given = buffer_text(&safe);
+    switch (option->type) {
+    case OPTION_PID:
+        (void)buffer_printf(error, OPTION_TAKES_PID, option->name, given);
+        break;
+    case OPTION_COUNT:
+        (void)buffer_printf(error, OPTION_TAKES_COUNT, option->name, given);
+        break;
+    case OPTION_SECONDS:
+        (void)buffer_printf(error, OPTION_TAKES_SECONDS, option->name, given);
+        break;
+    case OPTION_WISH:
+        (void)buffer_printf(error, OPTION_TAKES_SIZE, option->name, given);
+        break;
+    case OPTION_CHOICE:
+        names_join(option->choices, NAMES_OR, &choices);
+        (void)buffer_printf(error, OPTION_TAKES_NAMES, option->name, buffer_text(&choices), given);
+        break;
+    case OPTION_LIST: /* of these, any value is right */
+    case OPTION_FLAG:
+    case OPTION_TEXT:
+    case OPTION_END:
+        break;
+    }
     return PARSED_WRONG;
 }
 
@@ -151,7 +154,7 @@ static int count_parse(Text text, int *ret)
 static Parsed list_add(const Option *option, OptionList *list, const char *value, Buffer *error)
 {
     if (list->n == OPTION_LIST_MAX) {
-        (void)buffer_printf(error, "--%s can be given %d times at most", option->name, OPTION_LIST_MAX);
+        (void)buffer_printf(error, OPTION_TOO_OFTEN, option->name, OPTION_LIST_MAX);
         return PARSED_WRONG;
     }
     list->items[list->n++] = value;
@@ -193,7 +196,7 @@ static Parsed option_set(const Option *option, const char *value, void *values, 
 
 static Parsed value_missing(const Option *option, Buffer *error)
 {
-    (void)buffer_printf(error, "--%s needs a value: --%s %s", option->name, option->name, option->argument);
+    (void)buffer_printf(error, OPTION_NEEDS_VALUE, option->name, option->name, option->argument);
     return PARSED_WRONG;
 }
 
@@ -211,7 +214,7 @@ static Parsed long_parse(const Option *options, char *word, char ***next, void *
     if (!option)
         return wrong_name(options, name, error);
     if (option->type == OPTION_FLAG && has_value) {
-        (void)buffer_printf(error, "--%s takes no value", option->name);
+        (void)buffer_printf(error, OPTION_NO_VALUE, option->name);
         return PARSED_WRONG;
     }
     if (option->type != OPTION_FLAG && !value && !(value = *(*next)))
@@ -229,9 +232,9 @@ static Parsed short_parse(const Option *options, const char *word, char ***next,
             return PARSED_HELP;
         const Option *option = option_by_letter(options, *letter);
         if (!option) {
-            (void)buffer_append_text(error, "unknown option -");
-            (void)text_escape((Text){letter, 1}, error);
-            (void)buffer_append_text(error, "; --help lists the options");
+            _cleanup_buffer_ Buffer safe = {0};
+            (void)text_escape((Text){letter, 1}, &safe);
+            (void)buffer_printf(error, OPTION_UNKNOWN_LETTER, buffer_text(&safe));
             return PARSED_WRONG;
         }
         const char *value = NULL;
@@ -282,28 +285,24 @@ static int option_help_name(const Option *option, char *out, size_t size)
                     option->argument ? option->argument : "");
 }
 
-/* Further lines of a help text stand below the first. */
-static void option_help_print(const Option *option, int widest, FILE *out)
+static void option_help_print(const Terminal *terminal, const Option *option, int widest)
 {
     char name[80];
     option_help_name(option, name, sizeof name);
-    fprintf(out, "  %-*s  ", widest, name);
-    bool first = true;
-    TEXT_FOR_EACH_LINE (line, text_of(option->help)) {
-        fprintf(out, "%*s%.*s\n", first ? 0 : widest + 4, "", (int)line.size, line.data);
-        first = false;
-    }
+    fprintf(terminal->out, "  %-*s  ", widest, name);
+    terminal_wrap(terminal, (unsigned)widest + 4, (unsigned)widest + 4, option->help);
 }
 
 void options_help(const Option *options, FILE *out)
 {
-    static const Option help = {OPTION_FLAG, 'h', "help", .help = "show this and leave"};
+    const Terminal terminal = {.out = out, .columns = HELP_COLUMNS};
+    static const Option help = {OPTION_FLAG, 'h', "help", .help = "show this help"};
     char name[80];
     int widest = option_help_name(&help, name, sizeof name);
     for (const Option *option = options; option->type != OPTION_END; option++)
         widest = MAX(widest, option_help_name(option, name, sizeof name));
     fputs("Options:\n", out);
     for (const Option *option = options; option->type != OPTION_END; option++)
-        option_help_print(option, widest, out);
-    option_help_print(&help, widest, out);
+        option_help_print(&terminal, option, widest);
+    option_help_print(&terminal, &help, widest);
 }

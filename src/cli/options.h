@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One array of options a command: it yields the parsing, the text of --help, and whatever else lists options.
- * Values are written into the command's own struct, at the offset that the option names.
+ * One array of options per command: parsing, the text of --help and the reference all follow from it. Values
+ * are written into the command's own struct, at the offset that the option names.
  *
- * "--name value", "--name=value", "-x", "-xy", "-p value", "-pvalue" and "--" work as everywhere; options and
- * operands mix. Every command understands -h and --help without saying so.
+ * "--name value", "--name=value", "-x", "-xy", "-p value", "-pvalue" and "--" have their usual meaning, and
+ * options may follow operands. Every command has -h and --help, which its array does not list.
  */
 #pragma once
 
@@ -40,7 +40,7 @@ typedef struct Option {
     size_t offset;              /* of the value in the command's struct */
     const char *argument;       /* "PID", as help shows it; not for flags */
     const char *const *choices; /* NULL-terminated */
-    const char *help;           /* a line or two */
+    const char *help;           /* one paragraph */
 } Option;
 
 typedef struct Operands {
@@ -50,16 +50,20 @@ typedef struct Operands {
 
 typedef enum Parsed {
     PARSED_GO,
-    PARSED_HELP,  /* --help was there */
-    PARSED_WRONG, /* error holds one line without newline, escaped, that names what is wrong */
+    PARSED_HELP,  /* --help was given */
+    PARSED_WRONG, /* error holds one escaped line without newline that says what is wrong */
 } Parsed;
 
-/* argv without the name of the command. values is written as far as parsing came. */
+/* argv is without the name of the command. values holds what was parsed before an error. */
 Parsed options_parse(const Option *options, int argc, char **argv, void *values, Operands *ret_operands,
                      Buffer *error);
 
-/* The "Options:" part of a help text. */
+/* The "Options:" part of a help text, which has the same width everywhere. */
+enum { HELP_COLUMNS = 80 };
 void options_help(const Option *options, FILE *out);
+
+/* Appends "a, b or c": NULL-terminated names, with `last` (NAMES_OR) before the last one. */
+void names_join(const char *const *names, const char *last, Buffer *out);
 
 /* The one of NULL-terminated names that was probably meant, or NULL. */
 const char *nearest_name(const char *wrong, const char *const *names);

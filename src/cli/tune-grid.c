@@ -3,10 +3,12 @@
 #include <unistd.h>
 
 #include "attempts.h"
+#include "cli-text.h"
 #include "command.h"
 #include "tune-grid.h"
+#include "tune-rate.h"
 
-/* What is being made of --vary. */
+/* The grid while it is built from --vary. */
 typedef struct Vary {
     Arena *arena;
     char *const *command;
@@ -14,11 +16,18 @@ typedef struct Vary {
     Knobs knobs;
 } Vary;
 
-static int vary_refuse(const char *name, const char *value, const char *why)
+static int out_of_memory(void)
+{
+    return complain(EX_SOFTWARE, CLI_OUT_OF_MEMORY);
+}
+
+/* Escaped, for a message. */
+static const char *shown(const Vary *vary, const char *value)
 {
     _cleanup_buffer_ Buffer safe = {0};
     (void)text_escape(text_of(value), &safe);
-    return complain(EX_USAGE, "tune: --vary %s: \"%s\" %s", name, buffer_text(&safe), why);
+    const char *copy = arena_copy(vary->arena, buffer_text(&safe), safe.size);
+    return copy ? copy : "";
 }
 
 /* "A..B", both whole numbers. */
@@ -33,12 +42,12 @@ static int value_push(Vary *vary, Knob *knob, const char *value)
 {
     for (size_t i = 0; i < knob->n_values; i++)
         if (strcmp(knob->values[i], value) == 0)
-            return vary_refuse(knob->name, value, "is there twice");
+            return complain(EX_USAGE, CLI_VARY_TWICE, knob->name, shown(vary, value));
     if (knob->n_values == TUNE_VALUES_MAX)
-        return complain(EX_USAGE, "tune: --vary %s: %d values are the most", knob->name, TUNE_VALUES_MAX);
+        return complain(EX_USAGE, CLI_VARY_MANY_VALUES, knob->name, TUNE_VALUES_MAX);
     const char **slot = ARENA_PUSH(vary->arena, knob->values, knob->n_values, knob->values_capacity);
     if (!slot)
-        return complain(EX_SOFTWARE, "tune: %s", strerror(ENOMEM));
+        return out_of_memory();
     *slot = value;
     return EX_OK;
 }
@@ -46,37 +55,36 @@ static int value_push(Vary *vary, Knob *knob, const char *value)
 static int range_push(Vary *vary, Knob *knob, const char *value, uint64_t from, uint64_t to)
 {
     if (from > to)
-        return vary_refuse(knob->name, value, "goes backwards; the smaller number comes first");
+        return complain(EX_USAGE, CLI_VARY_BACKWARDS, knob->name, shown(vary, value));
     if (to - from >= TUNE_VALUES_MAX)
-        return vary_refuse(knob->name, value, "has more than 64 values; name those that matter");
+        return complain(EX_USAGE, CLI_VARY_LONG, knob->name, shown(vary, value));
     int code = EX_OK;
     for (uint64_t i = from; code == EX_OK && i <= to; i++) {
         const char *number = arena_printf(vary->arena, "%llu", (unsigned long long)i);
-        code = number ? value_push(vary, knob, number) : complain(EX_SOFTWARE, "tune: %s", strerror(ENOMEM));
+        code = number ? value_push(vary, knob, number) : out_of_memory();
     }
     return code;
 }
 
-/* A batch has samples; workers are counted from 0 on, and without any the guard has nothing to count. */
+/* A batch has at least one sample. There may be no workers, but without any the guard has nothing to count.
+ */
 static int values_check(const Vary *vary, const Knob *knob)
 {
     TuneAxis axis;
     _cleanup_arena_ Arena scratch = {0};
     if (tune_axis_make(knob->name, knob->values, knob->n_values, &scratch, &axis) < 0)
-        return complain(EX_SOFTWARE, "tune: %s", strerror(ENOMEM));
+        return out_of_memory();
     bool is_batch = axis.counts == COUNTS_SAMPLES;
     bool is_processes = tune_counts_processes(axis.counts);
     for (size_t i = 0; i < knob->n_values; i++) {
-        if (is_batch && (!axis.numbers || axis.numbers[i] < 1))
-            return vary_refuse(knob->name, knob->values[i],
-                               axis.numbers || knob->values[i][0] == '-' || knob->n_values == 1
-                                   ? "is no batch size; it takes 1 or more"
-                                   : "and its neighbours must be batch sizes, 1 or more");
+        double number = 0;
+        bool is_number = rate_number_parse(text_of(knob->values[i]), &number) == 0;
+        if (is_batch && (!is_number || number < 1))
+            return complain(EX_USAGE, CLI_VARY_BATCH, knob->name, shown(vary, knob->values[i]));
         if (is_processes && knob->values[i][0] == '-')
-            return vary_refuse(knob->name, knob->values[i], "is no number of workers; it takes 0 or more");
-        if (is_processes && axis.numbers && axis.numbers[i] == 0 && !vary->by_rate)
-            return vary_refuse(knob->name, knob->values[i],
-                               "workers share nothing that could be counted; leave it out, or say --rate");
+            return complain(EX_USAGE, CLI_VARY_WORKERS, knob->name, shown(vary, knob->values[i]));
+        if (is_processes && is_number && number == 0 && !vary->by_rate)
+            return complain(EX_USAGE, CLI_VARY_NO_WORKERS, knob->name, shown(vary, knob->values[i]));
     }
     return EX_OK;
 }
@@ -86,7 +94,7 @@ static int vary_add(Vary *vary, const char *text)
     _cleanup_buffer_ Buffer error = {0};
     int r = knobs_add(&vary->knobs, text, vary->arena, &error);
     if (r < 0)
-        return complain(EX_USAGE, "tune: --vary: %s", r == -ENOMEM ? strerror(-r) : buffer_text(&error));
+        return complain(EX_USAGE, CLI_TUNE_VARY, r == -ENOMEM ? strerror(-r) : buffer_text(&error));
     Knob *knob = &vary->knobs.items[vary->knobs.n - 1];
     Knob given = *knob;
     int code = EX_OK;
@@ -110,7 +118,7 @@ static bool command_has(char *const *command, const char *name)
     return false;
 }
 
-/* 1, 2, 4 … up to twice the processors, which more workers only wait for. */
+/* 1, 2, 4 … up to twice the number of processors: more workers would only wait for one. */
 static const char *workers_values(Arena *arena, const char *name)
 {
     _cleanup_buffer_ Buffer text = {0};
@@ -121,7 +129,7 @@ static const char *workers_values(Arena *arena, const char *name)
     return arena_copy(arena, buffer_text(&text), text.size);
 }
 
-/* For those who name no values: what everybody tries. */
+/* Without --vary: the usual values. */
 static int vary_guess(Vary *vary)
 {
     static const char *const batch_names[] = {"batch", "batch_size"};
@@ -134,9 +142,7 @@ static int vary_guess(Vary *vary)
         if (command_has(vary->command, worker_names[i]))
             code = vary_add(vary, workers_values(vary->arena, worker_names[i]));
     if (code == EX_OK && vary->knobs.n == 0)
-        code =
-            complain(EX_USAGE, "tune: nothing to vary in the command; put {batch} or {workers} in it, as in "
-                               "--workers {workers}, and say --vary workers=1,2,4");
+        code = complain(EX_USAGE, CLI_VARY_NOTHING);
     return code;
 }
 
@@ -149,8 +155,7 @@ static int vary_take(Vary *vary, const OptionList *texts)
         code = vary_guess(vary);
     for (size_t i = 0; code == EX_OK && i < vary->knobs.n; i++)
         if (!command_has(vary->command, vary->knobs.items[i].name))
-            code = complain(EX_USAGE, "tune: {%s} does not stand in the command; put it where its value goes",
-                            vary->knobs.items[i].name);
+            code = complain(EX_USAGE, CLI_VARY_NO_PLACE, vary->knobs.items[i].name);
     return code;
 }
 
@@ -163,7 +168,7 @@ int tune_grid_make(const OptionList *texts, char *const *command, bool by_rate, 
         return code;
     size_t n = vary.knobs.n;
     if (n > TUNE_AXES_MAX)
-        return complain(EX_USAGE, "tune: --vary takes %d names at most", TUNE_AXES_MAX);
+        return complain(EX_USAGE, CLI_VARY_MANY_NAMES, TUNE_AXES_MAX);
     TuneAxis *axes = arena_alloc(arena, n * sizeof *axes);
     size_t settings = 1;
     for (size_t i = 0; axes && i < n; i++) {
@@ -173,12 +178,11 @@ int tune_grid_make(const OptionList *texts, char *const *command, bool by_rate, 
         settings *= knob->n_values; /* at most 64 to the power of 6 */
     }
     if (!axes)
-        return complain(EX_SOFTWARE, "tune: %s", strerror(ENOMEM));
+        return out_of_memory();
     if (settings > TUNE_SETTINGS_MAX)
-        return complain(EX_USAGE, "tune: %zu settings are too many to choose from; %d are the most", settings,
-                        TUNE_SETTINGS_MAX);
+        return complain(EX_USAGE, CLI_TUNE_TOO_MANY, settings, TUNE_SETTINGS_MAX);
     if (settings < 2)
-        return complain(EX_USAGE, "tune: there is nothing to choose from; give --vary several values");
+        return complain(EX_USAGE, CLI_TUNE_TOO_FEW);
     *ret_axes = axes;
     *ret_n = n;
     return EX_OK;

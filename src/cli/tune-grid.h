@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From --vary and the places in the command to the grid that `tune` searches. */
+/* Makes the grid that `tune` searches, from --vary and the {NAME} in the command. */
 #pragma once
 
 #include "options.h"
@@ -7,8 +7,8 @@
 
 /*
  * texts: of --vary; without any, {batch} and {workers} in the command get the usual values. by_rate: the
- * training prints its rate, so it may do without workers. EX_OK, or the exit code for what is wrong, said.
- * The axes live in arena.
+ * training prints its rate, so that it needs no workers. EX_OK, or the exit code for what is wrong, which was
+ * said. The axes live in arena.
  */
 int tune_grid_make(const OptionList *texts, char *const *command, bool by_rate, Arena *arena,
                    TuneAxis **ret_axes, size_t *ret_n);

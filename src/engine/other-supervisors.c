@@ -7,7 +7,7 @@
 
 enum { ABOVE_MOST = 64 };
 
-static OtherSupervisor *guard_offer_find(OtherSupervisors *supervisors, int pid, uint64_t start_ticks)
+static OtherSupervisor *supervisor_find(OtherSupervisors *supervisors, int pid, uint64_t start_ticks)
 {
     for (size_t i = 0; i < supervisors->n; i++)
         if (supervisors->items[i].pid == pid && supervisors->items[i].start_ticks == start_ticks)
@@ -15,9 +15,9 @@ static OtherSupervisor *guard_offer_find(OtherSupervisors *supervisors, int pid,
     return NULL;
 }
 
-static void guard_meet(OtherSupervisors *supervisors, const Root *root, int pid, uint64_t start_ticks)
+static void supervisor_meet(OtherSupervisors *supervisors, const Root *root, int pid, uint64_t start_ticks)
 {
-    OtherSupervisor *known = guard_offer_find(supervisors, pid, start_ticks);
+    OtherSupervisor *known = supervisor_find(supervisors, pid, start_ticks);
     if (known) {
         known->there = true;
         return;
@@ -37,13 +37,13 @@ void supervisors_find_above(OtherSupervisors *supervisors, const Root *root, int
     ProcStat stat;
     for (unsigned i = 0; i < ABOVE_MOST && pid > 1 && proc_stat_read(root, pid, &stat) >= 0; i++) {
         if (is_supervisor(stat.comm))
-            guard_meet(supervisors, root, pid, stat.start_ticks);
+            supervisor_meet(supervisors, root, pid, stat.start_ticks);
         pid = stat.ppid;
     }
 }
 
-/* Those above a job are not in its moments: they are there as long as they tell something. */
-static bool guard_is_there(const Root *root, const OtherSupervisor *guard)
+/* A supervisor above a job is not among the processes of its samples: it is there as long as it runs. */
+static bool supervisor_is_there(const Root *root, const OtherSupervisor *guard)
 {
     ProcStat stat;
     return guard->there || (proc_stat_read(root, guard->pid, &stat) >= 0 &&
@@ -63,23 +63,23 @@ unsigned supervisors_fill(OtherSupervisors *supervisors, const Root *root, Momen
         supervisors->items[i].there = false;
     for (size_t i = 0; i < moment->n_processes; i++)
         if (is_supervisor(moment->processes[i].comm))
-            guard_meet(supervisors, root, moment->processes[i].pid, moment->processes[i].start_ticks);
+            supervisor_meet(supervisors, root, moment->processes[i].pid, moment->processes[i].start_ticks);
 
     size_t kept = 0;
-    unsigned told = 0;
+    unsigned n = 0;
     GuardFigures tightest = {0};
     *ret_pid = 0;
     for (size_t i = 0; i < supervisors->n; i++) {
         OtherSupervisor guard = supervisors->items[i];
         GuardFigures figures;
-        if (!guard_is_there(root, &guard))
+        if (!supervisor_is_there(root, &guard))
             continue;
         supervisors->items[kept++] = guard;
-        /* One that only watches how processes end has neither a budget nor memory. */
+        /* A supervisor that is only a witness has neither a budget nor memory. */
         if (shared_stats_read(root, guard.pid, guard.page, &figures) < 0 ||
             (figures.budget_bytes == U64_UNKNOWN && figures.segments_created == 0))
             continue;
-        told++;
+        n++;
         if (*ret_pid == 0 || guard_share(&figures) > guard_share(&tightest)) {
             tightest = figures;
             *ret_pid = guard.pid;
@@ -95,5 +95,5 @@ unsigned supervisors_fill(OtherSupervisors *supervisors, const Root *root, Momen
     moment->values[JOB_GUARD_WAITING] = tightest.waiting;
     moment->values[JOB_GUARD_WAITS] = tightest.waits;
     moment->values[JOB_GUARD_REFUSED] = tightest.refused;
-    return told;
+    return n;
 }

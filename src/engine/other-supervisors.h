@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The guarded runs on this machine, as their supervisors tell of them. */
+/* The guarded runs on this machine, from the figures that their supervisors publish. */
 #pragma once
 
 #include "history.h"
@@ -10,7 +10,7 @@ typedef struct OtherSupervisor {
     int pid; /* of the supervisor */
     uint64_t start_ticks;
     int page;   /* the number of its descriptor */
-    bool there; /* in this look */
+    bool there; /* in this sample */
 } OtherSupervisor;
 
 typedef struct OtherSupervisors {
@@ -18,12 +18,12 @@ typedef struct OtherSupervisors {
     size_t n;
 } OtherSupervisors;
 
-/* The supervisor of the job that `pid` belongs to, if it has one above it. */
+/* Finds the supervisors above `pid`. */
 void supervisors_find_above(OtherSupervisors *supervisors, const Root *root, int pid);
 
 /*
- * Fills the moment's guard metrics with those of the run that is nearest to its budget, of those whose
- * supervisors are among its processes or were found above. Returns how many there are; *ret_pid: the
- * supervisor of that run, 0 without one.
+ * Fills in the guard metrics of the moment: those of the run that is nearest to its budget, of all runs whose
+ * supervisors are among its processes or were found above. Returns the number of these runs; *ret_pid: the
+ * supervisor of the one that was chosen, or 0.
  */
 unsigned supervisors_fill(OtherSupervisors *supervisors, const Root *root, Moment *moment, int *ret_pid);

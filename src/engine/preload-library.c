@@ -4,7 +4,7 @@
 
 #include "preload-library.h"
 
-/* Beside the program, where a build leaves it. */
+/* Beside the program, where a build puts it. */
 static bool library_is_beside(char path[static PATH_MAX])
 {
     ssize_t n = readlink("/proc/self/exe", path, PATH_MAX);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Can `shmguard run` be offered here? */
+/* Where the preload library is, and whether `shmguard run` can be offered here. */
 #pragma once
 
 #include <limits.h>
@@ -8,8 +8,9 @@
 
 #define GUARD_LIBRARY "libshmguard-preload.so"
 
-/* machine may be NULL: what it would tell is then taken as good. */
+/* Without a machine (NULL), only the library is checked. */
 GuardOffer guard_offer_find(const Machine *machine);
 
-/* Where the preload library is: beside the program, else where it is installed. False: nowhere. */
+/* The path of the preload library: beside the program, or where it is installed. False: it is in neither
+ * place. */
 bool guard_library(char path[static PATH_MAX]);

@@ -11,7 +11,7 @@
 
 enum { BESIDE_MAX = 40 };
 
-/* A new file in the directory, its name in `name`. */
+/* Creates a new file in the directory, and returns its name in `name`. */
 static int beside_open(int directory, char name[static BESIDE_MAX])
 {
     uint64_t random = 0;
@@ -24,7 +24,7 @@ static int beside_open(int directory, char name[static BESIDE_MAX])
 
 static int direct_open(const char *path, ReportFile *ret)
 {
-    int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK); /* a pipe may have no reader */
+    int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK); /* a pipe may have no reader yet */
     if (fd < 0)
         return -errno;
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
@@ -74,7 +74,8 @@ int report_file_open(const char *path, ReportFile *ret)
     if (access(path, W_OK) < 0)
         return -errno;
     char real[PATH_MAX];
-    return realpath(path, real) ? place_open(real, ret) : -errno; /* the file behind a link, not the link */
+    return realpath(path, real) ? place_open(real, ret)
+                                : -errno; /* replaces the target of a link, not the link */
 }
 
 void report_file_close(ReportFile *file)

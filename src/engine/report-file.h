@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A file that is there whole or not at all, and of which it is known beforehand whether it can be written:
- * written beside its place and moved there. What is no plain file (a pipe, /dev/stderr) is opened at once and
- * written to.
+ * A file that is never incomplete, and of which it is known beforehand whether it can be written: it is
+ * written under another name in the same directory, and then renamed. What is not a regular file (a pipe,
+ * /dev/stderr) is opened at once and written to directly.
  */
 #pragma once
 
@@ -12,17 +12,17 @@
 
 typedef struct ReportFile {
     int directory;
-    int direct; /* of what is no plain file */
+    int direct; /* the descriptor of what is not a regular file */
     char *name;
 } ReportFile;
 
 #define REPORT_FILE_NONE      ((ReportFile){.directory = -EBADF, .direct = -EBADF})
 #define _cleanup_report_file_ _cleanup_(report_file_close)
 
-/* Nothing is left there yet. Negative errno when the file could not be written. */
+/* Leaves nothing behind yet. Negative errno: the file could not be written. */
 int report_file_open(const char *path, ReportFile *ret);
 void report_file_close(ReportFile *file);
 
-/* What `fill` writes becomes the file. Negative errno, its own included; the old file is then still there. */
+/* What `fill` writes becomes the file. Negative errno, also of `fill`: an existing file is then unchanged. */
 int report_file_write(const ReportFile *file, int (*fill)(FILE *out, const void *context),
                       const void *context);

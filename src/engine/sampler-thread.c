@@ -11,24 +11,24 @@
 #include "proc-statm.h"
 #include "sampler-thread.h"
 
-/* How long the end waits for a look. */
+/* How long sampler_thread_close waits for a sample. */
 #define PATIENCE_SECONDS 0.25
 
 struct SamplerThread {
-    /* Of whoever has its turn. */
+    /* Used by the thread whose turn it is. */
     Root root;
     Sampler *sampler;
     OtherSupervisors supervisors;
     SampleResult sample;
     int result;
 
-    /* Of whoever opened it. */
+    /* Used by the opener's thread only. */
     pthread_t thread;
     bool runs;
-    double asked_at; /* negative: it has answered, and was heard */
+    double asked_at; /* negative: the answer was taken */
     int fd;
 
-    /* Of both. */
+    /* Shared by both threads, under the mutex. */
     pthread_mutex_t mutex;
     pthread_cond_t turn;
     bool asked;
@@ -39,22 +39,22 @@ struct SamplerThread {
 
 /* --- The thread --------------------------------------------------------------------------------------- */
 
-static int look(SamplerThread *thread)
+static int sample(SamplerThread *thread)
 {
-    SampleResult sample = {.own_bytes = U64_UNKNOWN};
+    SampleResult result = {.own_bytes = U64_UNKNOWN};
     ProcStatm statm;
-    int r = sampler_look(thread->sampler, &sample.moment);
+    int r = sampler_look(thread->sampler, &result.moment);
     if (r < 0)
         return r;
-    sample.guards = supervisors_fill(&thread->supervisors, &thread->root, &sample.moment, &sample.guard_pid);
-    sample.surveyed = sampler_take_segments(thread->sampler, &sample.survey, &sample.survey_seconds);
+    result.guards = supervisors_fill(&thread->supervisors, &thread->root, &result.moment, &result.guard_pid);
+    result.surveyed = sampler_take_segments(thread->sampler, &result.survey, &result.survey_seconds);
     if (proc_statm_read(&thread->root, getpid(), &statm) >= 0)
-        sample.own_bytes = statm.resident_bytes;
-    thread->sample = sample;
+        result.own_bytes = statm.resident_bytes;
+    thread->sample = result;
     return 0;
 }
 
-static void *looks(void *context)
+static void *samples_take(void *context)
 {
     SamplerThread *thread = context;
     pthread_mutex_lock(&thread->mutex);
@@ -65,7 +65,7 @@ static void *looks(void *context)
             break;
         thread->asked = false;
         pthread_mutex_unlock(&thread->mutex);
-        thread->result = look(thread);
+        thread->result = sample(thread);
         pthread_mutex_lock(&thread->mutex);
         thread->answered = true;
         pthread_cond_signal(&thread->turn);
@@ -77,20 +77,20 @@ static void *looks(void *context)
     return NULL;
 }
 
-/* Signals are the main thread's. */
+/* Signals go to the main thread. */
 static int thread_start(SamplerThread *thread)
 {
     sigset_t all;
     sigset_t before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&thread->thread, NULL, looks, thread);
+    int error = pthread_create(&thread->thread, NULL, samples_take, thread);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     thread->runs = error == 0;
     return -error;
 }
 
-/* --- Whoever opened it -------------------------------------------------------------------------------- */
+/* --- The opener's thread ------------------------------------------------------------------------------ */
 
 int sampler_thread_open(int pid, double interval, SamplerThread **ret)
 {
@@ -119,7 +119,7 @@ int sampler_thread_open(int pid, double interval, SamplerThread **ret)
     return 0;
 }
 
-/* False: it is in the middle of a look. */
+/* False: it is in the middle of a sample. */
 static bool thread_end(SamplerThread *thread)
 {
     double end = now_seconds() + PATIENCE_SECONDS;
@@ -140,7 +140,7 @@ void sampler_thread_close(SamplerThread *thread)
     if (!thread || (thread->runs && !thread_end(thread)))
         return;
     if (thread->answered && thread->result >= 0)
-        survey_free(&thread->sample.survey); /* nobody took it */
+        survey_free(&thread->sample.survey); /* it was not taken */
     sampler_free(thread->sampler);
     root_close(&thread->root);
     fd_close(thread->fd);

@@ -14,25 +14,26 @@
 /*
  * The connection to the supervisor. It is made when it is first needed. A forked child makes its own.
  *
- * Nobody waits in vain: a supervisor that is stopped answers when it goes on, and when one dies the kernel
- * closes its end, and whoever waits is woken. So there is no limit of time, and no name is lost to one that
- * was only slow.
+ * No process waits in vain: a stopped supervisor answers when it continues, and when one dies the kernel
+ * closes its end and wakes the waiting process. So there is no timeout, and no name is lost because the
+ * supervisor was slow.
  *
- * A connection that is lost although the supervisor lives (the program closes all descriptors, the supervisor
- * had none left for us) is made anew. ATTEMPTS_MAX is for a program that closes them all the time.
+ * A connection that is lost although the supervisor lives (the program closes all descriptors, or the
+ * supervisor had none left for us) is made again. ATTEMPTS_MAX is for a program that closes them all the
+ * time.
  *
- * One does not wait: torch_shm_manager serves all processes one after another, and they give it up as lost
- * after a second. It only unlinks, and does not look at the result: what it has sent will be read when the
- * supervisor goes on.
+ * One program does not wait: torch_shm_manager serves all processes one after another, and they give it up
+ * after a second. It only unlinks, and ignores the result: the supervisor reads what it has sent when it
+ * continues.
  */
 enum { ATTEMPTS_MAX = 64, TRIES_MAX = 2, MANAGER_MSEC = 50, START_MSEC = 50 };
 
 static int connection = -1;
 static FileId connection_id;
 static unsigned attempts;
-static bool lost;                               /* there was a supervisor, and nobody listens any more */
-static Counters nowhere;                        /* counted in vain, without a supervisor */
-static _Atomic(Counters *) counters = &nowhere; /* set once; read without the lock too */
+static bool lost;                               /* there was a supervisor, and it is gone */
+static Counters nowhere;                        /* used without a supervisor; no process reads it */
+static _Atomic(Counters *) counters = &nowhere; /* set once; also read without the lock */
 
 Counters *guard_counters(void)
 {
@@ -64,7 +65,7 @@ bool broker_lost(void)
     return lost;
 }
 
-/* *ret_fd is -1 when the packet brought none. */
+/* *ret_fd is -1 if the packet carried no descriptor. */
 static bool receive_message(int from, Message *ret, int *ret_fd)
 {
     union {
@@ -94,7 +95,7 @@ static bool receive_message(int from, Message *ret, int *ret_fd)
     return false;
 }
 
-/* The manager has not waited for its welcome. */
+/* The manager does not wait for its welcome, so that may come first. */
 static bool receive_answer(Message *ret, int *ret_fd)
 {
     while (receive_message(connection, ret, ret_fd)) {
@@ -129,9 +130,9 @@ static bool welcomed(int from)
 }
 
 /*
- * Before main, and only on a terminal: what the program writes there counts from its first word on
- * (progress-line.c), long before it makes a tensor. Only the page is fetched; a supervisor that is stopped is
- * not waited for.
+ * Before main, and only on a terminal: output of the program counts from the first word
+ * (progress-line.c), long before it makes a tensor. Only the page is fetched, and we do not wait for a
+ * stopped supervisor.
  */
 void broker_find_counters(void)
 {
@@ -184,8 +185,8 @@ static Message message_of(MessageType type, const char *name)
     return message;
 }
 
-/* Sends and, when there is an answer to come, waits for it. What a lost connection kept from arriving is sent
- * again: the supervisor answers all that it reads, unless it dies. */
+/* Sends and, if an answer is expected, waits for it. What did not arrive because the connection was lost is
+ * sent again: the supervisor answers everything that it reads, unless it dies. */
 static bool exchange(Message *message, int fd, bool answered, int *ret_fd)
 {
     for (int i = 0; i < TRIES_MAX && broker_reach(); i++) {
@@ -201,7 +202,7 @@ static bool exchange(Message *message, int fd, bool answered, int *ret_fd)
                 disconnect();
                 return false;
             }
-        } else if (errno == ETOOMANYREFS) /* this user has too many descriptors in flight: not now */
+        } else if (errno == ETOOMANYREFS) /* this user has too many descriptors in flight */
             return false;
         disconnect();
     }

@@ -9,17 +9,17 @@
 #include "guard.h"
 
 /*
- * Before pages of a segment are touched that were not there, the supervisor is asked whether the job may have
- * them. The thread that asks sleeps until it may; the others go on, and above all those that let go of what
- * is being waited for: so no lock is held here, and the question has a connection of its own.
+ * Before a process touches pages of a segment that did not exist, it asks the supervisor whether the job may
+ * have them. The thread that asks sleeps until it may. The others continue, above all those that release what
+ * it waits for: so no lock is held here, and the question has a connection of its own.
  *
- * The segment is handed out already, and its lock says so to the supervisor. When this process dies while it
- * waits, the kernel drops the lock and closes the connection: there is nothing to put right. When the
- * supervisor dies there is no ceiling any more. The supervisor alone decides how long a wait may be.
+ * The segment is already handed out, and its lock shows that to the supervisor. If this process dies while it
+ * waits, the kernel drops the lock and closes the connection: there is nothing to repair. If the supervisor
+ * dies, there is no ceiling any more. The supervisor alone decides how long a wait may be.
  */
 enum { SOON_MSEC = 2, TURN_MSEC = 10 };
 
-/* The welcome comes first, and is not for us. -EAGAIN: not so soon. */
+/* The welcome comes first, and is skipped. -EAGAIN: no answer within msec. */
 static int room_await(int connection, int msec)
 {
     for (;;) {
@@ -41,9 +41,9 @@ static int room_await(int connection, int msec)
 }
 
 /*
- * A segment of our own may come back meanwhile of which a GPU knows the pages: the supervisor cannot make
- * room of them (pins.c), so whoever has them uses them. Of all others it can, and gives it to whose turn it
- * is. The request goes with its connection.
+ * Meanwhile a segment of our own may come back whose pages are registered with CUDA. The supervisor cannot
+ * free those pages (pins.c), so the process that has them uses them. It can free all others, and gives the
+ * room to the process that is next. The request ends with its connection.
  */
 static bool take_back(int *fd, uint64_t bytes)
 {

@@ -12,7 +12,7 @@
 #include "cuda.h"
 #include "guard.h"
 
-/* As in real.c. */
+/* The old versions are in libdl and in libc, as in real.c. */
 #if defined(__x86_64__)
 __asm__(".symver dlopen, dlopen@GLIBC_2.2.5");
 __asm__(".symver dlsym, dlsym@GLIBC_2.2.5");
@@ -72,7 +72,7 @@ static bool begins_with(const char *text, const char *prefix)
 
 /* --- Is there a runtime at all? ----------------------------------------------------------------------- */
 
-/* "libcudart.so.13", or as wheels rename it, "libcudart-d0da41ae.so.11.0". 0: it is another library. */
+/* "libcudart.so.13" or, as wheels rename it, "libcudart-d0da41ae.so.11.0". 0: it is another library. */
 static int runtime_version(const char *path)
 {
     const char *name = base_name(path);
@@ -95,8 +95,8 @@ static atomic_bool near;
 static _Atomic pid_t looked; /* in which process */
 
 /*
- * By what the process has mapped, and not by dl_iterate_phdr: that takes a lock of the loader's which fork
- * leaves as it is, so that a child of a process in which another thread had it would wait for ever.
+ * Reads the mappings of the process and does not call dl_iterate_phdr: that takes a lock of the loader, which
+ * fork leaves as it is, so that a child would wait forever if another thread of its parent held it.
  */
 static bool runtime_is_mapped(void)
 {
@@ -113,7 +113,7 @@ static bool runtime_is_mapped(void)
             found = is_runtime(line);
         }
         n = strlen(line);
-        if (n == sizeof text - 1) /* longer than any path that it may have */
+        if (n == sizeof text - 1) /* longer than any path of a runtime */
             n = 0;
         memmove(text, line, n);
     }
@@ -142,9 +142,9 @@ bool cuda_is_near(void)
 /* --- What a caller would have called without us -------------------------------------------------------- */
 
 /*
- * A process may have several CUDA runtimes, and each caller must get his own: the one among the libraries
+ * A process may have several CUDA runtimes, and each caller must get its own: the one among the libraries
  * that the caller's object was linked with. Each object is looked at once and then stays loaded. Entries are
- * only added, each is written before it is ready, and one that is there twice does no harm.
+ * only added, each is complete before it is ready, and a duplicate does no harm.
  */
 enum { CALLERS_MAX = 64 };
 
@@ -212,7 +212,7 @@ static void *look_up(void *handle, CudaCall call)
     if (!found && dl_iterate_phdr(find_runtime, (void *)&runtime) &&
         (handle = dlopen(runtime, RTLD_LAZY | RTLD_NOLOAD))) {
         found = look_up_in(handle, call);
-        dlclose(handle); /* it is as loaded as it was */
+        dlclose(handle); /* undoes dlopen; the runtime stays loaded */
     }
     return found;
 }
@@ -221,7 +221,7 @@ static void *caller_add(CudaCall call, const void *address)
 {
     Object object;
     if (!object_find(address, &object))
-        return look_up(NULL, call); /* code that was made at run time */
+        return look_up(NULL, call); /* code that was generated at run time */
     void *handle = handle_of(&object);
     void *real = look_up(handle, call);
     unsigned i = CALLERS_MAX;
@@ -235,7 +235,7 @@ static void *caller_add(CudaCall call, const void *address)
         atomic_store_explicit(&callers[i].ready, true, memory_order_release);
     } else if (handle)
         dlclose(handle);
-    (void)dlerror(); /* what was not found is no error of the program's */
+    (void)dlerror(); /* the program must not see our errors */
     return real;
 }
 
@@ -250,27 +250,27 @@ void *cuda_real(CudaCall call, const void *caller)
     return caller_add(call, caller);
 }
 
-/* --- Do PyTorch's copies come through us? -------------------------------------------------------------- */
+/* --- Do PyTorch's copies go through us? ---------------------------------------------------------------- */
 
 /*
- * What has to be shown is that no copy which PyTorch makes from its pinned memory goes past us.
+ * To be proven: no copy that PyTorch makes from its pinned memory bypasses us.
  *
  * - The object that asks whether memory is pinned has reached us with this very question: its symbols are
- *   looked up in an order in which we are in front of the runtime. That object must import cudaMemcpyAsync,
- *   so its copies are bound by the same rule. (One with the runtime linked into it statically imports
- *   nothing, and does not reach us at all.)
+ *   looked up in an order in which we come before the runtime. That object must import cudaMemcpyAsync, so
+ * its copies are bound by the same rule. (An object with a statically linked runtime imports nothing, and
+ * does not reach us at all.)
  *
- * - In it and in every library of PyTorch's, each place that was already filled in for a function of ours
- *   must hold ours. A place that still points into its own object is filled in at its first call.
+ * - In it and in every library of PyTorch, each relocation for a function of ours that is already bound must
+ *   be bound to ours. One that still points into its own object is bound at its first call.
  *
  * - None of them may import an asynchronous copy that we do not know.
  *
- * - The function that would have answered without us lies in libcudart.so, of a version whose structures we
+ * - The function that would have answered without us is in libcudart.so, of a version whose structures we
  *   know.
  *
- * Copies by others (a library with a CUDA runtime of its own inside, Triton, CuPy, a kernel that is given the
- * address) are seen by PyTorch's own pinned memory just as little: it waits for the copies that PyTorch makes
- * and hands a freed block out again without regard to others. Whoever makes one must keep the tensor until it
+ * PyTorch's own pinned memory does not see copies by others either (a library with a CUDA runtime of its own
+ * inside, Triton, CuPy, a kernel that is given the address): it waits for the copies that PyTorch makes and
+ * reuses a freed block regardless of others. Code that makes such a copy must keep the tensor until the copy
  * is done, with or without us.
  */
 static const char *const harmless[] = {
@@ -304,13 +304,13 @@ static bool is_harmless(const char *name)
     return !begins_with(name, "cudaMemcpy") && !begins_with(name, "cudaGraphAddMemcpy");
 }
 
-/* glibc has made addresses of these on most machines, and left offsets on some. */
+/* glibc has turned these into addresses on most machines, and left them as offsets on some. */
 static uintptr_t dynamic_address(const Object *object, uintptr_t value)
 {
     return value < object->base ? object->base + value : value;
 }
 
-/* NOLINTBEGIN(performance-no-int-to-ptr): addresses are what these tables are made of */
+/* NOLINTBEGIN(performance-no-int-to-ptr): these tables consist of addresses */
 static void relocations_check(const Object *object, uintptr_t table, size_t bytes, const ElfW(Sym) * symbols,
                               const char *strings, Proof *proof)
 {
@@ -444,7 +444,7 @@ bool cuda_is_ours(const void *caller)
         known = prove(caller) ? PROOF_YES : PROOF_NO;
         atomic_store_explicit(&proven, known, memory_order_release);
     }
-    return known == PROOF_YES; /* not yet, while another thread proves it */
+    return known == PROOF_YES; /* no, while another thread is still proving it */
 }
 
 const Cuda *cuda_driver(void)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CUDA, where the process has it: found among what is loaded, never linked and never loaded by us. Functions
- * of the driver are called without the guard's lock: CUDA has locks of its own, and calls mmap and close
- * while it holds them.
+ * CUDA, if the process has it: we find it among the loaded libraries, and never link or load it. Functions of
+ * the driver are called without the guard's lock: CUDA has locks of its own, and calls mmap and close while
+ * it holds them.
  */
 #pragma once
 
@@ -12,14 +12,14 @@
 
 #include "interposed.h"
 
-/* What the library stands in for in the CUDA runtime. */
+/* What the library interposes in the CUDA runtime. */
 #define CALL(type, name, parameters, call) call,
 typedef enum CudaCall { INTERPOSED_CUDA(CALL) CUDA_CALLS } CudaCall;
 #undef CALL
 
 enum { CUDA_SUCCESS = 0, CUDA_RUNTIME_MISSING = 3 /* cudaErrorInitializationError */ };
 
-/* The stream that 0 means in a call of the _ptsz kind. */
+/* The stream that 0 stands for in a call whose name ends in _ptsz. */
 #define CUDA_STREAM_OF_THREAD ((void *)2)
 
 /* The driver's functions, by their meaning. Contexts, streams and events are its pointers. */
@@ -46,20 +46,21 @@ enum {
     CUDA_CAPTURE_RELAXED = 2,
 };
 
-/* Looks whether a CUDA runtime is loaded: once in a process, and again in a forked one that saw none. Without
- * the lock, or any of the loader's: in a forked child that may be nobody's. */
+/* Looks for a loaded CUDA runtime: once per process, and again in a forked child if the parent had none.
+ * Takes neither the guard's lock nor the loader's: in a forked child that may belong to a thread that does
+ * not exist. */
 void cuda_look(void);
-bool cuda_is_near(void); /* lock-free: what cuda_look saw */
+bool cuda_is_near(void); /* lock-free: the result of cuda_look */
 
-/* What the code at `caller` would have called without us. NULL: there is nothing. */
+/* What the code at `caller` would have called without us. NULL: not found. */
 void *cuda_real(CudaCall call, const void *caller);
 
-/* Whether PyTorch's copies demonstrably come through us, for the PyTorch of which `caller` is a part. Decided
- * once. Without the lock. */
+/* Whether the copies of the PyTorch that `caller` is part of provably go through us. Decided once. Without
+ * the lock. */
 bool cuda_is_ours(const void *caller);
 
 /* NULL unless cuda_is_ours has said yes. */
 const Cuda *cuda_driver(void);
 
-/* symbols.c: our own definition of it, whatever the name is bound to. */
+/* symbols.c: our own definition of the call, whatever its name is bound to. */
 const void *cuda_symbol(CudaCall call);

@@ -15,26 +15,26 @@
 #include "preload.h"
 
 /*
- * A program that this process starts is to be guarded too, whatever became of the environment in between: a
+ * A program that this process starts must be guarded too, whatever happened to the environment in between: a
  * script that sets LD_PRELOAD for an allocator, a launcher with an environment of its own,
- * os.environ.clear(). So what the supervisor had set for this process is put back into an environment that
+ * os.environ.clear(). So what the supervisor had set for this process is restored in an environment that
  * lacks it: our library, in front of others in LD_PRELOAD, and the settings below. Nothing is added
  *   - without a supervisor: a library that was preloaded by hand leaves environments alone;
- *   - to an environment with SHMGUARD=off: that is the way to switch the guard off for a program;
- *   - to one that names another supervisor: that is an inner run, which has set what it wants;
- *   - when our library cannot be read here any more, or the program's dynamic linker cannot load it: that
- *     would cost an error message at best. A set-user-ID program ignores the library by itself.
+ *   - to an environment with SHMGUARD=off: this switches the guard off for a program;
+ *   - to one that names another supervisor: that is an inner run, which has set what it needs;
+ *   - if our library is no longer readable here, or the program's dynamic linker cannot load it: the result
+ *     would be an error message at best. A set-user-ID program ignores the library by itself.
  *
- * exec is called by children of vfork, which have their parent's memory, by signal handlers and among
- * threads. So nothing is written but our own stack, no lock is taken, no memory asked for, and files are
- * looked at by system calls that no cancellation interrupts. An environment that lacks nothing, which is the
- * ordinary case, is passed on as it is and costs one look at each of its strings. What is built otherwise
- * takes no more stack than ENTRIES_MAX pointers and PRELOAD_MAX bytes; a larger environment is passed on as
- * it is. errno is the real call's.
+ * exec is called by children of vfork, which share their parent's memory, by signal handlers and by several
+ * threads at once. So only our own stack is written to, no lock is taken, no memory is allocated, and files
+ * are read by system calls, which are not cancellation points. An environment that lacks nothing, which is
+ * the ordinary case, is passed on unchanged and costs one look at each of its strings. Any other takes no
+ * more stack than ENTRIES_MAX pointers and PRELOAD_MAX bytes; a larger environment is passed on unchanged.
+ * errno is that of the real call.
  *
- * posix_spawn returns when its child has left our memory, so the array may lie in this frame. system() and
- * popen() call glibc's posix_spawn from within, which nobody can interpose, with the process's own
- * environment. Where that lacks something, the shell is told to export it first.
+ * posix_spawn returns when its child has left our memory, so the array may be in this frame. system() and
+ * popen() call glibc's posix_spawn internally, where no library can interpose it, with the process's own
+ * environment. If that lacks something, the shell is told to export it first.
  */
 enum { ENTRIES_MAX = 1024, PRELOAD_MAX = 8192, COMMAND_MAX = 16384, SETTING_MAX = 160 };
 
@@ -42,7 +42,7 @@ static const char preload_name[] = "LD_PRELOAD";
 
 typedef struct Setting {
     const char *name;
-    char text[SETTING_MAX]; /* "NAME=value" as this process was started with it; "": it was not */
+    char text[SETTING_MAX]; /* "NAME=value" if this process was started with it, else "" */
 } Setting;
 
 /* Set once, by the constructor, and only read afterwards. */
@@ -53,7 +53,7 @@ static Setting settings[] = {
     {PROTOCOL_PIN, ""},
 };
 enum { N_SETTINGS = sizeof settings / sizeof settings[0] };
-static char library[PATH_MAX]; /* "": not known, or nothing is to be passed on */
+static char library[PATH_MAX]; /* "": not known, or nothing must be passed on */
 
 void exec_start(const char *path)
 {
@@ -76,12 +76,12 @@ void exec_start(const char *path)
 
 typedef struct Lack {
     size_t n;            /* strings in the environment */
-    const char *preload; /* the value of LD_PRELOAD: of several, the last, as the dynamic linker has it */
+    const char *preload; /* the value of LD_PRELOAD: of several, the last, as in the dynamic linker */
     bool library;
     bool settings[N_SETTINGS];
 } Lack;
 
-/* The value when text is a setting of that name, else NULL. */
+/* The value if text is a setting of that name, else NULL. */
 static const char *value_of(const char *text, const char *name)
 {
     size_t n = strlen(name);
@@ -102,7 +102,7 @@ static bool lacks_any(const Lack *lack)
     return any;
 }
 
-/* False: the environment is to stay as it is. */
+/* False: the environment stays as it is. */
 static bool environment_lacks(char *const *given, Lack *ret)
 {
     Lack lack = {.preload = ""};
@@ -127,7 +127,7 @@ static bool environment_lacks(char *const *given, Lack *ret)
     return lacks_any(&lack) && strlen(lack.preload) + sizeof library < PRELOAD_MAX;
 }
 
-/* With a quote at either end. */
+/* Including a quote at either end. */
 static size_t preload_size(const Lack *lack)
 {
     return sizeof preload_name + 2 + strlen(library) + strlen(lack->preload) + 2;
@@ -163,7 +163,7 @@ static void environment_fill(char *const *given, const Lack *lack, char *preload
 
 /* --- Whether a program can be started with our library ------------------------------------------------ */
 
-/* By system calls: the library's own open and read are points of cancellation, and exec is none. */
+/* By system calls: open and read of libc are cancellation points, and exec is not. */
 static int program_open(int directory, const char *path)
 {
     if (syscall(SYS_faccessat, directory, path, X_OK) < 0)
@@ -195,7 +195,7 @@ static int program_search(const char *file)
 typedef ElfW(Ehdr) ElfHead;
 typedef ElfW(Phdr) ElfPart;
 
-/* The one of musl takes our library for its own kind, fails on it, and ends the program. */
+/* musl's linker tries to load our library, fails on it, and ends the program. */
 static bool linker_is_ours(int fd, const ElfPart *part)
 {
     static const char musl[] = "ld-musl";
@@ -206,7 +206,8 @@ static bool linker_is_ours(int fd, const ElfPart *part)
     return !strstr(path, musl);
 }
 
-/* A program without a dynamic linker does not mind, and may pass the environment on to one that has it. */
+/* A program without a dynamic linker ignores LD_PRELOAD, and may pass the environment on to one that has it.
+ */
 static bool elf_takes(int fd, const ElfHead *head)
 {
     static const unsigned char class = sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32;
@@ -223,7 +224,7 @@ static bool elf_takes(int fd, const ElfHead *head)
     return true;
 }
 
-/* The interpreter of a script whose first bytes these are; -1: it is none. */
+/* The interpreter of a script that starts with these bytes; -1: it is not a script. */
 static int interpreter_open(char *head, size_t n)
 {
     if (n < 3 || head[0] != '#' || head[1] != '!')
@@ -234,7 +235,7 @@ static int interpreter_open(char *head, size_t n)
     return program_open(AT_FDCWD, path);
 }
 
-/* Takes fd. What cannot be looked at is taken to be like most. */
+/* Takes ownership of fd. A program that cannot be read is assumed to be an ordinary one. */
 static bool program_takes(int fd)
 {
     enum { SCRIPTS_MAX = 4 };
@@ -292,7 +293,8 @@ static int call_make(const ExecCall *call, char *const *environment)
     return -1;
 }
 
-/* A frame of its own: a signal handler on a small stack, whose environment lacks nothing, does without it. */
+/* Not inlined: a signal handler on a small stack does not need this frame if its environment lacks nothing.
+ */
 static __attribute__((noinline)) int call_make_with(const ExecCall *call, char *const *given,
                                                     const Lack *lack)
 {
@@ -320,7 +322,7 @@ int exec_call(const ExecCall *call, char *const *given)
     return call_make_with(call, given, &lack);
 }
 
-/* False: the command is to stay as it is. A quote in what is there already would end ours. */
+/* False: the command stays as it is. A quote in the present value would end ours. */
 static bool shell_lacks(const char *command, Lack *ret)
 {
     if (!command || strlen(command) >= COMMAND_MAX || !environment_lacks(environ, ret) ||
@@ -329,7 +331,7 @@ static bool shell_lacks(const char *command, Lack *ret)
     int saved = errno;
     ret->library = ret->library && library_is_readable();
     errno = saved;
-    return lacks_any(ret); /* the shell prints its environment when it is told to export nothing */
+    return lacks_any(ret); /* `export` without names would print the environment */
 }
 
 static size_t shell_size(const char *command, const Lack *lack)
@@ -337,7 +339,7 @@ static size_t shell_size(const char *command, const Lack *lack)
     return sizeof "export ; " + preload_size(lack) + N_SETTINGS * (SETTING_MAX + 3) + strlen(command);
 }
 
-/* On the command's own first line: the shell's messages have its number. */
+/* On the command's own first line, so that line numbers in the shell's messages stay right. */
 static void shell_write(const char *command, const Lack *lack, char *ret, size_t size)
 {
     size_t n = (size_t)snprintf(ret, size, "export ");

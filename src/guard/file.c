@@ -39,7 +39,7 @@ int fd_move_up(int fd)
 {
     enum { LOWEST = 64 };
     int high = fcntl(fd, F_DUPFD_CLOEXEC, LOWEST);
-    if (high < 0) /* the limit of open files may be lower */
+    if (high < 0) /* the limit of open files may be below LOWEST */
         return fd;
     real_close(fd);
     return high;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The preload library: it backs PyTorch's shared tensors with recycled memfds. It lives in strangers'
+ * The preload library: it backs PyTorch's shared tensors with recycled memfds. It lives in other programs'
  * processes: it may decline, and then the plain libc call is made; it may never be wrong.
  *
- * Words
+ * Terms
  *
  * segment: a memfd made by this library. The process that made it is its producer and keeps it in its pool.
  *
@@ -13,42 +13,43 @@
  * handed-out: the description of a segment that PyTorch is given. It carries a shared lock (OFD) on byte 0.
  * The pool's own description of the same segment carries none.
  *
- * view: a mapping of a segment that this process keeps for the next time, made through a description of its
+ * view: a mapping of a segment that this process keeps for the next tensor, made through a description of its
  * own, so that an unused view does not keep the handed-out one.
  *
  * hold: one page of the handed-out description, mapped PROT_NONE, for as long as the view is in use.
  *
- * free: nobody has the handed-out description any more; the kernel has dropped its lock.
+ * free: no process has the handed-out description any more; the kernel has dropped its lock.
  *
  * The invariant
  *
  * While a process can reach a segment's memory through a tensor, that process keeps the handed-out
  * description: by a descriptor, by a plain mapping of it, or by a hold.
  *
- * A segment is issued again only when no lock is left on it, so never while anybody can still reach the old
- * contents:
+ * A segment is issued again only when no lock is left on it, so never while any process can still reach the
+ * old contents:
  *
  * - The kernel keeps the books: the lock goes with the last reference, by close, munmap, exec, exit or
- *   SIGKILL in whichever process, and not before. There is no counter that a crash could leave wrong.
+ *   SIGKILL in any process, and not before. There is no counter that a crash could leave wrong.
  *
  * - fork copies mappings, so a child that inherits a view in use inherits its hold. Nothing in user space
  *   can lose a hold by closing descriptors by number, which is why it is a mapping and not a descriptor.
  *
- * - Between "no lock" and the new lock nobody can get a handed-out description: none exists to copy. The one
- *   other party that takes locks is the supervisor, exclusively, while it gives an unused segment's pages
- *   back; the new shared lock then fails and the segment is passed over.
+ * - Between "no lock" and the new lock no process can get a handed-out description: none exists to copy. The
+ *   only other party that takes locks is the supervisor, exclusively, while it gives an unused segment's
+ *   pages back; the new shared lock then fails and the segment is skipped.
  *
  * - What is unusual (a second mapping of a segment in use, odd flags, offsets or lengths, a full table, no
  *   /proc, no memfd) gets a plain mmap of the handed-out descriptor, which keeps the description by itself.
  *
- * - PyTorch's receiver remembers storages by what fstat says of their descriptor (device, inode), for as
+ * - PyTorch's receiver remembers storages by what fstat reports for their descriptor (device, inode), for as
  *   long as the storage lives. That can be longer than it uses the segment: sharing a tensor under another
- *   strategy swaps the memory inside the living storage. So a segment is a new file to fstat each time that
- *   it is issued, and the same file for all who have that issue (identity.c).
+ *   strategy swaps the memory inside the living storage. So a segment is a new file to fstat each time it is
+ *   issued, and the same file to all processes that have that issue (identity.c).
  *
  * Tables are fixed in size and in .bss: a process that shares nothing never touches their pages. One mutex
- * guards them; `inside` lets a signal handler that interrupts its owner pass by. fork takes the mutex
- * (lock.c). A question to the supervisor waits for as long as that lives, stopped or not (broker-client.c).
+ * protects them; `inside` lets a signal handler that interrupts its owner pass by. fork takes the mutex
+ * (lock.c). A question to the supervisor waits for as long as the supervisor lives, stopped or not
+ * (broker-client.c).
  */
 #pragma once
 
@@ -73,7 +74,7 @@ enum { SEGMENT_MIN_BYTES = 512 * 1024 };
 /* A free segment and an unused view are kept this long. */
 enum { KEEP_MSEC = 2000 };
 
-/* --- real.c: the next definition of each symbol, or the system call when there is none yet --- */
+/* --- real.c: the next definition of each symbol, or the system call if it is not known yet --- */
 
 #define REAL(type, name, parameters)                           type real_##name parameters;
 #define REAL_VARIADIC(type, name, parameters, real_parameters) REAL(type, name, real_parameters)
@@ -84,17 +85,17 @@ INTERPOSED_VARIADIC(REAL_VARIADIC)
 
 /* --- lock.c: on or off, the lock, fork --- */
 
-/* Takes the lock. False, and the plain way: in set-user-ID programs, in a process that is not the one the
- * tables speak of, and when this thread is inside already. */
+/* Takes the lock. False means the plain call: in set-user-ID programs, in a process that is not the one that
+ * the tables describe, and when this thread is already inside. */
 bool guard_enter(void);
 bool guard_is_switched_off(void); /* this process was started with SHMGUARD=off */
-bool guard_is_inside(void);       /* this thread is inside: a signal handler asks */
-void guard_leave(bool failed);    /* errno is put back unless the call failed */
+bool guard_is_inside(void);       /* this thread is inside: for a signal handler */
+void guard_leave(bool failed);    /* restores errno unless the call failed */
 uint64_t now_msec(void);
 
 /*
  * The tables check themselves in debug and sanitized builds (GUARD_CHECKS): whenever the lock is given back,
- * and so after every change, whoever made it. A table that contradicts itself ends the process with SIGABRT.
+ * and so after every change. A table that contradicts itself ends the process with SIGABRT.
  */
 #ifdef GUARD_CHECKS
 void pool_check(void);
@@ -109,41 +110,43 @@ typedef struct FileId {
     uint64_t inode;
     uint64_t size;
     uint64_t allocated;
-    uint64_t special; /* the device that it is; 0: none */
+    uint64_t special; /* its device number if it is a device; 0: it is not */
     uint32_t links;
     bool regular;
 } FileId;
 int file_id(int fd, FileId *ret); /* by stat_call */
 
-/* fstat by system call: the symbol differs between glibcs, and our own shows the issue (identity.c). */
+/* fstat by system call: the symbol differs between glibc versions, and our own reports the issue
+ * (identity.c).
+ */
 int stat_call(int fd, struct stat *ret);
 
-/* The same descriptor at a higher number, out of the way of programs that count on low ones. */
+/* Moves the descriptor to a higher number, out of the way of programs that rely on low ones. */
 int fd_move_up(int fd);
 
-/* A new description of the file behind fd, close-on-exec. -1 with errno; ESTALE when that is another file
- * than the caller thinks: somebody closed the number, and somebody else was given it. */
+/* A new description of the file behind fd, close-on-exec. -1 with errno; ESTALE if it is not the file that
+ * the caller expects: the number was closed and given to another file. */
 int description_reopen(int fd, uint64_t device, uint64_t inode);
 
-/* A shared lock (OFD) on one of the bytes that say something (protocol.h), of the description behind fd. */
+/* A shared lock (OFD) on one of the bytes that have a meaning (protocol.h), of the description behind fd. */
 bool lock_share(int fd, off_t byte);
 void lock_give_up(int fd, off_t byte);
 
-/* Whether another description has one there; otherwise: what is to be believed when that cannot be asked. */
+/* Whether another description has a lock there; `otherwise` is the answer if that cannot be asked. */
 bool is_locked(int fd, off_t byte, bool otherwise);
 
-/* Whether fd is a memfd of this library's making. */
+/* Whether fd is a segment: a memfd made by this library for recycling. */
 bool segment_is(int fd, const FileId *id);
 
-/* --- identity.c: which file a handed-out description is, to those who ask --- */
+/* --- identity.c: which file a handed-out description appears to be --- */
 
-/* Marks the description behind fd as this issue of its segment. False where the mark cannot be read back. */
+/* Marks the description behind fd as this issue of its segment. False if the mark cannot be read back. */
 bool identity_set(int fd, uint64_t issue);
 
-/* Whether this issue can be told apart from every other file. */
+/* Whether this issue can be distinguished from every other file. */
 bool identity_fits(uint64_t inode, uint64_t issue);
 
-/* fstat and statx of a descriptor have succeeded: puts the issue's inode in the place of the segment's.
+/* After a successful fstat or statx of a descriptor: replaces the segment's inode with that of the issue.
  * Signal handlers may call them. */
 void identity_stat(int fd, struct stat *st);
 void identity_statx(int fd, const char *path, struct statx *stx); /* with AT_EMPTY_PATH */
@@ -153,59 +156,59 @@ void identity_statx(int fd, const char *path, struct statx *stx); /* with AT_EMP
 /* A handed-out descriptor of a segment with room for size bytes, or -1. */
 int pool_issue(uint64_t size);
 
-/* Likewise, but only one whose pages are there, and stay, because a GPU knows them. */
+/* The same, but only a recycled segment whose pages exist and stay, because they are registered with CUDA. */
 int pool_issue_again(uint64_t size);
 
 /* A memfd, close-on-exec, or -1. */
 int memfd_make(const char *name, uint64_t size);
 void pool_forget(void); /* in a forked child: the parent issues these */
 
-/* Nothing is said of this segment any more, and it is not issued again. One that is not the pool's is no
- * error. */
+/* The pool forgets this segment: it makes no promise about it any more (LOCK_TOLD) and does not issue it
+ * again. A segment that is not in the pool is not an error. */
 void pool_disown(uint64_t device, uint64_t inode);
 
-/* What this thread shares from here on belongs to another batch. Lock-free; signal handlers may call it. */
+/* What this thread shares from now on belongs to another batch. Lock-free; signal handlers may call it. */
 void batch_end(void);
 uint64_t batch_number(void); /* how many this process has begun */
 
-/* A descriptor is copied, as PyTorch does with each tensor that it sends; n bytes were written. Neither takes
- * the lock, nor changes errno. */
+/* A descriptor is copied, as PyTorch does with each tensor that it sends; n bytes were written. Neither
+ * function takes the lock or changes errno. */
 void batch_copied(int fd);
 void batch_written(size_t n);
 
 /* --- views.c: the mappings that are kept --- */
 
-/* Where a tensor comes from that is mapped. */
+/* Where a tensor that is being mapped comes from. */
 typedef enum Origin {
     ORIGIN_HERE, /* this process is making it */
-    ORIGIN_SENT, /* as a descriptor */
-    ORIGIN_NAME,
+    ORIGIN_SENT, /* it arrived as a descriptor */
+    ORIGIN_NAME, /* it was opened by name */
 } Origin;
 
-/* The view's address, now in use and held; MAP_FAILED when this is not for us. */
+/* The view's address, now in use and held; MAP_FAILED if the caller must make a plain mapping. */
 void *view_use(int fd, size_t size, Origin origin);
 
-/* The descriptor of a tensor is being copied, as PyTorch does once each time that it sends one. */
+/* The descriptor of a tensor is being copied, as PyTorch does once each time it sends one. */
 void view_sent(int fd);
 
-/* True when [address, size) was a view in use: it is kept, unused, or waits for its copies. */
+/* True if [address, size) was a view in use: it is now kept, either unused or waiting for its copies. */
 bool view_release(void *address, size_t size);
 
-/* Something else was mapped over the first size bytes of the view in use at address: forgets it and lets go.
- */
+/* Something else was mapped over the first size bytes of the view in use at address: forgets the view and
+ * releases its hold. */
 void view_replaced(void *address, size_t size);
 void view_sweep(uint64_t now);
 void view_forget_unused(void);
 void view_forget_inherited(void); /* in a forked child */
 
-/* Somebody unmaps or maps over a part of a view: it is his now. Its hold stays for ever, so that the segment
- * is never issued again. */
+/* The program unmaps or maps over a part of a view: the memory is the program's own now. Its hold stays
+ * forever, so that the segment is never issued again. */
 void view_lose(const void *address, size_t size);
 
-/* Lock-free: false when no view lies in this range. */
+/* Lock-free: false if no view lies in this range. */
 bool view_overlaps(const void *address, size_t size);
 
-/* Lock-free: the program changes the mapping itself, by mprotect or madvise. munmap would end that, and the
+/* Lock-free: the program changes the mapping itself, by mprotect or madvise. munmap would undo that, and the
  * next tensor must not inherit it: the views in this range are unmapped when they are released. */
 void view_alter(const void *address, size_t size);
 
@@ -214,7 +217,7 @@ typedef struct Pin Pin;
 typedef struct ViewUse {
     char *address;
     size_t used;
-    bool sole; /* nobody else has the tensor, or will have it */
+    bool sole; /* no other process has the tensor, or will have it */
     Pin *pin;
 } ViewUse;
 
@@ -222,29 +225,29 @@ typedef struct ViewUse {
 bool view_look(const void *address, ViewUse *ret);
 void view_set_pin(const char *address, Pin *pin);
 void view_let_go(const char *address);  /* its copies are done */
-void view_drop_at(const char *address); /* it is registered no more */
+void view_drop_at(const char *address); /* it is not registered any more */
 
 /* --- pins.c: views that the GPU reads; the argument is there --- */
 
 void pins_start(void);  /* by the constructor, once */
 void pins_forget(void); /* in a forked child */
 bool pins_wanted(void); /* lock-free: a loader of this process pins its batches */
-bool pins_can_be(void); /* lock-free: somebody may want to know who has a tensor that is made here */
+bool pins_can_be(void); /* lock-free: a process of the job may need to know which others have a tensor */
 
 /* With the lock, for the pin of a view: */
-bool pin_release(Pin *pin);                  /* false: it waits for copies, and is to be held */
+bool pin_release(Pin *pin);                  /* false: it waits for copies and must be held */
 void pin_use_again(Pin *pin);                /* one that waits */
-bool pin_leave(Pin *pin);                    /* it is to go */
-bool pin_is_shut(const Pin *pin);            /* it leaves, or is lost: not to be used again */
+bool pin_leave(Pin *pin);                    /* it must be unregistered */
+bool pin_is_shut(const Pin *pin);            /* it leaves or is lost: do not use it again */
 bool pin_fits(const Pin *pin, size_t bytes); /* for a tensor of this size */
-void pin_orphan(Pin *pin);                   /* the view is somebody else's now */
+void pin_orphan(Pin *pin);                   /* the view is the program's own now */
 #ifdef GUARD_CHECKS
 bool pin_is_at(const Pin *pin, const char *address);
 bool pin_is_waiting(const Pin *pin);
 #endif
 
 /* Without the lock: */
-void pins_poll(void); /* asks whether copies are done, and lets go of what waited for them */
+void pins_poll(void); /* queries whether copies are done, and releases what waited for them */
 bool pins_wait(void); /* lock-free: the calling thread is a loader's, and something waits for its copies */
 
 /* cudaPointerGetAttributes, for the code at caller. */
@@ -257,23 +260,23 @@ typedef struct PinsCopy {
 } PinsCopy;
 typedef enum PinsEnd {
     PINS_STARTED,
-    PINS_UNKNOWN, /* it failed, or runs who knows when */
+    PINS_UNKNOWN, /* it failed, or it is not known when it runs */
 } PinsEnd;
 void pins_copy_begin(PinsCopy *copy, const void *target, size_t target_bytes, const void *source,
                      size_t source_bytes);
-bool pins_copy_is_captured(const PinsCopy *copy, void *stream); /* into a graph, or that cannot be told */
+bool pins_copy_is_captured(const PinsCopy *copy, void *stream); /* into a graph, or that is not known */
 void pins_copy_end(PinsCopy *copy, void *stream, PinsEnd end);
 
 /* --- broker-client.c: the connection to the supervisor --- */
 
-bool broker_tell(MessageType type, const char *name, int fd); /* false: there is no supervisor */
+bool broker_tell(MessageType type, const char *name, int fd); /* false: no supervisor was reached */
 
-/* 0, a negative errno of the supervisor's answer, or -ENOTCONN. ret_fd may be NULL; it is -1 when no
- * descriptor came. */
+/* 0, a negative errno of the supervisor's answer, or -ENOTCONN. ret_fd may be NULL; it is -1 if no descriptor
+ * came. */
 int broker_ask(MessageType type, const char *name, int fd, int *ret_fd);
 void broker_find_counters(void); /* by the constructor */
-bool broker_reach(void);         /* connects, so that what follows is counted; false: there is none */
-bool broker_lost(void);          /* there was one, and it has gone with all that it kept */
+bool broker_reach(void);         /* connects, so that what follows is counted; false: not reached */
+bool broker_lost(void);          /* there was one, and it is gone with all that it kept */
 void broker_forget(void);        /* in a forked child */
 Counters *guard_counters(void);  /* never NULL */
 
@@ -281,29 +284,30 @@ Counters *guard_counters(void);  /* never NULL */
 
 void supervisor_find(void); /* by the constructor, once */
 bool supervisor_is(void);
-/* A connection of its own, close-on-exec; -1 with errno. Neither to connect nor to send takes longer than
- * patience_msec; 0: as long as it takes. */
+/* A connection of its own, close-on-exec; -1 with errno. Neither connecting nor sending takes longer than
+ * patience_msec; 0: no limit. */
 int supervisor_connect(int patience_msec);
-bool supervisor_is_other_user(int fd);           /* of a connection: root's, and we are not root */
-int supervisor_connect_inner(int patience_msec); /* the same to that of a run within the run; mostly none */
+bool supervisor_is_other_user(int fd);           /* of a connection: it is root's, and we are not root */
+int supervisor_connect_inner(int patience_msec); /* to that of a run within the run; usually there is none */
 
-/* --- exec.c: a program that this process starts is guarded, too; signal handlers may call all of it --- */
+/* --- exec.c: guards the programs that this process starts; signal handlers may call all of it --- */
 
 typedef enum ExecKind { EXEC_PATH, EXEC_SEARCH, EXEC_FD, EXEC_AT, SPAWN_PATH, SPAWN_SEARCH } ExecKind;
 
 typedef struct ExecCall {
     ExecKind kind;
-    int fd;           /* of EXEC_FD and EXEC_AT */
-    int flags;        /* of EXEC_AT */
-    const char *path; /* of all but EXEC_FD */
+    int fd;           /* EXEC_FD and EXEC_AT */
+    int flags;        /* EXEC_AT */
+    const char *path; /* all but EXEC_FD */
     char *const *argv;
-    pid_t *pid; /* of SPAWN_PATH and SPAWN_SEARCH, as the next two */
+    /* SPAWN_PATH and SPAWN_SEARCH: */
+    pid_t *pid;
     const posix_spawn_file_actions_t *actions;
     const posix_spawnattr_t *attributes;
 } ExecCall;
 
-void exec_start(const char *path);                       /* by the constructor, once; of our library */
-int exec_call(const ExecCall *call, char *const *given); /* as the real call, with what `given` lacks */
+void exec_start(const char *path); /* by the constructor, once; the path of our library */
+int exec_call(const ExecCall *call, char *const *given); /* the real call, with what `given` lacks */
 int exec_system(const char *command);                    /* system() */
 FILE *exec_popen(const char *command, const char *mode); /* popen() */
 
@@ -314,22 +318,22 @@ bool manager_is(void);    /* this process is one */
 bool manager_waits_for_clients(const struct pollfd *files, nfds_t n, int msec);
 int manager_wait(struct pollfd *files, int msec); /* poll, which the supervisor can end */
 
-/* --- python.c: the interpreter, where there is one --- */
+/* --- python.c: the interpreter, if there is one --- */
 
-/* By the constructor, once. `find` looks a symbol up among all that is loaded. */
+/* By the constructor, once. `find` looks up a symbol in everything that is loaded. */
 void python_find(void *(*find)(const char *name));
 bool python_has_stack(void); /* signal handlers may call this one and the next */
 void python_write_stack(int fd);
-void *python_let_run(void); /* lets other threads of Python run until python_go_on */
+void *python_let_run(void); /* lets other Python threads run until python_go_on */
 void python_go_on(void *thread);
 
-/* --- budget-client.c: whether there is memory for a segment; without the lock --- */
+/* --- budget-client.c: whether there is memory for a segment; called without the lock --- */
 
-/* Waits until `bytes` of the handed-out segment behind fd may be touched; another may be in its place then.
- * -ENOSPC: never. */
+/* Waits until `bytes` of the handed-out segment behind fd may be touched; may replace *fd with another
+ * segment. -ENOSPC: refused. */
 int budget_request(int *fd, uint64_t bytes);
-bool budget_is_wanted(void);    /* somebody in the job waits; lock-free */
-void budget_tell_release(void); /* something was let go: says so when somebody waits. With the lock */
+bool budget_is_wanted(void);    /* a process of the job waits for room; lock-free */
+void budget_tell_release(void); /* memory was released: says so if a process waits. With the lock */
 
 /* --- witness.c: how this process ends, for the supervisor; signal handlers may call all of it --- */
 
@@ -337,18 +341,17 @@ void witness_start(void); /* by the constructor, once */
 bool witness_watches(int signo);
 bool witness_may_be_worker(void); /* the program handles SIGBUS, SIGSEGV and SIGFPE, as workers do */
 int witness_sigaction(int signo, const struct sigaction *action, struct sigaction *ret_old);
-void witness_hear(const char *text, size_t n); /* written to standard error */
-void witness_child(pid_t pid, int status);     /* that this process has waited for */
+void witness_hear(const char *text, size_t n); /* it was written to standard error */
+void witness_child(pid_t pid, int status);     /* this process has waited for it */
 void witness_leave(int code);                  /* before _exit */
 
-/* --- progress-line.c: the supervisor's line of progress on the job's terminal; signal handlers may call it
- * --- */
+/* --- progress-line.c: the supervisor's progress line on the job's terminal; signal handlers may call it ---
+ */
 
 void progress_line_make_way(int fd);                         /* before something is written to fd */
 void progress_line_note(int fd, const char *text, size_t n); /* what was written */
 
-/* --- tensors.c: the life of a tensor between shm_open and the moment that tells which way a segment is
- * shared --- */
+/* --- tensors.c: a tensor from shm_open until it is known how it is shared --- */
 
 bool pending_any(void); /* lock-free */
 void pending_clear(void);
@@ -356,19 +359,19 @@ void pending_clear(void);
 int tensor_open(const char *name, int flags, mode_t mode); /* shm_open; with the lock */
 int tensor_unlink(const char *name);
 
-/* ftruncate, in two steps: the first finds a segment, the second puts it in the place of fd. Between them
- * room may have to be asked for, without the lock. */
+/* ftruncate, in two steps: the first finds a segment, the second puts it in the place of fd. Between them the
+ * process may have to ask for room, without the lock. */
 typedef enum TensorResize {
     RESIZE_DONE,
     RESIZE_PLAIN, /* the real ftruncate */
     RESIZE_TAKE,
-    RESIZE_ASK, /* for room, and then take it */
+    RESIZE_ASK, /* ask for room, then take it */
 } TensorResize;
 TensorResize tensor_resize(int fd, off_t size, int *ret_segment);
-int tensor_take(int fd, int segment, off_t size); /* takes the segment */
+int tensor_take(int fd, int segment, off_t size); /* takes ownership of the segment */
 
-/* posix_fallocate. True: the pages are there; false: have the real one make them, without the lock, for that
- * takes as long as it takes. */
+/* posix_fallocate. True: the pages exist; false: the caller makes the real call, without the lock, because it
+ * may take long. */
 bool tensor_allocate(int fd, off_t offset, off_t size);
-void *tensor_map(int fd, size_t size); /* MAP_FAILED: the plain way */
+void *tensor_map(int fd, size_t size); /* MAP_FAILED: make a plain mapping */
 void tensor_close(int fd);             /* before the descriptor is closed */

@@ -5,28 +5,28 @@
 #include "guard.h"
 
 /*
- * PyTorch takes two descriptors for one tensor when fstat says that they are one file, and remembers that
- * for as long as the tensor's storage lives. Files of /dev/shm are new each time; segments are not. So fstat
- * is told a different inode for each issue of a segment: the segment's own in the lower INODE_BITS, the
+ * PyTorch takes two descriptors for the same tensor if fstat says that they are the same file, and remembers
+ * that for as long as the tensor's storage lives. Files in /dev/shm are new each time; segments are not. So
+ * fstat reports a different inode for each issue of a segment: the segment's own in the lower INODE_BITS, the
  * number of the issue above them.
  *
- * The number must be the same for all who have the issue, in whichever process, and for nobody else. So it is
- * kept where the issue itself is: in the handed-out description, as the place of a lock. Copies of the
- * descriptor share it, whether by dup, fork or a socket; nobody can change it without meaning to; it goes
- * with the description. F_GETLK asks as the process, and thereby sees what the description itself has locked.
- * The kernel drops all locks of a description in one step, so an issue that is over is never seen beside the
- * next one.
+ * The number must be the same in all processes that have the issue, and different for every other issue. So
+ * it is kept where the issue itself is: in the handed-out description, as the position of a lock. Copies of
+ * the descriptor share it, whether made by dup, fork or a socket; no program changes it by accident; it ends
+ * with the description. F_GETLK asks on behalf of the process, and therefore sees what the description itself
+ * has locked. The kernel drops all locks of a description in one step, so an issue that is over is never seen
+ * beside the next one.
  *
- * No two files get the same inode: the kernel counts inodes of memfds up from 1, and would have to make 2^40
- * of them to come to one of ours. A segment whose own inode is larger, or that was issued too often, is not
- * issued again. Nor is one whose mark cannot be read back (a sandbox that refuses F_GETLK).
+ * No two files get the same inode: the kernel counts inodes of memfds up from 1, and would have to create
+ * 2^40 of them to reach one of ours. A segment whose own inode is larger, or that was issued too often, is
+ * not issued again. Nor is one whose mark cannot be read back (in a sandbox that refuses F_GETLK).
  *
  * There is no state here, so it works in signal handlers, in children of vfork, and where the guard is off.
  */
 enum { INODE_BITS = 40 };
 #define ISSUES_MAX (UINT64_C(1) << (63 - INODE_BITS))
 
-/* 0: the first, which has no mark. */
+/* 0: the first issue, which has no mark. */
 static uint64_t issue_of(int fd)
 {
     struct flock found = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = LOCK_ISSUE};
@@ -47,7 +47,7 @@ bool identity_fits(uint64_t inode, uint64_t issue)
     return inode >> INODE_BITS == 0 && issue < ISSUES_MAX;
 }
 
-/* Most files are not asked about. */
+/* For most files no lock is queried. */
 static uint64_t inode_shown(int fd, mode_t mode, uint64_t links, uint64_t size, uint64_t inode)
 {
     bool may_be_segment = S_ISREG(mode) && links == 0 && size >= SEGMENT_MIN_BYTES && identity_fits(inode, 0);
@@ -61,6 +61,6 @@ void identity_stat(int fd, struct stat *st)
 
 void identity_statx(int fd, const char *path, struct statx *stx)
 {
-    if (!path || *path == '\0') /* Linux 6.11 and later take NULL, too */
+    if (!path || *path == '\0') /* Linux 6.11 and later also accept NULL */
         stx->stx_ino = inode_shown(fd, stx->stx_mode, stx->stx_nlink, stx->stx_size, stx->stx_ino);
 }

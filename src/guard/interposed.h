@@ -7,8 +7,8 @@
  *   - the names in cuda.c;
  *   - the version script and the check of what is exported (guard.map.in).
  *
- * It is also read by the preprocessor alone, so it includes nothing. A name is never used bare before a
- * parenthesis, because programs and tests may define macros of that name.
+ * The preprocessor also reads it alone, so it includes nothing. A name is parenthesised where parameters
+ * follow, because it may be a macro.
  */
 #pragma once
 

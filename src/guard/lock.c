@@ -11,19 +11,19 @@
 #include "guard.h"
 
 /*
- * Order of life. The library works before its constructor has run (real.c) and after all destructors: it has
- * none, and its tables are static. At exit the kernel drops all locks. At exec everything is close-on-exec or
- * a mapping.
+ * Lifetime. The library works before its constructor has run (real.c) and after all destructors: it has none,
+ * and its tables are static. At exit the kernel drops all locks. At exec everything is close-on-exec or a
+ * mapping.
  *
  * fork: the mutex is taken across it, so the child sees whole tables. In the child
- *   - the pool is forgotten: the parent issues those segments, and two who issue would be one too many;
+ *   - the pool is forgotten: the parent issues those segments, and only one process may issue a segment;
  *   - unused views are unmapped, and those that only wait for the parent's copies; views in use stay, with
  * their holds, because the child may reach the tensors; nothing is registered with CUDA any more (pins.c);
- *   - what is pending is forgotten: it belongs to threads that the child does not have.
+ *   - pending tensors are forgotten: they belong to threads that the child does not have.
  *
- * vfork, and clone without these handlers: such a child may share our memory and still have descriptors of
- * its own, so that a close() in it says nothing about ours. It is told by its pid, and everything in it goes
- * the plain way.
+ * vfork, and clone without these handlers: the child may share our memory and still have descriptors of its
+ * own, so that a close() in it says nothing about ours. It is recognised by its pid, and all its calls are
+ * plain ones.
  *
  * Threads: cancellation is off while the lock is held. A signal handler that interrupts its owner finds
  * `inside` set and passes by.
@@ -33,12 +33,14 @@ static __thread bool inside __attribute__((tls_model("initial-exec")));
 static __thread int saved_errno __attribute__((tls_model("initial-exec")));
 static __thread int saved_cancel __attribute__((tls_model("initial-exec")));
 
-/* Changed with the lock held. pthread_once would do for the first, but its version differs between glibcs. */
+/* Changed with the lock held. pthread_once would do for `started`, but its symbol version differs between
+ * glibc versions. */
 static bool started;
 static bool off;
-static _Atomic pid_t owner; /* the process that these tables speak of; asked before the lock, for in a child
-                               of vfork or _Fork the lock may belong to a thread that is not there */
-static bool was_inside;     /* the forking thread, before fork_prepare */
+static _Atomic pid_t
+    owner;              /* the process that these tables describe; read before the lock is taken, because in
+                           a child of vfork or _Fork the lock may belong to a thread that does not exist */
+static bool was_inside; /* whether the forking thread was inside before fork_prepare */
 
 static void tables_check(void)
 {
@@ -50,8 +52,8 @@ static void tables_check(void)
 }
 
 /*
- * Between prepare and the end of fork other libraries' handlers run, and signals that were held back: they
- * must find the forking thread inside, or they would wait for the lock that it holds itself.
+ * Between prepare and the end of fork, handlers of other libraries run, and handlers of signals that were
+ * blocked: they must find the forking thread inside, or they would wait for the lock that it holds itself.
  */
 static void fork_prepare(void)
 {
@@ -74,8 +76,8 @@ static void fork_parent(void)
 
 static void fork_child(void)
 {
-    if (was_inside) /* it goes on inside and leaves by itself; owner stays the parent, so that was its last
-                       time in */
+    if (was_inside) /* it continues inside and leaves by itself; owner stays the parent, so it cannot enter
+                       again */
         return;
     int saved = errno;
     owner = getpid();
@@ -89,10 +91,10 @@ static void fork_child(void)
     errno = saved;
 }
 
-/* Asked first by the constructor: what the program does to its environment later changes nothing. */
+/* The constructor calls it first: what the program does to its environment later changes nothing. */
 bool guard_is_switched_off(void)
 {
-    static atomic_int answer; /* 0: not asked yet */
+    static atomic_int answer; /* 0: not known yet */
     int known = atomic_load_explicit(&answer, memory_order_relaxed);
     if (known == 0) {
         const char *wish = getenv(PROTOCOL_OFF_NAME);
@@ -106,7 +108,7 @@ static void start(void)
 {
     started = true;
     owner = getpid();
-    /* Without the handlers two processes would issue the same segments: then stay out of it. */
+    /* Without the handlers two processes would issue the same segments: then the guard is off. */
     off = getauxval(AT_SECURE) != 0 || guard_is_switched_off() || getenv(PROTOCOL_ONLY_WITNESS) ||
           pthread_atfork(fork_prepare, fork_parent, fork_child) != 0;
 }
@@ -119,7 +121,7 @@ bool guard_enter(void)
     int saved = errno;
     int cancel = 0;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-    inside = true; /* before the lock: a handler that comes in between must not wait for us */
+    inside = true; /* before the lock: a handler that runs in between must not wait for us */
     pthread_mutex_lock(&lock);
     saved_errno = saved;
     saved_cancel = cancel;

@@ -10,28 +10,28 @@
 #include "guard.h"
 
 /*
- * torch_shm_manager: a program of PyTorch's that removes the names which processes that share by name leave
- * behind. It waits for the next client for two seconds after the last one has gone, because a receiver may
- * still have to connect. Nobody but the supervisor knows that none will come: when all other processes of the
- * job have ended, it sends MANAGER_SIGNAL, and the wait is over, as if the two seconds had passed. The
- * manager then leaves its loop and cleans up after itself as always.
+ * torch_shm_manager: a program of PyTorch that removes the names that processes which share by name leave
+ * behind. It waits for the next client for two seconds after the last one is gone, because a receiver may
+ * still have to connect. Only the supervisor knows that none will come: when all other processes of the job
+ * have ended, it sends MANAGER_SIGNAL, and the wait is over, as if the two seconds had passed. The manager
+ * then leaves its loop and cleans up as usual.
  *
- * - The signal is blocked but for this one wait (ppoll opens the mask and waits in one step), so it
- *   interrupts nothing else, and one that comes early is taken when the manager next waits for a client.
+ * - The signal is blocked except during this one wait (ppoll unblocks it and waits in one step), so it
+ *   interrupts nothing else, and an early signal is delivered when the manager next waits for a client.
  *
- * - A wait for the listening socket alone is one without clients; the manager also waits for a single client
- *   to finish its message, and that wait is left alone.
+ * - A wait for the listening socket alone means that there are no clients; the manager also waits for a
+ * single client to finish its message, and that wait is left alone.
  *
  * - A client that connects at the same moment is served: ppoll reports what is ready before it reports a
- *   signal, and the next wait without clients takes the signal.
+ *   signal, and the next wait without clients receives the signal.
  *
- * - By default the signal is ignored, so a manager without this library, or one that has not yet come to
- *   manager_start, waits its two seconds.
+ * - By default the signal is ignored, so a manager without this library, or one that has not reached
+ *   manager_start yet, waits its two seconds.
  *
  * The manager has one thread and starts no process. Without a supervisor nothing is touched.
  */
 static bool is_one;      /* set by the constructor, once */
-static bool can_be_told; /* likewise */
+static bool can_be_told; /* set by the constructor, once */
 static atomic_bool told;
 
 static void on_told(int signo)

@@ -12,75 +12,76 @@
 #include "guard.h"
 
 /*
- * To the GPU without a copy. The thread of a DataLoader with pin_memory=True asks of each tensor whether it
- * is pinned, and copies it into pinned memory when it is not. Here the view that holds the tensor is
- * registered with CUDA at that question, once, and the answer is yes.
+ * To the GPU without a copy. The thread of a DataLoader with pin_memory=True asks for each tensor whether it
+ * is pinned, and copies it into pinned memory if it is not. Here the view that holds the tensor is registered
+ * with CUDA at that question, once, and the answer is yes.
  *
  * What must not happen
  *
- * A copy to the GPU reads on after the call. PyTorch drops the tensor, and its worker would fill the segment
- * again: so the release of a view (its hold, guard.h) waits until every copy out of it, or into it, is done.
- * All such copies pass pins_copy_begin and pins_copy_end: cuda_is_ours has shown that.
+ * A copy to the GPU continues to read after the call. PyTorch drops the tensor, and its worker would fill the
+ * segment again: so the release of a view (its hold, guard.h) waits until every copy out of it, or into it,
+ * is done. All such copies pass pins_copy_begin and pins_copy_end: cuda_is_ours has proven that.
  *
- * - Before the copy is started its pin is busy (`calls`), and after it an event is recorded on its stream.
- *   So at every moment a copy is either not started, or its pin is busy, or its event is there.
+ * - Before the copy is started, its pin is busy (`calls`), and after it an event is recorded on its stream.
+ *   So at every moment a copy is either not started, or its pin is busy, or its event exists.
  *
- * - Events are asked about on the guard's own calls, and by the loader's thread while it sleeps in poll(),
- *   where it may be waiting for the very worker that needs the segment; nobody waits for one. What was asked
- *   without the lock counts only when no copy has begun since (`change`).
+ * - Events are queried on the guard's own calls, and by the loader's thread while it sleeps in poll(), where
+ *   it may be waiting for the very worker that needs the segment; no thread blocks on one. The answer to a
+ *   query made without the lock counts only if no copy has begun since (`change`).
  *
- * - What cannot be known is never done: a copy that failed, or that is captured into a graph and runs who
- *   knows when, or for which there is no event. Its segment is never issued again. After LOST_MAX of those,
- *   and when CUDA itself reports an error, nothing is granted any more.
+ * - What cannot be known counts as never done: a copy that failed, or that is captured into a graph and may
+ *   run at any time, or for which there is no event. Its segment is never issued again. After LOST_MAX of
+ *   those, and when CUDA itself reports an error, nothing is granted any more.
  *
  * What must not change for the program
  *
- * - pin_memory() gives a copy: whoever writes to it writes to nothing else. So a tensor is granted as pinned
- *   only when nobody else can have it: its producer has unmapped it and has sent it once (`sole`, views.c),
- *   only the loader's own thread asks, and only the first tensor of a storage gets the grant; others of the
- *   same storage are copied, as ever.
+ * - pin_memory() returns a copy: writing to it changes nothing else. So a tensor is granted as pinned only if
+ *   no other process can have it: its producer has unmapped it and has sent it once (`sole`, views.c), only
+ *   the loader's own thread asks, and only the first tensor of a storage gets the grant; others of the same
+ *   storage are copied as usual.
  *
- * - A copy from memory that is not pinned is done with the source when it returns. So it is here, when a view
- *   that was registered for an earlier tensor holds one that was not granted: the copy is waited for.
+ * - A copy from memory that is not pinned is done with the source when the call returns. So it is here, when
+ *   a view that was registered for an earlier tensor holds one that was not granted: we wait for the copy.
  *
  * Where CUDA may be touched
  *
  * - Only in the process that was started by exec: a forked one cannot use its parent's CUDA, and in it all
- *   this is forgotten. There the parent's pins are ordinary views, and what only waited is let go: the hold
- *   of the parent is its own.
+ *   this is forgotten. There the parent's pins are ordinary views, and those that only waited are released:
+ *   the parent has its own hold.
  *
- * - Only in a context that the thread has already, and never with the lock held. Each use is in the relaxed
- *   capture mode, so that no graph that somebody captures is spoilt by us, as PyTorch's own allocator does.
+ * - Only in a context that the thread already has, and never while the lock is held. Each use is in the
+ *   relaxed capture mode, as in PyTorch's own allocator, so that we do not spoil a graph that another thread
+ *   captures.
  *
- * The end of the process: nothing is unregistered and nothing waited for. The kernel drops the holds while
- * the GPU may still read: into memory of a context that is being torn down and that nobody will look at. The
- * pages themselves stay until the driver has let go of them.
+ * The end of the process: nothing is unregistered, and we wait for nothing. The kernel drops the holds while
+ * the GPU may still read: into memory of a context that is being torn down and that no process will look at.
+ * The pages themselves stay until the driver has released them.
  *
- * Memory: what is registered is memory of segments, which the budget counts; at most PINS_MAX views and half
- * of the machine's memory. NVIDIA's driver does not count it against RLIMIT_MEMLOCK (measured); one that did
- * would refuse, and the tensor is copied. A segment is registered when it comes back for the first time, so
- * that a loader too slow to recycle any registers none.
+ * Memory: only memory of segments is registered, which the budget counts; at most PINS_MAX views and half of
+ * the machine's memory. NVIDIA's driver does not count it against RLIMIT_MEMLOCK (measured); a driver that
+ * did would refuse, and the tensor would be copied. A segment is registered when it comes back for the first
+ * time, so that a loader too slow to recycle any registers none.
  *
- * What nobody has used for twice KEEP_MSEC is unregistered and unmapped. The driver then waits until the GPU
- * has nothing left to do, and lets no other thread start anything meanwhile (measured): as long as a
- * torch.cuda.synchronize() takes. So it is done when a loader has shrunk, and not for segments in turn; by
- * the loader's own thread, at its question, which it asks without the interpreter's lock; and by whoever
- * copies when no loader has asked for LONG_MSEC.
+ * What was unused for twice KEEP_MSEC is unregistered and unmapped. The driver then waits until the GPU has
+ * nothing left to do, and lets no other thread start anything meanwhile (measured): as long as a
+ * torch.cuda.synchronize() takes. So it is done when a loader has shrunk, and not for segments in rotation;
+ * by the loader's own thread, at its question, which it asks without the interpreter's lock; and by any
+ * thread that copies when no loader has asked for LONG_MSEC.
  */
 enum {
     PINS_MAX = 256,
-    COPIES_MAX = 16,    /* streams at once, for one view */
+    COPIES_MAX = 16,    /* streams at once, per view */
     LOST_MAX = 16,      /* segments that are never issued again */
     WAITING_MAX = 64,   /* views that wait for their copies */
-    FAILURES_MAX = 4,   /* to register, one after another */
-    QUESTIONS_MAX = 64, /* events in one poll */
+    FAILURES_MAX = 4,   /* failed registrations in a row */
+    QUESTIONS_MAX = 64, /* events per poll */
     LONG_MSEC = 30000,
 };
 
 typedef struct Copy {
     void *context;
     void *event;
-    uint64_t stream; /* its id, which is never used again; 0: not known */
+    uint64_t stream; /* its id, which is never reused; 0: not known */
 } Copy;
 
 struct Pin {
@@ -88,10 +89,10 @@ struct Pin {
     _Atomic size_t bytes;
     void *context; /* in which it was registered */
     bool registered;
-    bool granted; /* the tensor that uses it now is pinned, for all the program knows */
-    bool waiting; /* let go of, and kept for its copies */
-    bool leaving; /* to be unregistered, and then unmapped */
-    bool lost;    /* never to be let go of */
+    bool granted; /* the program was told that the tensor that uses it now is pinned */
+    bool waiting; /* released by the program, and kept for its copies */
+    bool leaving; /* will be unregistered, and then unmapped */
+    bool lost;    /* never released */
     unsigned calls;
     uint64_t change;
     size_t n_copies;
@@ -107,9 +108,9 @@ static atomic_uint n_open;     /* pins with copies, or that wait: worth a poll *
 static atomic_uint n_leaving;  /* pins */
 static atomic_bool wanted;     /* a loader's thread has asked */
 static _Atomic uint64_t asked; /* when one asked last; msec */
-static atomic_bool closed;     /* nothing more is granted */
-static atomic_bool broken;     /* CUDA has reported an error: it is left alone */
-static atomic_bool blind;      /* a copy went past the tables: nothing is let go of any more */
+static atomic_bool closed;     /* nothing is granted any more */
+static atomic_bool broken;     /* CUDA has reported an error: it is not called any more */
+static atomic_bool blind;      /* a copy was not recorded: nothing is released any more */
 
 static __thread bool asks_here __attribute__((tls_model("initial-exec"))); /* this is a loader's thread */
 
@@ -152,7 +153,7 @@ bool pins_can_be(void)
     return !is_off && cuda_is_near();
 }
 
-/* --- CUDA, in the mode in which it disturbs nobody --------------------------------------------------- */
+/* --- CUDA, in the mode that disturbs no other thread -------------------------------------------------- */
 
 static int relaxed_begin(const Cuda *cuda)
 {
@@ -234,7 +235,7 @@ static void pin_lose(Pin *pin)
         atomic_fetch_sub_explicit(&n_waiting, 1, memory_order_relaxed);
 }
 
-/* --- What views.c asks, with the lock ----------------------------------------------------------------- */
+/* --- What views.c calls, with the lock ---------------------------------------------------------------- */
 
 bool pin_release(Pin *pin)
 {
@@ -305,14 +306,14 @@ static Pin *next_leaving(void)
     return NULL;
 }
 
-/* A leaving view is used by nobody and found by nobody. */
+/* A leaving view is in use nowhere, and view_use does not take it. */
 static bool leave_one(const Cuda *cuda)
 {
     if (!guard_enter())
         return false;
     Pin *pin = next_leaving();
     if (pin)
-        pin->registered = false; /* ours alone, for no other thread takes it up */
+        pin->registered = false; /* so that no other thread takes it */
     guard_leave(false);
     if (!pin)
         return false;
@@ -325,7 +326,7 @@ static bool leave_one(const Cuda *cuda)
     relaxed_end(cuda, mode);
     if (!guard_enter())
         return false;
-    bool orphaned = !pin->leaving; /* somebody has mapped over it meanwhile */
+    bool orphaned = !pin->leaving; /* the program has mapped over it meanwhile */
     if (!orphaned)
         atomic_fetch_sub_explicit(&n_leaving, 1, memory_order_relaxed);
     pin->leaving = false;
@@ -334,7 +335,7 @@ static bool leave_one(const Cuda *cuda)
         pin_remove(pin);
         if (!orphaned)
             view_drop_at(address);
-    } else { /* it stays mapped, and registered for all we know */
+    } else { /* it stays mapped, and may still be registered */
         close_down(&broken);
         pin_lose(pin);
     }
@@ -354,11 +355,11 @@ static void tidy(void)
 
 typedef enum Answer {
     ANSWER_REAL,     /* what CUDA says is right */
-    ANSWER_NO,       /* whatever CUDA says: it was we who registered it */
-    ANSWER_REGISTER, /* register it, and then it is */
+    ANSWER_NO,       /* whatever CUDA says, because we registered it */
+    ANSWER_REGISTER, /* register it; then the answer is yes */
 } Answer;
 
-/* PyTorch calls it so since 2.5; before, such a thread cannot be told from others, and nothing is pinned. */
+/* PyTorch names it so since 2.5; in older versions the thread cannot be recognised, and nothing is pinned. */
 static bool is_loader_thread(void)
 {
     char name[16] = "";
@@ -371,7 +372,7 @@ static void grant(Pin *pin, size_t used)
     atomic_fetch_add_explicit(&guard_counters()->pinned_bytes, used, memory_order_relaxed);
 }
 
-/* What is copied can be let go of at once, and so it is copied when somebody needs the room. */
+/* A tensor that PyTorch copies is released at once, so PyTorch copies it if a process needs the room. */
 static bool too_much_waits(void)
 {
     unsigned n = atomic_load_explicit(&n_waiting, memory_order_relaxed);
@@ -384,7 +385,7 @@ static Answer answer_now(const void *address, bool pinned, bool loader, bool our
     if (!view_look(address, &use))
         return ANSWER_REAL;
     Pin *pin = use.pin;
-    if (!pin && pinned) /* by the program; or it lies where a view was lost, and CUDA knows other pages */
+    if (!pin && pinned) /* by the program; or a view was lost here, and CUDA has registered other pages */
         return pin_at(address, 1) ? ANSWER_NO : ANSWER_REAL;
     if (pin && pin->granted)
         return loader ? ANSWER_NO : ANSWER_REAL;
@@ -406,18 +407,19 @@ static Answer answer_now(const void *address, bool pinned, bool loader, bool our
     return ANSWER_REGISTER;
 }
 
-/* The tensor is its caller's while it asks, so its view stays; only somebody who maps over it can take it
+/* The caller has the tensor while it asks, so its view stays. Only a thread that maps over it can take it
  * away, and then the pin is lost. */
 static bool pin_register(Pin *pin)
 {
     const Cuda *cuda = cuda_driver();
     void *context = NULL;
     int mode = relaxed_begin(cuda);
-    /* The thread of a new loader has none until PyTorch copies something for it: that is no failure. */
+    /* The thread of a new loader has no context until PyTorch copies something for it: that is not a failure.
+     */
     bool can = mode >= 0 && cuda->context_now(&context) == CUDA_SUCCESS && context;
     bool done = can && cuda->host_register(pin->address, pin->bytes, CUDA_REGISTER_PORTABLE) == CUDA_SUCCESS;
     relaxed_end(cuda, mode);
-    if (!guard_enter()) /* cannot be: nobody forks in here */
+    if (!guard_enter()) /* cannot happen: no thread forks in here */
         return done;
     if (done) {
         n_failures = 0;
@@ -437,7 +439,7 @@ static bool pin_register(Pin *pin)
     return done;
 }
 
-/* cudaPointerAttributes, since CUDA 11. */
+/* cudaPointerAttributes since CUDA 11. */
 typedef struct Attributes {
     int type;
     int device;
@@ -482,8 +484,8 @@ int pins_attributes(void *ret, const void *address, const void *caller)
 
 /* --- Copies ------------------------------------------------------------------------------------------- */
 
-/* A trainer whose loader has gone makes no more tensors, but copies now and then: what it keeps registered
- * goes by that. */
+/* A trainer whose loader is gone makes no more tensors, but copies now and then: these copies are the
+ * occasion to release what is still registered. */
 static void look_after(void)
 {
     uint64_t now = now_msec();
@@ -499,8 +501,8 @@ static void look_after(void)
 }
 
 /*
- * Without the lock a pin is looked for whose tensor the caller has: it was registered before he got it, and
- * stays while he has it. Of other entries any value will do.
+ * Without the lock it finds the pin of a tensor that the caller has: the pin was registered before the caller
+ * got the answer, and it stays while the caller has the tensor. For other entries any value is right.
  */
 void pins_copy_begin(PinsCopy *copy, const void *target, size_t target_bytes, const void *source,
                      size_t source_bytes)
@@ -575,8 +577,8 @@ static void event_give_back(void *context, void *event)
     }
 }
 
-/* The event that stands for copies on this stream, which may then be recorded again: it comes after them all.
- * A handle may mean another stream by now, but an id does not. */
+/* The event for the copies on this stream. It may be recorded again: it then comes after all of them. The
+ * handle of a stream may be reused for another stream, its id is not. */
 static Copy *copy_on(Pin *pin, void *context, uint64_t stream)
 {
     for (size_t i = 0; stream != 0 && i < pin->n_copies; i++)
@@ -585,7 +587,7 @@ static Copy *copy_on(Pin *pin, void *context, uint64_t stream)
     return NULL;
 }
 
-/* After the real copy: an event on its stream. False: nobody knows when it is done. */
+/* After the real copy: records an event on its stream. False: it is not known when the copy is done. */
 static bool pin_record(const Cuda *cuda, Pin *pin, void *stream)
 {
     void *context = NULL;
@@ -596,8 +598,8 @@ static bool pin_record(const Cuda *cuda, Pin *pin, void *stream)
         id = 0;
     if (!guard_enter())
         return false;
-    /* Never one that stands for less than the copies before: an event that is there is left alone until it is
-     * done, unless it is of this very stream. */
+    /* An event must not stand for fewer copies than before: an existing one is left alone until it is done,
+     * unless it is on this very stream. */
     Copy *copy = copy_on(pin, context, id);
     void *event = copy ? copy->event : pin->n_copies < COPIES_MAX ? spare_event(context) : NULL;
     bool full = !copy && pin->n_copies >= COPIES_MAX;
@@ -663,7 +665,7 @@ typedef struct Question {
 
 static size_t questions_collect(Question *questions)
 {
-    static size_t next; /* when there are more than can be asked at once, others come next time */
+    static size_t next; /* if there are more than fit into one poll, the others follow in the next */
     size_t n = 0;
     size_t all = atomic_load_explicit(&n_pins, memory_order_relaxed);
     for (size_t k = 0; k < all; k++) {
@@ -711,8 +713,8 @@ static void questions_apply(const Question *questions, size_t n)
         budget_tell_release();
 }
 
-/* Known by its question and not by its name: threads that CUDA starts may inherit that, and are not to come
- * back to CUDA from where they sleep. */
+/* The thread is recognised by its question and not by its name: threads that CUDA starts may inherit the
+ * name, and must not call back into CUDA from poll(). */
 bool pins_wait(void)
 {
     return asks_here && atomic_load_explicit(&n_waiting, memory_order_relaxed) > 0 &&
@@ -734,7 +736,7 @@ void pins_poll(void)
     for (size_t i = 0; mode >= 0 && i < n; i++) {
         int r = cuda->event_query(questions[i].event);
         questions[i].done = r == CUDA_SUCCESS;
-        /* What is left of the context is not to be asked again: all that waits, waits for the end. */
+        /* The context must not be used again: all that waits, waits until the process ends. */
         if (r != CUDA_SUCCESS && r != CUDA_NOT_READY)
             close_down(&broken);
     }

@@ -16,13 +16,14 @@
 #endif
 
 /*
- * The producer's segments. A descriptor of the pool may be closed behind our back (closerange in a daemon),
- * and its number may then mean another file: before each use the inode is compared, and an entry that no
- * longer fits is forgotten.
+ * The producer's segments. The program may close a descriptor of the pool without our knowledge (closerange
+ * in a daemon), and its number may then belong to another file: before each use the inode is compared, and an
+ * entry that no longer matches is forgotten.
  */
 enum { POOL_MAX = 256, PROBES_MAX = 8 };
 
-/* A tensor that lives this long is no batch on its way: when the pool is half full, its place is given up. */
+/* A tensor that lives this long is not a batch in transit: if the pool is half full, its place is given up.
+ */
 enum { LONG_MSEC = 10000 };
 
 typedef struct PoolSegment {
@@ -31,9 +32,9 @@ typedef struct PoolSegment {
     uint64_t inode;
     uint64_t size;
     uint64_t issued;   /* msec */
-    uint64_t last_use; /* msec: issued, or seen in use */
-    uint64_t turn;     /* rises with every issue: the smallest was issued longest ago */
-    uint64_t issue;    /* how often it was issued before this time */
+    uint64_t last_use; /* msec: when it was issued, or last seen in use */
+    uint64_t turn;     /* increases with every issue: the smallest was issued longest ago */
+    uint64_t issue;    /* how often it was issued before */
 } PoolSegment;
 
 static PoolSegment segments[POOL_MAX];
@@ -42,7 +43,7 @@ static uint64_t turns;
 
 /*
  * The size of the file: in steps of an eighth, so that batches that differ a little in size share segments.
- * What lies behind the asked-for size is never touched, so it costs no memory.
+ * Pages beyond the requested size are never touched, so they cost no memory.
  */
 static uint64_t segment_size(uint64_t size)
 {
@@ -67,7 +68,9 @@ static void drop(PoolSegment *segment)
     segments[n_segments] = (PoolSegment){0};
 }
 
-/* The supervisor may have the same description still, unread in its socket: the word is taken back, too. */
+/* The supervisor may still have the same description, unread in its socket: so the lock is given up
+ * explicitly.
+ */
 static void forget(PoolSegment *segment)
 {
     if (still_ours(segment))
@@ -77,9 +80,9 @@ static void forget(PoolSegment *segment)
 
 /*
  * Which batch a segment belongs to. A loader's worker makes all tensors of a batch one after the other; then
- * its thread waits for the next order in poll(), or, where a queue's own thread shares them, write()s the
- * batch off. A dataset that does so while a batch is being put together makes two of one here: the order
- * in which memory is given (run/budget.h) is then less good, and no more.
+ * its thread waits for the next order in poll(), or, if a queue's own thread shares them, sends the batch
+ * with write(). If a dataset makes such a call while a batch is being assembled, one batch counts as two
+ * here: the order in which memory is granted (run/budget.h) is then less good, and nothing else changes.
  */
 static __thread bool midway __attribute__((tls_model("initial-exec")));
 static _Atomic uint64_t batches;
@@ -95,11 +98,11 @@ uint64_t batch_number(void)
 }
 
 /*
- * How many batches a DataLoader's workers have sent, for people. The thread of a worker's queue copies the
- * descriptor of each tensor in a batch, and then writes the message that carries them; of a long message the
- * first four bytes, its length, go by themselves. So a write after a copy, by the same thread, is one batch,
- * however many tensors it has and however small they are. Tensors that are shared by name are not copied:
- * their batches are not counted.
+ * How many batches a DataLoader's workers have sent, as a figure for people. The thread of a worker's queue
+ * copies the descriptor of each tensor in a batch, and then writes the message that carries them; of a long
+ * message the first four bytes, its length, are written separately. So a write after a copy, by the same
+ * thread, is one batch, however many tensors it has and however small they are. Descriptors of tensors that
+ * are shared by name are not copied: their batches are not counted.
  */
 enum { MESSAGE_LENGTH_BYTES = 4 };
 static __thread bool sending __attribute__((tls_model("initial-exec")));
@@ -133,7 +136,7 @@ void pool_forget(void)
 {
     atomic_store_explicit(&batches, 0, memory_order_relaxed);
     while (n_segments > 0)
-        drop(&segments[n_segments - 1]); /* what the parent has told stays true */
+        drop(&segments[n_segments - 1]); /* the parent's promise (LOCK_TOLD) stays */
 }
 
 void pool_disown(uint64_t device, uint64_t inode)
@@ -145,7 +148,8 @@ void pool_disown(uint64_t device, uint64_t inode)
         }
 }
 
-/* Whether nobody has the handed-out description: the question of the invariant, answered by the kernel. */
+/* Whether no process has the handed-out description: the question of the invariant, answered by the kernel.
+ */
 static bool is_free(const PoolSegment *segment)
 {
     return !is_locked(segment->fd, LOCK_USED, true);
@@ -175,7 +179,7 @@ int memfd_make(const char *name, uint64_t size)
     return fd;
 }
 
-/* Each entry takes a descriptor: no more than an eighth of what the process may have. */
+/* Each entry takes a descriptor: at most an eighth of the process's limit. */
 static size_t pool_limit(void)
 {
     struct rlimit files;
@@ -184,7 +188,7 @@ static size_t pool_limit(void)
     return (size_t)files.rlim_cur / 8;
 }
 
-/* One that is still in use when it is forgotten lives on as long as it is used, and is not recycled. */
+/* A segment that is in use when it is forgotten lives as long as it is used, and is not recycled. */
 static void pool_sweep(uint64_t now)
 {
     bool crowded = n_segments >= pool_limit() / 2;
@@ -192,7 +196,7 @@ static void pool_sweep(uint64_t now)
         PoolSegment *segment = &segments[i];
         bool ours = still_ours(segment);
         if (ours && !is_free(segment))
-            segment->last_use = now; /* its time begins when it comes back */
+            segment->last_use = now; /* its time starts when it comes back */
         if (!ours || now - segment->last_use >= KEEP_MSEC || (crowded && now - segment->issued >= LONG_MSEC))
             forget(segment);
         else
@@ -200,7 +204,7 @@ static void pool_sweep(uint64_t now)
     }
 }
 
-/* A new segment, handed out, and in the pool when there is room: else it lives once. */
+/* A new segment, handed out; it is recycled only if the pool has room for it. */
 static int issue_new(uint64_t size, uint64_t now)
 {
     bool kept = n_segments < pool_limit();
@@ -209,13 +213,13 @@ static int issue_new(uint64_t size, uint64_t now)
     if (own < 0)
         return -1;
     int fd = file_id(own, &id) < 0 ? -1 : hand_out(own, id.device, id.inode, 0);
-    if (fd < 0) { /* no /proc: nothing can be handed out */
+    if (fd < 0) { /* without /proc nothing can be handed out */
         real_close(own);
         return -1;
     }
     broker_tell(MESSAGE_SEGMENT, "", own);
     if (kept && pins_can_be())
-        (void)lock_share(own, LOCK_TOLD); /* where it is refused, nobody relies on it */
+        (void)lock_share(own, LOCK_TOLD); /* if it is refused, no process relies on it */
     atomic_fetch_add_explicit(&guard_counters()->segments_created, 1, memory_order_relaxed);
     if (!kept) {
         real_close(own);
@@ -233,7 +237,7 @@ static int issue_new(uint64_t size, uint64_t now)
     return fd;
 }
 
-/* Of this size, the one issued longest ago: batches come back in the order in which they went. */
+/* The segment of this size that was issued longest ago: batches come back in the order in which they left. */
 static PoolSegment *next_in_turn(uint64_t size)
 {
     PoolSegment *found = NULL;
@@ -248,13 +252,13 @@ static int issue_again(uint64_t size, uint64_t now, bool only_pinned)
     uint64_t first = turns;
     for (int probe = 0; probe < PROBES_MAX; probe++) {
         PoolSegment *segment = next_in_turn(size);
-        if (!segment || segment->turn > first) /* all were asked */
+        if (!segment || segment->turn > first) /* all were tried */
             break;
         if (!still_ours(segment) || !identity_fits(segment->inode, segment->issue + 1)) {
             forget(segment);
             continue;
         }
-        segment->turn = ++turns; /* one that is in use goes to the end of the queue */
+        segment->turn = ++turns; /* a segment in use goes to the end of the queue */
         bool fits = is_free(segment) && (!only_pinned || is_locked(segment->fd, LOCK_PINNED, false));
         int fd = fits ? hand_out(segment->fd, segment->device, segment->inode, segment->issue + 1) : -1;
         if (fd >= 0) {

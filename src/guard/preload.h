@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * LD_PRELOAD, as the dynamic linker reads it: names that colons and blanks part. For the guard, which passes
- * it on, and for the supervisor, which sets it.
+ * LD_PRELOAD, as the dynamic linker reads it: names separated by colons and blanks. For the guard, which
+ * passes it on, and for the supervisor, which sets it.
  *
- * A copy is a library of our file's name at another path: an older one, one that has gone, or a name without
- * a path. Two copies in one process would both recycle, so ours takes the place of all.
+ * A copy is a library with our file name at another path: an older one, one that does not exist any more, or
+ * a name without a path. Two copies in one process would both recycle, so ours replaces all of them.
  */
 #pragma once
 
@@ -22,7 +22,7 @@ static inline bool preload_next(const char **list, const char **ret, size_t *ret
     return *ret_n > 0;
 }
 
-/* Whether name is of our library's file name, at whichever path. */
+/* Whether name has our library's file name, at any path. */
 static inline bool preload_is_ours(const char *name, size_t n, const char *library)
 {
     const char *slash = strrchr(library, '/');
@@ -32,7 +32,7 @@ static inline bool preload_is_ours(const char *name, size_t n, const char *libra
            (n == length || name[n - length - 1] == '/');
 }
 
-/* Whether our library is in the list, and no copy of it. */
+/* Whether our library is in the list, and no copy of it is. */
 static inline bool preload_holds(const char *list, const char *library)
 {
     const char *name = NULL;
@@ -48,7 +48,7 @@ static inline bool preload_holds(const char *list, const char *library)
     return found;
 }
 
-/* AddressSanitizer ends a program in which it does not come first. */
+/* AddressSanitizer ends a program in which it is not the first library. */
 static inline bool preload_comes_first(const char *name, size_t n)
 {
     static const char *const firsts[] = {"libasan", "libclang_rt.asan"};
@@ -61,8 +61,8 @@ static inline bool preload_comes_first(const char *name, size_t n)
     return false;
 }
 
-/* The list with our library in front, or behind what must come first. ret has room for both and two bytes
- * more. Returns its end. */
+/* The list with our library in front, or behind those that must come first. ret has room for both and two
+ * bytes more. Returns its end. */
 static inline char *preload_join(const char *list, const char *library, char *ret)
 {
     const char *name = NULL;

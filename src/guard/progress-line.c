@@ -5,18 +5,18 @@
 #include "guard.h"
 
 /*
- * The supervisor's line of progress and what the job writes share a terminal. Whoever of the job writes there
- * first takes the line away, so that nothing is appended to it and nothing of it is left; and the supervisor
- * is told where the cursor is, so that it draws only on an empty line that nobody else will come back to.
+ * The supervisor's progress line and the job's output share a terminal. A process of the job erases the line
+ * before it writes there, so that nothing is appended to it and nothing of it remains. It also records where
+ * the cursor is, so that the supervisor draws only on an empty line to which the job will not return.
  *
- * Bars that are drawn below each other (tqdm's position=1, rich) move the cursor up and down. A newline after
- * a move up leads to a line that has a bar on it, and not to an empty one: so the lines below the cursor are
- * counted. Movements that cannot be followed (to a place on the screen, to a saved place, to another screen)
- * end the drawing for the rest of the run: the job has the terminal for itself.
+ * Progress bars below each other (tqdm's position=1, rich) move the cursor up and down. A newline after a
+ * move up leads to a line that has a bar on it, and not to an empty one: so the lines below the cursor are
+ * counted. Movements that cannot be followed (to a position on the screen, to a saved position, to another
+ * screen) end the drawing for the rest of the run: the terminal is left to the job.
  *
- * Signal handlers write, too: nothing is touched but words of the counters' page, each by itself, and of this
- * thread. Two who write at once may both find their words beside the line, as on any terminal; no more can
- * happen.
+ * Signal handlers write, too: only single words of the counters' page and variables of this thread are
+ * changed. If two processes write at the same time, the output of both may appear beside the line, as on any
+ * terminal; nothing worse can happen.
  */
 
 typedef enum Reading {
@@ -29,13 +29,14 @@ typedef enum Reading {
 
 enum { MOVE_MOST = 9999 };
 
-/* A sequence may be cut in two by the end of a write. */
+/* A sequence may be split between two writes. */
 static __thread Reading reading __attribute__((tls_model("initial-exec")));
-static __thread unsigned number __attribute__((tls_model("initial-exec"))); /* the first of the sequence */
-static __thread bool more __attribute__((tls_model("initial-exec")));       /* it has others, or a mark */
+static __thread unsigned number
+    __attribute__((tls_model("initial-exec")));                       /* the first number of the sequence */
+static __thread bool more __attribute__((tls_model("initial-exec"))); /* it has more numbers, or a mark */
 
 typedef struct Cursor {
-    uint32_t below; /* lines that were written below it */
+    uint32_t below; /* lines that were written below the cursor */
     bool unfinished;
     bool adrift;
 } Cursor;
@@ -86,10 +87,10 @@ static void control_end(Cursor *cursor, char final)
     case 'm': /* colours */
     case 'J': /* erases, and leaves the cursor where it is */
     case 'K':
-    case 'n': /* asks where it is */
+    case 'n': /* asks for the position */
         break;
     case 'h':
-    case 'l': /* modes: that of another screen has a number of its own */
+    case 'l': /* modes: these numbers switch to another screen */
         cursor->adrift |= more && (number == 47 || number == 1047 || number == 1049);
         break;
     case 'C':

@@ -4,9 +4,9 @@
 #include "guard.h"
 
 /*
- * What we need of the interpreter whose process this is, where there is one: found among the symbols of the
- * program by the constructor, and else left alone. All are in every Python since 3.4 but the first, which
- * some builds hide.
+ * What we need of this process's Python interpreter, if it has one: the constructor looks the functions up
+ * among the symbols of the program. All but the first are in every Python since 3.4; some builds hide the
+ * first.
  */
 static void (*dump)(int fd, void *thread);
 static void *(*thread_of_ours)(void);
@@ -23,7 +23,7 @@ void python_find(void *(*find)(const char *name))
     restore_thread = (void (*)(void *))find("PyEval_RestoreThread");
 }
 
-/* What faulthandler calls in its handlers: both read the interpreter's structures and take no lock. */
+/* faulthandler calls these in its handlers: both read the interpreter's structures and take no lock. */
 bool python_has_stack(void)
 {
     return dump && thread_of_ours && thread_of_ours();
@@ -35,10 +35,10 @@ void python_write_stack(int fd)
 }
 
 /*
- * PyTorch makes tensors with the interpreter's lock held. Whoever waits for room must not keep it: the thread
- * that sends this worker's last batch needs it, and the trainer may be waiting for just that batch. To let
- * others run here is no more than what any blocking call of Python does; PyTorch holds no lock of its own at
- * this point.
+ * PyTorch creates tensors while it holds the interpreter's lock. A thread that waits for room must not keep
+ * it: the thread that sends this worker's last batch needs it, and the trainer may be waiting for that very
+ * batch. Every blocking call of Python lets other threads run in the same way; PyTorch holds no lock of its
+ * own at this point.
  */
 void *python_let_run(void)
 {

@@ -28,9 +28,9 @@ __asm__(".symver dladdr, dladdr@GLIBC_2.17");
 #endif
 
 /*
- * The next definitions are looked up once, by the constructor. Before it has run (another library's
- * constructor, an allocator that starts up) dlsym could come back to us through malloc, so until then the
- * system call is made directly. The pointers are set once and never change; relaxed loads suffice, since
+ * The next definitions are looked up once, by the constructor. Before it has run (in another library's
+ * constructor, in an allocator that starts up) dlsym could call us again through malloc, so until then the
+ * system call is made directly. The pointers are set once and never change; relaxed loads suffice, because
  * either value is right.
  */
 #define NEXT(type, name, parameters) static _Atomic(__typeof__(&real_##name)) next_##name;
@@ -44,7 +44,8 @@ INTERPOSED_VARIADIC(NEXT_VARIADIC)
     atomic_store_explicit(&next_##name, (__typeof__(LOAD(next_##name)))dlsym(RTLD_NEXT, #name),              \
                           memory_order_relaxed);
 
-/* Of what no allocator calls while it starts up: looked up at once where the constructor has not run yet. */
+/* For functions that no allocator calls while it starts up: looked up at once if the constructor has not run.
+ */
 #define FIND(name)                                                                                           \
     (LOAD(next_##name) ? LOAD(next_##name) : (__typeof__(LOAD(next_##name)))dlsym(RTLD_NEXT, #name))
 
@@ -69,12 +70,12 @@ __attribute__((constructor)) static void start(void)
     exec_start(library_path());
     pins_start();
     python_find(find_anywhere);
-    (void)dlerror(); /* what was not found is no error of the program's */
+    (void)dlerror(); /* the program must not see our errors */
     witness_start();
     broker_find_counters();
 }
 
-/* As glibc does it. False with errno for what is no name of shared memory. */
+/* As in glibc. False with errno if it is not a valid name of shared memory. */
 static bool shm_path(const char *name, char *path, size_t size)
 {
     while (*name == '/')
@@ -116,7 +117,7 @@ int real_posix_fallocate(int fd, off_t offset, off_t size)
         return LOAD(next_posix_fallocate)(fd, offset, size);
     int saved = errno;
     int r = syscall(SYS_fallocate, fd, 0, offset, size) == 0 ? 0 : errno;
-    errno = saved; /* it returns the error and leaves errno alone */
+    errno = saved; /* posix_fallocate returns the error and leaves errno alone */
     return r;
 }
 
@@ -168,7 +169,7 @@ int real_fcntl(int fd, int command, void *argument)
                             : (int)syscall(SYS_fcntl, fd, command, argument);
 }
 
-/* glibc before 2.33 has __fxstat alone, and later ones have it for programs that were built before. */
+/* glibc before 2.33 has only __fxstat; later versions keep it for programs that were built with those. */
 int real_fstat(int fd, struct stat *ret)
 {
     return LOAD(next_fstat) ? LOAD(next_fstat)(fd, ret) : stat_call(fd, ret);
@@ -205,7 +206,7 @@ int real_fputs(const char *text, FILE *stream)
                                                                    : EOF;
 }
 
-/* glibc's own, under the name by which nobody interposes it: the system call needs a restorer of glibc's. */
+/* glibc's own, under the name that no library interposes: the system call needs glibc's restorer. */
 int __sigaction(int signo, const struct sigaction *action, struct sigaction *ret_old);
 
 int real_sigaction(int signo, const struct sigaction *action, struct sigaction *ret_old)
@@ -264,7 +265,7 @@ int real_fexecve(int fd, char *const *argv, char *const *environment)
     return FIND(fexecve)(fd, argv, environment);
 }
 
-/* Before glibc 2.34 it has no name there. */
+/* glibc before 2.34 does not have it. */
 int real_execveat(int fd, const char *path, char *const *argv, char *const *environment, int flags)
 {
     return LOAD(next_execveat) ? LOAD(next_execveat)(fd, path, argv, environment, flags)

@@ -10,14 +10,14 @@
 
 #include "guard.h"
 
-/* Set once, by the constructor, and only read afterwards: from signal handlers and without the lock. */
+/* Set once, by the constructor, and only read afterwards: by signal handlers and without the lock. */
 typedef struct Address {
     struct sockaddr_un name;
-    socklen_t size; /* 0: there is none */
+    socklen_t size; /* 0: no supervisor */
 } Address;
 
 static Address address;
-static Address inner; /* of a run within the run: it hears testimonies, too */
+static Address inner; /* of a run within the run, which also receives testimonies */
 
 static void address_set(const char *variable, Address *ret)
 {
@@ -26,7 +26,7 @@ static void address_set(const char *variable, Address *ret)
     if (n == 0 || n >= sizeof ret->name.sun_path)
         return;
     ret->name.sun_family = AF_UNIX;
-    memcpy(ret->name.sun_path + 1, name, n); /* abstract: the name begins with a NUL and has no file */
+    memcpy(ret->name.sun_path + 1, name, n); /* abstract: the name starts with a NUL and has no file */
     ret->size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n);
 }
 
@@ -51,7 +51,7 @@ static bool peer_is(int fd, uid_t uid)
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == uid;
 }
 
-/* Anybody can make an abstract name: the other side must be this user, or root. */
+/* Any user can create an abstract name: the other side must be this user or root. */
 static bool peer_is_right(int fd)
 {
     return peer_is(fd, geteuid()) || peer_is(fd, 0);
@@ -67,7 +67,8 @@ static int address_connect(const Address *to, int patience_msec)
     int fd = to->size == 0 ? -1 : socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -1;
-    /* One that is stopped lets callers in until its queue is full; then they wait, and connect heeds this. */
+    /* A stopped supervisor accepts connections until its queue is full; then connect waits, at most this
+     * long. */
     struct timeval patience = {patience_msec / 1000, (suseconds_t)patience_msec % 1000 * 1000};
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
     int r = 0;

@@ -58,7 +58,7 @@ int our_shm_unlink(const char *name)
 static int resize_when_there_is_room(int fd, int segment, off_t size)
 {
     int r = budget_request(&segment, (uint64_t)size);
-    if (r < 0) { /* PyTorch says so, in words: "No space left on device" */
+    if (r < 0) { /* PyTorch raises an exception: "No space left on device" */
         real_close(segment);
         errno = -r;
         return -1;
@@ -86,7 +86,7 @@ int our_ftruncate(int fd, off_t size)
         return r;
 
     int cancel = 0;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); /* or the segment would stay open for ever */
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); /* or the segment would stay open forever */
     r = resize_when_there_is_room(fd, segment, size);
     pthread_setcancelstate(cancel, NULL);
     return r;
@@ -118,13 +118,13 @@ void *our_mmap(void *address, size_t size, int protection, int flags, int fd, of
     bool ours = mapped != MAP_FAILED;
     if (!ours)
         mapped = real_mmap(address, size, protection, flags, fd, offset);
-    if (mapped == MAP_FAILED && errno == ENOMEM) { /* what we keep for the next time may be what is missing */
+    if (mapped == MAP_FAILED && errno == ENOMEM) { /* the views that we keep may be what is too much */
         view_forget_unused();
         mapped = real_mmap(address, size, protection, flags, fd, offset);
     }
     view_sweep(now_msec());
     guard_leave(mapped == MAP_FAILED);
-    if (ours) /* a mapping that CUDA itself makes must not lead back into CUDA, which has its locks then */
+    if (ours) /* a mapping that CUDA itself makes must not call back into CUDA, which holds its locks then */
         pins_poll();
     return mapped;
 }
@@ -135,8 +135,8 @@ int our_munmap(void *address, size_t size)
         return real_munmap(address, size);
     pins_poll();
     if (!guard_enter())
-        /* A handler that interrupted us unmaps a tensor while the tables may be half written: it stays
-         * mapped, and in use, for ever. */
+        /* A handler that interrupted us unmaps a tensor while the tables may be half written: the tensor
+         * stays mapped, and in use, forever. */
         return guard_is_inside() ? 0 : real_munmap(address, size);
     bool kept = view_release(address, size);
     view_sweep(now_msec());
@@ -149,7 +149,7 @@ void *our_mremap(void *address, size_t size, size_t new_size, int flags, ...)
 {
     va_list list;
     va_start(list, flags);
-    /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): it does not know that va_start has been here */
+    /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): the analyzer does not see va_start */
     void *place = flags & MREMAP_FIXED ? va_arg(list, void *) : NULL;
     va_end(list);
     if ((view_overlaps(address, size) || (place && view_overlaps(place, new_size))) && guard_enter()) {
@@ -175,7 +175,8 @@ int our_pkey_mprotect(void *address, size_t size, int protection, int key)
 
 int our_madvise(void *address, size_t size, int advice)
 {
-    if (advice != MADV_DONTNEED && advice != MADV_FREE) /* of the moment, and what allocators ask for often */
+    if (advice != MADV_DONTNEED &&
+        advice != MADV_FREE) /* these do not last, and allocators call them often */
         view_alter(address, size);
     return real_madvise(address, size, advice);
 }
@@ -187,15 +188,15 @@ int our_close(int fd)
         guard_leave(false);
     }
     int r = real_close(fd);
-    if (budget_is_wanted() && guard_enter()) { /* it may have been the last that held a segment */
+    if (budget_is_wanted() && guard_enter()) { /* it may have been the last reference to a segment */
         budget_tell_release();
-        guard_leave(false); /* to the errno of the real close */
+        guard_leave(false); /* restores the errno of the real close */
     }
     return r;
 }
 
-/* The thread of a loader sleeps here until the next batch comes. What its process waits for may be what the
- * worker needs for it: so it looks now and then. */
+/* The thread of a loader sleeps here until the next batch comes. The worker that makes this batch may need
+ * memory that waits for its copies in this process: so the thread polls them now and then. */
 static int poll_in_turns(struct pollfd *files, nfds_t n, int msec)
 {
     enum { TURN_MSEC = 5 };
@@ -213,8 +214,8 @@ int our_fcntl(int fd, int command, ...)
 {
     va_list list;
     va_start(list, command);
-    /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): as in mremap. Where none was given, none is looked
-     * at. */
+    /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): see mremap. If no argument was given, the kernel
+     * ignores it. */
     void *argument = va_arg(list, void *);
     va_end(list);
     if (command == F_DUPFD_CLOEXEC)
@@ -242,7 +243,7 @@ int our_fstat64(int fd, struct stat64 *st)
     return our_fstat(fd, (struct stat *)st);
 }
 
-/* What fstat() is in programs that were built with a glibc before 2.33. */
+/* Programs that were built with a glibc before 2.33 call this as fstat(). */
 int our___fxstat(int version, int fd, struct stat *st)
 {
     int r = real___fxstat(version, fd, st);
@@ -273,7 +274,7 @@ int our_poll(struct pollfd *files, nfds_t n, int msec)
 
 ssize_t our_write(int fd, const void *data, size_t size)
 {
-    if (size > 1) /* PyTorch writes one byte to every segment that it makes */
+    if (size > 1) /* PyTorch writes one byte to every segment that it creates */
         batch_end();
     bool shown = fd == STDOUT_FILENO || fd == STDERR_FILENO;
     if (shown)
@@ -288,7 +289,7 @@ ssize_t our_write(int fd, const void *data, size_t size)
     return n;
 }
 
-/* The C++ library says by it why it ends the process, and from inside of libc nothing comes by write(). */
+/* The C++ library reports with it why it ends the process, and libc's own calls do not go through write(). */
 int our_fputs(const char *text, FILE *stream)
 {
     if (stream == stderr)
@@ -311,7 +312,7 @@ sighandler_t our_signal(int signo, sighandler_t handler)
     return witness_sigaction(signo, &action, &old) < 0 ? SIG_ERR : old.sa_handler;
 }
 
-/* What signal() is in programs compiled for ISO C alone. */
+/* Programs compiled for strict ISO C call this as signal(). */
 sighandler_t our_sysv_signal(int signo, sighandler_t handler)
 {
     struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESETHAND | SA_NODEFER | SA_INTERRUPT};
@@ -358,8 +359,8 @@ _Noreturn void our__exit(int code)
     real__exit(code);
 }
 
-/* --- Programs that this process starts. Of these calls glibc makes each within itself: every one is listed.
- */
+/* --- Programs that this process starts. glibc implements each of these calls internally, so none of them
+ * reaches another: every one is interposed. */
 
 static int exec_path(const char *path, char *const *argv, char *const *environment)
 {
@@ -402,13 +403,13 @@ int our_execveat(int fd, const char *path, char *const *argv, char *const *envir
                      environment);
 }
 
-/* The arguments of execl and its kin, up to their NULL; behind it an environment, for execle alone. */
+/* The arguments of execl, execlp and execle, up to their NULL; for execle, an environment follows it. */
 static int exec_words(ExecKind kind, const char *path, const char *first, va_list list, bool has_environment)
 {
     size_t n = 0;
     va_list words;
     va_copy(words, list);
-    /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): as in mremap */
+    /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): see mremap */
     for (const char *word = first; word; word = va_arg(words, const char *))
         n++;
     va_end(words);
@@ -482,8 +483,7 @@ FILE *our_popen(const char *command, const char *mode)
     return exec_popen(command, mode);
 }
 
-/* --- The CUDA runtime, of which our own definitions are known by these names whatever its own are bound to.
- * A call that is none of our business costs a few loads. */
+/* --- The CUDA runtime. A call that does not concern us costs a few loads. */
 
 static void *stream_of(CudaCall call, void *stream)
 {
@@ -567,8 +567,8 @@ int our_cudaMemcpy2DAsync_ptsz(void *target, size_t target_pitch, const void *so
 }
 
 /*
- * Copies of which PyTorch makes none. Their segments are never issued again: to know when they are done would
- * take more than is known about their arguments, which have changed between versions.
+ * Copies that PyTorch does not make. Their segments are never issued again: we cannot know when they are
+ * done, because too little is known about their arguments, which have changed between versions.
  */
 typedef struct Pitched { /* cudaPitchedPtr */
     void *address;
@@ -621,7 +621,7 @@ int our_cudaMemcpy3DAsync_ptsz(const Copy3d *what, void *stream)
     return copy_3d_any(CUDA_COPY_3D_PTSZ, __builtin_return_address(0), what, stream);
 }
 
-/* CUDA 12 has one argument more than 13: it is passed on, there or not. */
+/* CUDA 12 has one argument more than 13: it is always passed on. */
 typedef int (*CopyBatchFunction)(void **targets, void **sources, const size_t *sizes, size_t n, void *a,
                                  void *b, size_t c, void *d, void *e);
 
@@ -634,7 +634,7 @@ static int copy_batch_any(CudaCall call, const void *caller, void **targets, voi
     for (size_t i = 0; i < n; i++) {
         PinsCopy copy;
         pins_copy_begin(&copy, targets[i], sizes[i], sources[i], sizes[i]);
-        pins_copy_end(&copy, NULL, PINS_UNKNOWN); /* from here on, and for ever */
+        pins_copy_end(&copy, NULL, PINS_UNKNOWN); /* from now on, and forever */
     }
     return real(targets, sources, sizes, n, a, b, c, d, e);
 }

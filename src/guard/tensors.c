@@ -11,24 +11,24 @@
 #include "guard.h"
 
 /*
- * PyTorch makes a shared tensor with shm_open, ftruncate, mmap, and then does one of two things, in the same
- * thread and before anybody else hears of the name: shm_unlink (file_descriptor: the descriptor is passed
- * on), or close (file_system: the name is passed on). Until then the tensor is pending, and nobody can tell
- * the memfd that stands for it from a file.
+ * PyTorch creates a shared tensor with shm_open, ftruncate, mmap, and then does one of two things, in the
+ * same thread and before any other process learns the name: shm_unlink (file_descriptor: the descriptor is
+ * passed on), or close (file_system: the name is passed on). Until then the tensor is pending, and the memfd
+ * behind it cannot be told from a file.
  *
- *   unlinked   the name was never there, and never will be: nothing to do.
- *   closed     the name is needed. With a supervisor, it is told what the name means, and hands it to whoever
- * asks. Without one, or when it has no descriptor for another name, the real file is made now and mapped over
- * the same address: the mapping exists but nobody has written to it yet (PyTorch writes its header after its
- * constructor has closed the descriptor). A process without a supervisor is from then on known to share by
- * name, and its tensors go the plain way from the start.
+ *   unlinked   the name never existed, and never will: nothing to do.
+ *   closed     the name is needed. A supervisor is sent the name with its descriptor, and serves it to any
+ * process that asks. Without a supervisor, or if it has no descriptor left for another name, the real file is
+ * created now and mapped over the same address: the mapping exists but has not been written to yet (PyTorch
+ * writes its header after its constructor has closed the descriptor). A process without a supervisor is from
+ * then on known to share by name, and its tensors are plain files from the start.
  *
  * Python's shared_memory ("/psm_…") keeps its descriptor and passes the name on, so its name goes to the
- * supervisor at once, and without one it takes the plain way. Names that others make are theirs: programs
- * outside of the job may know them.
+ * supervisor at once; without one it is a plain file. Names of other libraries are left alone: programs
+ * outside the job may know them.
  *
- * A name is in one place only, the supervisor's table or /dev/shm. Whoever asks for one asks the supervisor
- * first, and then looks for the file.
+ * A name is in one place only, the supervisor's table or /dev/shm. To open a name, a process asks the
+ * supervisor first, and then looks for the file.
  */
 enum { PENDING_MAX = 64 };
 
@@ -40,14 +40,14 @@ typedef struct PendingTensor {
     size_t size;
     char name[64];
     bool allocated; /* posix_fallocate was asked for */
-    bool segment;   /* fd is one of the pool's, which must never become shorter */
+    bool segment;   /* fd is a segment of the pool, which must never be truncated */
 } PendingTensor;
 
 static PendingTensor pending[PENDING_MAX];
-static atomic_uint n_pending; /* relaxed: it is the calling thread's own tensor that it asks about */
+static atomic_uint n_pending; /* relaxed: a thread asks about its own tensor */
 static bool shares_by_name;
 static __thread int served __attribute__((tls_model("initial-exec"))) =
-    -1; /* what a name was opened as last */
+    -1; /* the descriptor of the name that was opened last */
 
 bool pending_any(void)
 {
@@ -60,7 +60,7 @@ void pending_clear(void)
     atomic_store_explicit(&n_pending, 0, memory_order_relaxed);
 }
 
-/* "/torch_PID_…": no other library makes such names, and no program opens them by itself. */
+/* "/torch_PID_…": no other library creates such names, and no program opens them by itself. */
 static bool is_torch(const char *name)
 {
     static const char prefix[] = "/torch_";
@@ -73,8 +73,8 @@ static bool is_python(const char *name)
     return strncmp(name, "/psm_", 5) == 0;
 }
 
-/* The name as the supervisor knows it, with one slash in front: glibc skips them all, and needs none. What is
- * no name of one file is left to glibc to refuse. */
+/* The name as the supervisor knows it, with one leading slash: glibc skips all of them and requires none. A
+ * name that is not that of a single file is left to glibc, which refuses it. */
 static bool canonical(const char *name, char ret[static PROTOCOL_NAME_MAX])
 {
     name += strspn(name, "/");
@@ -99,8 +99,8 @@ static PendingTensor *find_free(void)
     return NULL;
 }
 
-/* The descriptor's number may have been closed and given out again in a way that we do not see: the inode
- * tells. */
+/* The descriptor's number may have been closed and reused in a way that we do not see, so the inode is
+ * compared. */
 static PendingTensor *find_pending(int fd)
 {
     FileId id;
@@ -117,7 +117,7 @@ static void remove_pending(PendingTensor *entry)
     atomic_fetch_sub_explicit(&n_pending, 1, memory_order_relaxed);
 }
 
-/* A tensor in the making: a memfd that becomes a segment when its size is known. -1: the plain way. */
+/* A pending tensor: a memfd that becomes a segment when its size is known. -1: make the plain call. */
 static int open_pending(const char *name)
 {
     (void)broker_reach();
@@ -138,7 +138,7 @@ static int open_pending(const char *name)
     return fd;
 }
 
-/* A name that the supervisor keeps from the start. -ENOTCONN: the plain way. */
+/* A name that the supervisor keeps from the start. -ENOTCONN: make the plain call. */
 static int create_served(const char *name)
 {
     int fd = memfd_make(SINGLE_NAME, 0);
@@ -148,20 +148,20 @@ static int create_served(const char *name)
     if (r == 0)
         return fd;
     real_close(fd);
-    return r == -EMFILE ? -ENOTCONN : r; /* it has no room for the name, but /dev/shm may */
+    return r == -EMFILE ? -ENOTCONN : r; /* the supervisor has no room for the name, but /dev/shm may */
 }
 
 /*
- * What the supervisor has is one description for all. Whoever opens a file has one of his own, with his own
- * access, position and flock: so have it here, by opening the same memfd again. A tensor's is left as it is:
- * it is the handed-out one.
+ * The supervisor has one description for all processes. A process that opens a file expects a description of
+ * its own, with its own access mode, position and flock: so the same memfd is opened again. The description
+ * of a tensor is left as it is: it is the handed-out one.
  */
 static int description_own(int fd, int flags)
 {
     char path[40];
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     int own = open(path, (flags & (O_ACCMODE | O_TRUNC)) | O_CLOEXEC | O_NOCTTY);
-    if (own < 0) { /* no /proc, or no descriptor left */
+    if (own < 0) { /* without /proc, or without a free descriptor */
         if (!(flags & O_TRUNC) || real_ftruncate(fd, 0) == 0)
             return fd;
         own = -errno;
@@ -175,11 +175,11 @@ static int open_served(const char *name, int flags)
     int fd = -1;
     bool exclusive = flags & O_CREAT && flags & O_EXCL;
     int r = exclusive ? -ENOENT : broker_ask(MESSAGE_GET, name, -1, &fd);
-    if (r == 0 && fd < 0) /* the kernel had no descriptor left to put it into */
+    if (r == 0 && fd < 0) /* this process had no descriptor left to receive it */
         return -EMFILE;
     if (r == -ENOENT && (flags & O_CREAT)) {
         fd = r = create_served(name);
-        if (r == -EEXIST && !exclusive) /* somebody was faster, or it is a file */
+        if (r == -EEXIST && !exclusive) /* another process was faster, or it is a file */
             return open_served(name, flags & ~O_CREAT);
     }
     if (r < 0)
@@ -197,7 +197,7 @@ int tensor_open(const char *name, int flags, mode_t mode)
         return fd >= 0 ? fd : real_shm_open(name, flags, mode);
     }
     int fd = open_served(known, flags);
-    if (fd == -ENOTCONN || fd == -ENOENT) /* a file from before, or from outside */
+    if (fd == -ENOTCONN || fd == -ENOENT) /* an earlier file, or one from outside the job */
         return real_shm_open(name, flags, mode);
     if (fd < 0) {
         errno = -fd;
@@ -220,7 +220,7 @@ int tensor_unlink(const char *name)
     if (broker_ask(MESSAGE_UNLINK, known, -1, NULL) == 0)
         return 0;
     int r = real_shm_unlink(name);
-    /* PyTorch ends the process when it cannot unlink what it has made. */
+    /* PyTorch ends the process if it cannot unlink a name that it has created. */
     return r < 0 && errno == ENOENT && broker_lost() ? 0 : r;
 }
 
@@ -229,8 +229,8 @@ TensorResize tensor_resize(int fd, off_t size, int *ret_segment)
     PendingTensor *entry = find_pending(fd);
     FileId id;
     if (entry && entry->segment && size >= 0 && file_id(fd, &id) == 0 && id.size >= (uint64_t)size)
-        return RESIZE_DONE; /* longer than was asked for, as segments are */
-    /* Once it is mapped, another file in its place would part the descriptor from the mapping. */
+        return RESIZE_DONE; /* segments may be longer than requested */
+    /* Once it is mapped, replacing the file would separate the descriptor from the mapping. */
     bool fresh = entry && !entry->address && size >= SEGMENT_MIN_BYTES;
     int segment = fresh ? pool_issue((uint64_t)size) : -1;
     if (segment < 0) {
@@ -268,8 +268,7 @@ bool tensor_allocate(int fd, off_t offset, off_t size)
     if (!entry)
         return false;
     entry->allocated = true;
-    /* The pages of a segment that was used before are there: its writer touched them all, or PyTorch
-     * allocated them. */
+    /* The pages of a recycled segment exist: its writer touched them all, or PyTorch allocated them. */
     return offset == 0 && size > 0 && file_id(fd, &id) == 0 && id.allocated >= (uint64_t)size;
 }
 
@@ -281,7 +280,7 @@ void *tensor_map(int fd, size_t size)
     if (!entry)
         return address;
     if (address == MAP_FAILED) {
-        pool_disown(entry->device, entry->inode); /* nobody tells when such a mapping goes */
+        pool_disown(entry->device, entry->inode); /* nothing shows when a plain mapping is gone */
         address = real_mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     }
     if (address != MAP_FAILED) {
@@ -291,8 +290,8 @@ void *tensor_map(int fd, size_t size)
     return address;
 }
 
-/* Puts the real file in the place of the memfd. What fails leaves the tensor as it is: whole, but not to be
- * opened by name. */
+/* Puts the real file in the place of the memfd. On failure the tensor stays as it is: intact, but it cannot
+ * be opened by name. */
 static bool make_real(const PendingTensor *entry)
 {
     int fd = real_shm_open(entry->name, O_RDWR | O_CREAT | O_EXCL, 0600);
@@ -325,7 +324,7 @@ void tensor_close(int fd)
     if (entry->address && !serve(entry, fd)) {
         shares_by_name = !broker_reach();
         count(&guard_counters()->fallbacks, 1);
-        if (!make_real(entry)) /* /dev/shm is full: the supervisor's last descriptors are for such as this */
+        if (!make_real(entry)) /* /dev/shm is full: the supervisor keeps its last descriptors for this case */
             (void)broker_tell(MESSAGE_PUT, entry->name, fd);
     }
     remove_pending(entry);

@@ -10,11 +10,10 @@
 #include "guard.h"
 
 /*
- * A view is known by its inode (to be used again) and by its address (to be released). Inodes of memfds are
- * 64 bits wide and are never used again since Linux 5.9; on older kernels an inode that came back has another
- * file behind it, so a view is used again only when the memory it shows belongs to the file at hand: the
- * first mapping of an inode keeps that file alive, and two living files of one file system never share an
- * inode.
+ * A view is found by its inode (to be used again) and by its address (to be released). Inodes of memfds are
+ * 64 bits wide and are never reused since Linux 5.9. On older kernels a reused inode would stand for another
+ * file; but a view's own mapping keeps its file alive, and two living files of one file system never share an
+ * inode. So a view with the inode of the file at hand maps that very file.
  */
 enum { VIEWS_MAX = 4096, BUCKETS = 8192, NONE = 0 };
 
@@ -23,22 +22,22 @@ typedef struct View {
     uint64_t inode;
     _Atomic(char *) address; /* NULL: the entry is not in use */
     _Atomic size_t size;     /* of the mapping: all of the segment */
-    size_t used;             /* the length that mmap was asked for; 0: unused */
-    void *hold;              /* of one that is in use, or waits for its copies (pins.c) */
-    void *keep;              /* likewise one page, of a description that says: somebody has this tensor */
+    size_t used;             /* the length that the program asked mmap for; 0: unused */
+    void *hold;              /* while it is in use, or waits for its copies (pins.c) */
+    void *keep;              /* one page of a description whose lock says: a process has this tensor */
     Pin *pin;                /* NULL: it is not registered */
     uint64_t unused_since;
-    atomic_bool altered;    /* the program asked something of the mapping that munmap would end */
-    bool pinnable;          /* its own description carries the lock that keeps its pages in their place */
-    bool sole;              /* nobody else has the tensor that uses it, nor was it sent twice */
+    atomic_bool altered;    /* the program changed the mapping in a way that munmap would undo */
+    bool pinnable;          /* its own description carries the lock that keeps its pages in place */
+    bool sole;              /* no other process has the tensor that uses it, and it was sent once */
     Origin origin;          /* of that tensor */
-    bool sent;              /* it was, by this process, which has made it */
-    uint16_t next_by_inode; /* index + 1, NONE at the end; also chains the free entries */
+    bool sent;              /* this process made the tensor and has sent it */
+    uint16_t next_by_inode; /* index + 1, NONE at the end; also links the free entries */
 } View;
 
 static View views[VIEWS_MAX];
 static uint16_t by_inode[BUCKETS];
-static uint16_t free_views;                    /* chain of entries that were given back */
+static uint16_t free_views;                    /* list of entries that were given back */
 static _Atomic uint16_t fresh_views;           /* entries that were ever taken */
 static _Atomic uint16_t by_address[VIEWS_MAX]; /* indexes of the views, in the order of their addresses */
 static _Atomic uint16_t n_by_address;
@@ -154,7 +153,7 @@ static void order_set(size_t i, uint16_t index)
     atomic_store_explicit(&by_address[i], index, memory_order_release);
 }
 
-/* What is written between these two is what a search can see change. */
+/* All that a search reads is written between these two. */
 static void order_change_begin(void)
 {
     atomic_store_explicit(&order_changes, order_changes + 1, memory_order_relaxed);
@@ -203,7 +202,7 @@ static View *find_view(const FileId *id)
 
 static View *add_view(const FileId *id, char *address, size_t size)
 {
-    view_lose(address, size); /* what was there was unmapped by a system call that did not come through us */
+    view_lose(address, size); /* a view that was there was unmapped by a system call, which we do not see */
     uint16_t index = free_views;
     if (index != NONE)
         free_views = views[index - 1].next_by_inode;
@@ -253,8 +252,8 @@ static bool is_unused(const View *view)
     return view->address && view->used == 0 && !view->hold;
 }
 
-/* What is registered cannot be dropped here, with the lock held: it leaves, and goes when pins.c has the
- * time. */
+/* A registered view cannot be dropped here, while the lock is held: it is marked, and pins.c drops it later.
+ */
 static void part_with(View *view)
 {
     if (!view->pin)
@@ -266,12 +265,12 @@ static void part_with(View *view)
 void view_sweep(uint64_t now)
 {
     static uint64_t swept;
-    /* The supervisor cannot give back what is registered: when somebody waits for room it goes sooner. */
+    /* The supervisor cannot give registered memory back: if a process waits for room, it goes sooner. */
     uint64_t keep = budget_is_wanted() && pins_wanted() ? KEEP_MSEC / 8 : KEEP_MSEC;
     if (now - swept < keep / 4)
         return;
     swept = now;
-    for (size_t i = 0; i < fresh_views; i++) /* to register one costs more than to map it */
+    for (size_t i = 0; i < fresh_views; i++) /* registering costs more than mapping */
         if (is_unused(&views[i]) && now - views[i].unused_since >= (views[i].pin ? keep * 2 : keep))
             part_with(&views[i]);
 }
@@ -299,13 +298,13 @@ void view_forget_inherited(void)
 }
 
 /*
- * Maps the whole segment through a description of our own. One that may be registered has a lock there, which
- * lives as long as the mapping: the supervisor must not take its pages away, for the GPU would go on reading
- * those while everybody else had new ones.
+ * Maps the whole segment through a description of our own. If the view may be registered, that description
+ * carries a lock, which lives as long as the mapping: the supervisor must not take the pages away, because
+ * the GPU would continue to read them while all processes had new ones.
  */
 static View *make_view(int fd, const FileId *id, bool pinnable)
 {
-    (void)broker_reach(); /* so that we hear who waits for what we let go */
+    (void)broker_reach(); /* maps the counters, which say whether a process waits for what we release */
     int own = description_reopen(fd, id->device, id->inode);
     if (own < 0)
         return NULL;
@@ -323,13 +322,14 @@ static View *make_view(int fd, const FileId *id, bool pinnable)
 }
 
 /*
- * Nobody but this process has the tensor: its producer, or whoever handed it on, would say so. A tensor that
- * a worker has sent is unmapped there as soon as it is pickled, unless the worker keeps it for itself.
+ * No other process has the tensor: its producer, or a process that passed it on, would show that it still has
+ * it. A tensor that a worker has sent is unmapped there as soon as it is pickled, unless the worker keeps it.
  *
- * Nor is it on its way to anybody, which a dataset that returns a tensor twice makes it, and this process may
- * be the one that gets it then. Whoever sends it a second time, or sends what he did not make, has it mapped
- * and locks LOCK_MANY first. So LOCK_KEPT is asked first: when nobody has it, nobody can send it any more. By
- * a description of our own, for a lock does not stand in the way of the one that has it.
+ * Nor is the tensor on its way to any process, including this one: a dataset that returns a tensor twice
+ * would send it twice. A process that sends it a second time, or sends a tensor that it did not make, has it
+ * mapped and locks LOCK_MANY first. So LOCK_KEPT is queried first: if no process has the tensor, none can
+ * send it any more. The query needs a description of our own, because a description does not conflict with
+ * its own locks.
  */
 static bool is_sole(int fd, const FileId *id)
 {
@@ -341,8 +341,8 @@ static bool is_sole(int fd, const FileId *id)
     return sole;
 }
 
-/* Of what is shared by name PyTorch itself counts, in the first word, who has it and to whom it is on its
- * way. */
+/* For a tensor that is shared by name, PyTorch itself counts in the first word how many processes have it or
+ * will get it. */
 static bool is_the_last(const View *view)
 {
     return view->origin != ORIGIN_NAME || atomic_load((_Atomic int *)(void *)view->address) == 1;
@@ -358,10 +358,10 @@ void view_sent(int fd)
     if (first)
         view->sent = true;
     else if (view || segment_is(fd, &id))
-        (void)lock_share(fd, LOCK_MANY); /* nobody locks it otherwise, so it cannot be refused */
+        (void)lock_share(fd, LOCK_MANY); /* only shared locks are taken there, so it cannot be refused */
 }
 
-/* For as long as this page is mapped, here or in a child, somebody has the tensor. */
+/* As long as this page is mapped, here or in a child, a process has the tensor. */
 static void *make_keep(int fd, const FileId *id)
 {
     int own = description_reopen(fd, id->device, id->inode);
@@ -380,20 +380,21 @@ void *view_use(int fd, size_t size, Origin origin)
     if (file_id(fd, &id) < 0 || id.size < size || id.links != 0 || !id.regular)
         return MAP_FAILED;
     View *view = find_view(&id);
-    /* The driver refuses a copy of which it knows the beginning alone: such a tensor lies elsewhere, and the
-     * view is registered anew, in this size, when it comes back. */
+    /* The driver refuses a copy from memory of which only the beginning is registered. So the tensor gets
+     * another mapping, and the view is registered again, in this size, when it comes back. */
     bool torn = view && view->pin && !pin_fits(view->pin, size);
     if (torn && is_unused(view))
         part_with(view);
     bool tells = pins_can_be() && (made_here || !pins_wanted());
     if (view ? torn || view->used > 0 || (view->pin && pin_is_shut(view->pin)) : !segment_is(fd, &id)) {
         if (view)
-            pool_disown(id.device, id.inode); /* more than one mapping: who has it cannot be told */
+            pool_disown(id.device,
+                        id.inode); /* more than one mapping: it is not known which processes have it */
         return MAP_FAILED;
     }
-    /* Only a segment that has come back is worth the work, and will be worth it again. */
+    /* Only a segment that was recycled is worth registering: it will probably be recycled again. */
     bool sole = view && !view->hold && !made_here && pins_wanted() && is_sole(fd, &id);
-    /* Not one that we made in this size, or as it is wanted now. */
+    /* The view is too small, cannot be registered as now needed, or was altered: make another. */
     if (view && !view->hold && !view->pin &&
         (view->size < size || (sole && !view->pinnable) || view->altered)) {
         drop_view(view);
@@ -401,7 +402,7 @@ void *view_use(int fd, size_t size, Origin origin)
     }
     if (view ? view->size < size : !(view = make_view(fd, &id, sole)))
         return MAP_FAILED;
-    if (view->hold) /* it waits, and so it is the same handed-out description */
+    if (view->hold) /* it waits for its copies, so it is still the same handed-out description */
         pin_use_again(view->pin);
     else {
         void *hold = real_mmap(NULL, page_bytes(), PROT_NONE, MAP_SHARED, fd, 0);
@@ -439,7 +440,7 @@ static void let_go(View *view)
     view->hold = NULL;
     view->unused_since = now_msec();
     real_munmap(hold, page_bytes());
-    if (view->altered && !view->pin) /* the driver asks things of what is registered, and takes them back */
+    if (view->altered && !view->pin) /* the driver itself alters registered memory, and undoes it */
         drop_view(view);
 }
 

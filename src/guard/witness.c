@@ -17,38 +17,39 @@
 #include "guard.h"
 
 /*
- * What a process can tell about its own end, and nobody else can: where in memory it faulted, where in Python
- * it was, what it wrote to standard error last, and how its children ended.
+ * What only a process itself can report about its end: where in memory it faulted, where in Python it was,
+ * what it wrote to standard error last, and how its children ended.
  *
- * All of it may run in a signal handler, between any two instructions of the process: no lock is taken, no
- * memory is asked for, nothing of the guard's tables is read. A testimony goes over a connection of its own,
- * which is made, used and closed in one function. Without a supervisor there is nobody to tell, and nothing
- * is touched at all: no handler, no record.
+ * All of it may run in a signal handler, between any two instructions of the process: it takes no lock,
+ * allocates no memory and reads none of the guard's tables. A testimony goes over a connection of its own,
+ * which is made, used and closed in one function. Without a supervisor nothing is touched at all: no handler,
+ * no record.
  *
  * Faults. Our handler stands in front of the program's own, from the start, for four signals. The program
- * does not see it: sigaction() and signal() give it what it would have without us, and what it installs is
- * called after the record was made, with the mask and the flags that it asked for. When it has none, the
- * signal's default is put in place and happens: by running into the same fault again, or by the same signal
+ * does not see it: sigaction() and signal() return what they would return without us, and a handler that it
+ * installs is called after the record was made, with the mask and the flags that it asked for. If it has
+ * none, the signal's default is installed and happens: the same fault occurs again, or the same signal is
  * sent again.
- *   - A handler that restores the default and raises again, as PyTorch's does, gets the real default: a
- * second record would hide the first.
- *   - Some runtimes live with faults (they catch SIGSEGV in their ordinary work): only the first RECORDS_MAX
- * of a process are told.
- *   - We wait for the supervisor's look at the process, but not for long: it may be stopped.
+ *   - A handler that restores the default and raises the signal again, as PyTorch's does, gets the real
+ *     default: a second record would hide the first.
+ *   - Some runtimes handle faults as part of their normal work (they catch SIGSEGV): only the first
+ *     RECORDS_MAX faults of a process are reported.
+ *   - We wait until the supervisor has looked at the process, but not for long: it may be stopped.
  *
- * exec sets handlers to the default; the new program's library starts anew. A forked child inherits handlers
- * and these variables, whole: each is one atomic word. A child of vfork has handlers of its own, and these
- * variables are its parent's: Python sets all its handlers to the default there. So it changes none of them.
+ * exec sets handlers to the default; the library starts again in the new program. A forked child inherits
+ * handlers and these variables, and none is half written: each is one atomic word. A child of vfork has
+ * handlers of its own, but these variables are its parent's: Python sets all its handlers to the default
+ * there. So the child changes none of them.
  *
- * Stack. The program's own for signals may have 8 KiB, of which the kernel's frame takes up to half, and
- * below it may lie anything: our frames are small, and texts are in .bss.
+ * Stack. The program's own signal stack may have 8 KiB, of which the kernel's frame takes up to half, and
+ * anything may lie below it: our frames are small, and texts are in .bss.
  *
- * Threads. A thread that is cancelled in waitpid has not waited: cancellation is off while we tell.
+ * Threads. A thread that is cancelled in waitpid has not waited: cancellation is off while we report.
  */
 enum {
     RECORDS_MAX = 8,
     PATIENCE_MSEC = 2000,
-    CHILD_PATIENCE_MSEC = 50, /* there may be thousands, and they are not the end of this process */
+    CHILD_PATIENCE_MSEC = 50, /* there may be thousands of them, and this process goes on */
     SAID_BYTES = TESTIMONY_TEXT_MAX,
 };
 
@@ -58,22 +59,22 @@ enum { N_WATCHED = sizeof watched / sizeof watched[0] };
 typedef void (*Handler)(int, siginfo_t *, void *);
 
 typedef struct Next {
-    _Atomic(Handler) handler; /* the program's; SIG_DFL is NULL */
+    _Atomic(Handler) handler; /* the program's; NULL: SIG_DFL */
     atomic_bool plain;        /* it was installed without SA_SIGINFO */
 } Next;
 
 static bool listened_to; /* there is a supervisor, and our handlers are in place */
 static Next nexts[N_WATCHED];
 static atomic_int records;
-static _Atomic pid_t home;                     /* the process that `said` speaks of */
+static _Atomic pid_t home;                     /* the process that `said` belongs to */
 static atomic_flag dumping = ATOMIC_FLAG_INIT; /* one thread at a time uses `dump` */
 static char dump[TESTIMONY_TEXT_MAX];
 static __thread bool handling __attribute__((tls_model("initial-exec")));
 static __thread sigjmp_buf *escape __attribute__((tls_model("initial-exec")));
 
-/* --- Telling ------------------------------------------------------------------------------------------ */
+/* --- Testimonies -------------------------------------------------------------------------------------- */
 
-/* Until the supervisor answers, or has gone, or takes too long. Its welcome comes first. */
+/* Until the supervisor answers, is gone, or takes too long. Its welcome comes first. */
 static void await_answer(int fd)
 {
     Message message = {0};
@@ -83,7 +84,7 @@ static void await_answer(int fd)
             return;
 }
 
-/* From outside nobody can tell: under our handlers every process of the job catches these. */
+/* From outside this is not visible: with our handlers every process of the job catches these signals. */
 bool witness_may_be_worker(void)
 {
     bool may = true;
@@ -102,7 +103,7 @@ static bool is_worker(void)
 
 _Static_assert(sizeof(TestimonyHead) == offsetof(Testimony, text), "the text follows at once");
 
-/* Root in a container may not open this of another user's process, and reads it when it is handed over. */
+/* Root in a container may not open this file of another user's process, so we pass it an open descriptor. */
 static int maps_open(int connection, const TestimonyHead *testimony)
 {
     return testimony->type == MESSAGE_FAULT && supervisor_is_other_user(connection)
@@ -148,7 +149,7 @@ static void testify(TestimonyHead *testimony, const char *text, size_t n)
 
 /* --- Where in Python ---------------------------------------------------------------------------------- */
 
-/* The structures may be what is broken: a fault while they are read ends the reading. */
+/* The interpreter's structures may be corrupt: a fault while they are read ends the reading. */
 static size_t stack_read(char *ret, size_t size)
 {
     int ends[2];
@@ -185,7 +186,7 @@ static void tell_stack(void)
 
 /* --- Faults ------------------------------------------------------------------------------------------- */
 
-/* False in a child of vfork, and of clone without our handler of fork: the variables may be its parent's. */
+/* False in a child of vfork, or of clone without our fork handler: the variables may be its parent's. */
 static bool is_home(void)
 {
     return atomic_load(&home) == getpid();
@@ -201,7 +202,8 @@ static int watched_index(int signo)
 
 static void tell_fault(int signo, const siginfo_t *info)
 {
-    /* Asked first: where faults are ordinary work, a count of all would come round one day. */
+    /* Compared first: in programs that handle faults as normal work, a count of all of them would overflow.
+     */
     if (atomic_load(&records) >= RECORDS_MAX || atomic_fetch_add(&records, 1) >= RECORDS_MAX)
         return;
     bool sent = info->si_code <= 0;
@@ -223,7 +225,7 @@ static void default_take(int signo, const siginfo_t *info)
 {
     struct sigaction standard = {.sa_handler = SIG_DFL};
     real_sigaction(signo, &standard, NULL);
-    /* One that the kernel raised for an instruction comes again when that runs again. */
+    /* A signal that the kernel raised for an instruction comes again when the instruction runs again. */
     if (info->si_code <= 0 || (signo == SIGBUS && info->si_code == BUS_MCEERR_AO))
         syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), signo);
 }
@@ -241,10 +243,10 @@ static void on_fault(int signo, siginfo_t *info, void *context)
     }
     errno = saved;
     if (next)
-        next(signo, info, context); /* one that takes only the number does not mind the rest */
+        next(signo, info, context); /* a handler that takes only the number ignores the rest */
     else
         default_take(signo, info);
-    handling = before; /* a handler that jumps out leaves it set: its thread is told of no more */
+    handling = before; /* a handler that jumps out leaves it set: no more faults of its thread are reported */
 }
 
 int witness_sigaction(int signo, const struct sigaction *action, struct sigaction *ret_old)
@@ -259,8 +261,8 @@ int witness_sigaction(int signo, const struct sigaction *action, struct sigactio
     bool direct = action && (action->sa_handler == SIG_IGN || (action->sa_handler == SIG_DFL && handling) ||
                              !is_home());
     bool behind = action && !direct;
-    /* Somebody who saw ours by a way that is not interposed puts it back: then what was behind it is again.
-     */
+    /* The program has read our handler by a call that is not interposed, and installs it again: then the
+     * handler behind it stays. */
     bool known = behind && action->sa_sigaction == on_fault;
     if (behind) {
         bool standard = known ? !next_old : action->sa_handler == SIG_DFL;
@@ -295,9 +297,10 @@ bool witness_watches(int signo)
     return watched_index(signo) >= 0;
 }
 
-/* --- Last words --------------------------------------------------------------------------------------- */
+/* --- Last output -------------------------------------------------------------------------------------- */
 
-/* A ring; `said_bytes` only rises. Threads that write at the same time may mix their words, as on a terminal.
+/* A ring; `said_bytes` only increases. Output of threads that write at the same time may mix, as on a
+ * terminal.
  */
 static char said[SAID_BYTES];
 static atomic_size_t said_bytes;
@@ -319,7 +322,7 @@ void witness_hear(const char *text, size_t n)
 void witness_leave(int code)
 {
     size_t n = atomic_load(&said_bytes);
-    /* A child of vfork shares these words, and they are its parent's. */
+    /* A child of vfork shares this memory, and its contents are the parent's. */
     if (code == 0 || n == 0 || !listened_to || !is_home() || atomic_flag_test_and_set(&dumping))
         return;
     size_t kept = n < SAID_BYTES ? n : SAID_BYTES;
@@ -342,13 +345,13 @@ static void fork_child(void)
     atomic_store(&home, getpid());
     atomic_store(&said_bytes, 0);
     atomic_store(&records, 0);
-    atomic_flag_clear(&dumping); /* of a thread that the child does not have */
-    handling = false;            /* its parent has told, or has jumped out of a handler */
+    atomic_flag_clear(&dumping); /* it may have been set by a thread that the child does not have */
+    handling = false;            /* the parent has reported its fault, or has jumped out of a handler */
 }
 
 /* --- Children ----------------------------------------------------------------------------------------- */
 
-/* PyTorch asks about a dead worker again and again before it waits for it: once is enough. */
+/* PyTorch queries a dead worker again and again before it waits for it: one report is enough. */
 void witness_child(pid_t pid, int status)
 {
     static _Atomic pid_t last;
@@ -360,7 +363,7 @@ void witness_child(pid_t pid, int status)
     errno = saved;
 }
 
-/* --- Beginning ---------------------------------------------------------------------------------------- */
+/* --- Start -------------------------------------------------------------------------------------------- */
 
 void witness_start(void)
 {

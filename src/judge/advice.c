@@ -9,23 +9,22 @@
 #define MIB (UINT64_C(1) << 20)
 #define GIB (UINT64_C(1) << 30)
 
-/* What a mount of shared memory looks like on every distribution with systemd, but for its size. */
+/* The options of /dev/shm on every distribution with systemd, except for the size. */
 #define SHM_OPTIONS "rw,nosuid,nodev,mode=1777,size="
 
-/* Soft limit to ask for: far above what PyTorch needs, yet low enough that programs which walk through all
+/* The soft limit to ask for: far above what PyTorch needs, yet low enough that programs which loop over all
  * possible descriptors do not stall, as they do with the 2^30 of some container engines. */
 enum { OPEN_FILES_WANTED = 65536 };
 
-/* Four times the kernel's default, the figure that other memory-hungry servers ask for: it costs nothing. */
+/* Four times the kernel's default, which other memory-hungry servers ask for as well. It costs nothing. */
 enum { MAX_MAP_COUNT_WANTED = 262144 };
 
-/* Room for a quarter of a million files takes about 256 MiB of kernel memory, and only when they are there.
- */
+/* A quarter of a million files take about 256 MiB of kernel memory, and only while they exist. */
 enum { SHM_INODES_WANTED = 262144 };
 
 #define SWAP_BYTES (8 * GIB)
 
-/* Where offers go. The first error sticks and stops the rest, so that a list of offers reads as a list. */
+/* Collects offers. The first error is kept and stops the rest, so that callers need not check each offer. */
 typedef struct Offers {
     const Machine *machine;
     Arena *arena;
@@ -73,14 +72,14 @@ void fixes_rank(Fixes *fixes)
     }
 }
 
-/* what may come straight from arena_printf: NULL is an error then. */
+/* `what` may be the result of arena_printf: NULL is -ENOMEM. */
 static void offer(Offers *offers, FixNeeds needs, const char *what, const char *command)
 {
     if (offers->error == 0)
         offers->error = what ? fix_add(offers->arena, offers->fixes, needs, what, command) : -ENOMEM;
 }
 
-/* Where the command comes from arena_printf as well. */
+/* The command may be the result of arena_printf too. */
 static void offer_made(Offers *offers, FixNeeds needs, const char *what, const char *made)
 {
     offer(offers, needs, made ? what : NULL, made);
@@ -126,8 +125,8 @@ static bool is_system(const Machine *machine)
 bool root_within_reach(const Machine *machine)
 {
     const Sandbox *sandbox = &machine->sandbox;
-    /* Root of a user namespace on a bare machine has a root's number and none of its rights over the machine,
-     * and sudo leads nowhere from there. In a container, root's files are the container's. */
+    /* Root of a user namespace on a bare machine has uid 0 but no rights over the machine, and sudo does not
+     * help there. In a container, root owns the container's files. */
     if (sandbox->kind == ENVIRONMENT_BARE && !sandbox->initial_userns)
         return false;
     return sandbox->root || (is_system(machine) && !sandbox->slurm && !sandbox->no_new_privs);
@@ -138,20 +137,20 @@ const char *sudo_prefix(const Machine *machine)
     return machine->sandbox.root ? "" : "sudo ";
 }
 
-/* Of changes to the kernel's own settings, which a container can neither make nor keep to itself. */
+/* What changes to the kernel's settings need: a container can neither make them nor limit them to itself. */
 static FixNeeds kernel_needs(const Machine *machine)
 {
     bool own = machine->sandbox.kind == ENVIRONMENT_BARE && root_within_reach(machine);
     return own ? NEEDS_ROOT : NEEDS_ADMIN;
 }
 
-/* Of changes to the files of this system, be it a machine or a system container. */
+/* What changes to the files of this system need, whether it is a machine or a system container. */
 static FixNeeds system_needs(const Machine *machine)
 {
     return root_within_reach(machine) ? NEEDS_ROOT : NEEDS_ADMIN;
 }
 
-/* Somebody else who types it is not root at once. */
+/* An administrator who pastes the command is not root yet. */
 static const char *sudo_of(const Machine *machine, FixNeeds needs)
 {
     return needs == NEEDS_ROOT ? sudo_prefix(machine) : "sudo ";
@@ -169,8 +168,8 @@ int advise_smaller_batches(Arena *arena, Fixes *fixes)
     return fix_add(arena, fixes, NEEDS_NOTHING, ADVICE_SMALLER_BATCHES, NULL);
 }
 
-/* Half of the memory is where the kernel itself draws the line for a tmpfs without a size: beyond it the
- * processes have no room for what they do with the data. */
+/* Half of the memory is the kernel's own default for a tmpfs: beyond it the processes have too little memory
+ * left to work with the data. */
 static uint64_t shm_most_bytes(const Machine *machine)
 {
     uint64_t memory = memory_granted_bytes(machine);
@@ -181,7 +180,7 @@ static uint64_t shm_most_bytes(const Machine *machine)
     return MAX(half / unit * unit, 64 * MIB);
 }
 
-/* Kubernetes writes its sizes in another way than everybody else. */
+/* Kubernetes has its own notation for sizes. */
 static char *quantity_text(uint64_t bytes, char buf[static SIZE_TEXT_MAX])
 {
     uint64_t mibs = bytes / MIB + (bytes % MIB != 0);
@@ -193,9 +192,8 @@ static char *quantity_text(uint64_t bytes, char buf[static SIZE_TEXT_MAX])
 }
 #define QUANTITY_TEXT(bytes) quantity_text((bytes), (char[SIZE_TEXT_MAX]){0})
 
-/* Who can mount or remount /dev/shm. False when nobody can from where we are: the container must be started
- * anew. can_remount speaks of a mount that is there and writable; for the others the right to mount must do.
- */
+/* What mounting or remounting /dev/shm needs. False if it is impossible from here and the container must be
+ * restarted. can_remount is about an existing, writable mount; for others the right to mount is enough. */
 static bool remount_needs(const Machine *machine, FixNeeds *ret_needs, const char **ret_sudo)
 {
     const Sandbox *sandbox = &machine->sandbox;
@@ -210,9 +208,9 @@ static bool remount_needs(const Machine *machine, FixNeeds *ret_needs, const cha
 }
 
 /*
- * mount(8) repeats the options that the kernel shows of a mount. One that a user namespace has made shows its
- * owner's number outside, which is none inside, and the kernel refuses it there. With the source given as
- * well, nothing is repeated.
+ * mount(8) passes on the options that the kernel shows for a mount. A mount made by a user namespace shows
+ * the uid that its owner has outside; that uid does not exist inside, and the kernel refuses it there. If the
+ * source is given as well, mount(8) passes nothing on.
  */
 static const char *remount_command(Offers *offers, const char *sudo, const char *option)
 {
@@ -346,7 +344,7 @@ int advise_shm_mount(const Machine *machine, uint64_t bytes, Arena *arena, Fixes
                    arena_printf(arena, "docker run --shm-size=%s IMAGE COMMAND", size));
         break;
     case ENVIRONMENT_BARE:
-        /* A node's /dev/shm is everybody's; only worth a word where somebody uses it. */
+        /* All jobs of a node share its /dev/shm; this is only worth mentioning if it is in use. */
         if (machine->sandbox.slurm && shm->used_bytes != U64_UNKNOWN &&
             shm->used_bytes >= shm->size_bytes / 10)
             offer(&offers, NEEDS_RESTART, ADVICE_SHM_SLURM, "sbatch --exclusive job.sh");
@@ -401,8 +399,8 @@ int advise_shm_inodes(const Machine *machine, Arena *arena, Fixes *fixes)
     return offers.error;
 }
 
-/* The name of the systemd unit whose limit it is. False when the group is none of the system manager's: those
- * of a user's own manager and of container engines are set elsewhere. */
+/* The name of the systemd unit that has the limit. False if the group does not belong to the system manager:
+ * the limits of a user's own manager and of container engines are set elsewhere. */
 static bool cgroup_unit(const Cgroup *cgroup, Text *ret_unit)
 {
     Text path = text_of(cgroup->limited_by);
@@ -478,7 +476,7 @@ int advise_less_memory(const Machine *machine, Arena *arena, Fixes *fixes)
     uint64_t limit = machine->cgroup.memory_limit_bytes;
     if (limit < total) {
         uint64_t wanted = limit > UINT64_MAX / 2 ? limit : 2 * limit;
-        uint64_t most = total - total / 10; /* the rest of the machine must live too */
+        uint64_t most = total - total / 10; /* leave some for the rest of the machine */
         wanted = MIN(wanted, most) / MIB * MIB;
         if (wanted > limit)
             offer_cgroup_memory(&offers, wanted);
@@ -507,7 +505,7 @@ int advise_cpus(const Machine *machine, uint32_t cpus, Arena *arena, Fixes *fixe
     if (machine->sandbox.slurm)
         offer_made(&offers, NEEDS_RESTART, ADVICE_CPUS_SLURM,
                    arena_printf(arena, "sbatch --cpus-per-task=%u job.sh", cpus));
-    /* Without a quota, or with one as large as the machine, there are no more. */
+    /* Without a quota, or with one as large as the machine, there are no more CPUs. */
     if (machine->cpus_seen > 0)
         cpus = MIN(cpus, machine->cpus_seen);
     if (machine->cgroup.cpu_quota <= 0 || (double)cpus <= machine->cgroup.cpu_quota)
@@ -543,7 +541,7 @@ int advise_cpus(const Machine *machine, uint32_t cpus, Arena *arena, Fixes *fixe
 uint64_t open_files_target(uint64_t soft, uint64_t hard)
 {
     uint64_t wanted = soft > UINT64_MAX / 4 ? soft : MAX(4 * soft, (uint64_t)OPEN_FILES_WANTED);
-    return MIN(wanted, hard); /* unlimited and unknown are larger than any figure */
+    return MIN(wanted, hard); /* unlimited and unknown are larger than any number */
 }
 
 int advise_open_files(const Machine *machine, Arena *arena, Fixes *fixes)
@@ -616,7 +614,7 @@ int advise_remove_ipc(const Machine *machine, Arena *arena, Fixes *fixes)
     Offers offers = {machine, arena, fixes, 0};
     FixNeeds needs = system_needs(machine);
     const char *sudo = sudo_of(machine, needs);
-    /* logind tidies up after users only when it forgets them, and it never forgets those who linger. */
+    /* logind removes the segments of users when their last session ends, but not of users who linger. */
     if (!machine->sandbox.root)
         offer(&offers, NEEDS_NOTHING, ADVICE_LINGER, "loginctl enable-linger");
     offer_made(&offers, needs, ADVICE_REMOVE_IPC,

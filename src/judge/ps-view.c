@@ -39,7 +39,7 @@ static PsProcess process_view(const Process *process, PsSort sort)
     return view;
 }
 
-/* The largest first; what is unknown (all bits set) comes last. */
+/* The largest first; unknown values (all bits set) come last. */
 static int order_falling(uint64_t a, uint64_t b)
 {
     a++;
@@ -84,7 +84,7 @@ static int process_order(const void *left, const void *right, void *context)
     case PS_SORT_NAME:
     case PS_SORT_HOLDERS:
     case PS_SORTS:
-        /* Jobs in the order of their trainers, the trainer at the head of its own; then those without a job.
+        /* Jobs in the order of their trainers, each trainer before its workers; then processes without a job.
          */
         order = order_rising((uint64_t)(a->job == 0), (uint64_t)(b->job == 0));
         if (order == 0)

@@ -6,14 +6,14 @@
 #include "survey.h"
 
 typedef enum PsSort {
-    PS_SORT_NONE, /* processes: jobs as trees, then the rest; segments: the largest first */
+    PS_SORT_NONE, /* processes: jobs as trees, then the others; segments: the largest first */
     PS_SORT_PID,
     PS_SORT_RSS,
     PS_SORT_PSS,
     PS_SORT_USS,
     PS_SORT_SHM,
     PS_SORT_FDS,
-    PS_SORT_SIZE, /* from here on: of segments */
+    PS_SORT_SIZE, /* this and the following sort segments */
     PS_SORT_ALLOCATED,
     PS_SORT_NAME,
     PS_SORT_HOLDERS,
@@ -30,15 +30,15 @@ static inline bool ps_sort_is_of_segments(PsSort sort)
 
 typedef struct PsSelection {
     bool all; /* every process, not only training processes and holders */
-    int pid; /* only its job (of a launcher: the jobs below it), and the segments held there; 0: everything */
+    int pid; /* only its job (for a launcher: the jobs below it) and the segments held there; 0: everything */
     PsSort sort;
 } PsSelection;
 
 typedef struct PsProcess {
     const Process *process;
     bool child; /* shown below its trainer */
-    /* U64_UNKNOWN where the process could not be read. Kernel threads and zombies have nothing, which is
-     * known. */
+    /* U64_UNKNOWN if the process could not be read. Kernel threads and zombies have none, so theirs are known
+     * to be 0. */
     uint64_t pss_bytes;
     uint64_t uss_bytes;
     uint64_t shm_bytes;

@@ -102,33 +102,3 @@ int fd_stat(const Root *root, int pid, int fd, FileStat *ret)
     snprintf(name, sizeof name, "fd/%d", fd);
     return root_stat(root, PROC_PATH(pid, name), ret);
 }
-
-int fdinfo_parse(Text text, FdInfo *ret)
-{
-    FdInfo info = {0};
-    bool flags = false;
-    TEXT_FOR_EACH_LINE (line, text_whole_lines(text)) {
-        Text value;
-        if (text_key(line, "pos", &value))
-            (void)text_u64(value, 10, &info.position);
-        else if (text_key(line, "flags", &value))
-            flags = text_u32(value, 8, &info.flags) == 0;
-        else if (text_key(line, "mnt_id", &value))
-            (void)text_u32(value, 10, &info.mount_id);
-        else if (text_key(line, "ino", &value))
-            (void)text_u64(value, 10, &info.inode);
-    }
-    if (!flags)
-        return -EBADMSG;
-    *ret = info;
-    return 0;
-}
-
-int fdinfo_read(const Root *root, int pid, int fd, FdInfo *ret)
-{
-    char name[PROC_PATH_MAX];
-    snprintf(name, sizeof name, "fdinfo/%d", fd);
-    _cleanup_buffer_ Buffer buffer = {0};
-    int r = proc_read(root, pid, name, &buffer);
-    return r < 0 ? r : fdinfo_parse((Text){buffer.data, buffer.size}, ret);
-}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /proc/PID/fd and fdinfo: what a process has open. */
+/* /proc/PID/fd: what a process has open. */
 #pragma once
 
 #include "root.h"
@@ -28,13 +28,3 @@ int fds_count(const Root *root, int pid, uint64_t *ret);
 int fds_count_quick(const Root *root, int pid, uint64_t *ret);
 
 int fd_stat(const Root *root, int pid, int fd, FileStat *ret);
-
-typedef struct FdInfo {
-    uint64_t position;
-    uint32_t flags; /* of open(2) */
-    uint32_t mount_id;
-    uint64_t inode; /* 0 before Linux 5.14 */
-} FdInfo;
-
-int fdinfo_parse(Text text, FdInfo *ret); /* -EBADMSG when "flags" is missing */
-int fdinfo_read(const Root *root, int pid, int fd, FdInfo *ret);

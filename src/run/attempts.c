@@ -2,17 +2,18 @@
 #include <string.h>
 
 #include "attempts.h"
+#include "supervisor-text.h"
 
 /* --- Knobs -------------------------------------------------------------------------------------------- */
 
-static int refuse(Buffer *error, const char *what, Text quoted, const char *remedy)
-{
-    (void)buffer_append_text(error, what);
-    (void)buffer_append_text(error, "\"");
-    (void)text_escape(quoted, error);
-    (void)buffer_printf(error, "\"%s", remedy);
-    return -EINVAL;
-}
+/* Says what is wrong with what the user wrote, which the format has a place for. -EINVAL. */
+#define REFUSE(error, format, written)                                                                       \
+    ({                                                                                                       \
+        _cleanup_buffer_ Buffer _safe = {0};                                                                 \
+        (void)text_escape(written, &_safe);                                                                  \
+        (void)buffer_printf(error, format, buffer_text(&_safe));                                             \
+        -EINVAL;                                                                                             \
+    })
 
 static bool is_ascii_letter(char c)
 {
@@ -69,7 +70,7 @@ static int values_split(Text values, Arena *arena, Knob *knob, Buffer *error)
         while (n < values.size && values.data[n] != ',')
             n++;
         if (n == 0)
-            return refuse(error, "an empty value in ", all, "; write NAME=64,32,16");
+            return REFUSE(error, DEGRADE_EMPTY_VALUE, all);
         const char **slot = ARENA_PUSH(arena, knob->values, knob->n_values, knob->values_capacity);
         if (!slot || !(*slot = arena_copy(arena, values.data, n)))
             return -ENOMEM;
@@ -83,16 +84,15 @@ int knobs_add(Knobs *knobs, const char *text, Arena *arena, Buffer *error)
 {
     const char *equals = strchr(text, '=');
     if (!equals)
-        return refuse(error, "no values in ", text_of(text), "; write NAME=64,32,16");
+        return REFUSE(error, DEGRADE_NO_VALUES, text_of(text));
     Text name = {text, (size_t)(equals - text)};
     if (!is_identifier(name))
-        return refuse(error, "a name has letters, digits and underscores, unlike ", name, "");
+        return REFUSE(error, DEGRADE_BAD_NAME, name);
     Knob knob = {.name = arena_copy(arena, name.data, name.size)};
     if (!knob.name)
         return -ENOMEM;
     if (name_is_taken(knobs, knob.name))
-        return refuse(error, "there are values for ", name,
-                      " already; names are told apart without their case");
+        return REFUSE(error, DEGRADE_REPEATED, name);
     int r = values_split(text_of(equals + 1), arena, &knob, error);
     if (r < 0)
         return r;
@@ -210,9 +210,9 @@ static int globs_collect(Text word, Arena *arena, Resume *resume, Buffer *error)
     Text glob;
     for (bool unclosed = false; latest_next(&rest, &before, &glob, &unclosed);) {
         if (unclosed)
-            return refuse(error, "no closing brace in ", word, "; write {latest:ckpt/*.pt}");
+            return REFUSE(error, RESUME_NO_BRACE, word);
         if (glob.size == 0)
-            return refuse(error, "no file names in ", word, "; write {latest:ckpt/*.pt}");
+            return REFUSE(error, RESUME_NO_GLOB, word);
         char **slot = ARENA_PUSH(arena, resume->globs, resume->n_globs, resume->globs_capacity);
         if (!slot || !(*slot = arena_copy(arena, glob.data, glob.size)))
             return -ENOMEM;
@@ -238,13 +238,12 @@ static int word_take(const char **p, Buffer *word, Buffer *error)
             continue;
         }
         if (quote != '\'' && (c == '$' || c == '`'))
-            return refuse(error, "no shell expands ", text_of(began),
-                          "; write it out, or put it in single quotes to mean it as it stands");
+            return REFUSE(error, RESUME_NO_SHELL, text_of(began));
         /* In double quotes a backslash is one, unless what follows would mean something there. */
         if (quote != '\'' && c == '\\' && (!quote || ((*p)[1] && strchr("\"\\$`\n", (*p)[1])))) {
             (*p)++;
             if (!**p)
-                return refuse(error, "nothing follows the backslash at the end of ", text_of(began), "");
+                return REFUSE(error, RESUME_BACKSLASH, text_of(began));
             if (**p == '\n')
                 continue;
             c = **p;
@@ -252,7 +251,7 @@ static int word_take(const char **p, Buffer *word, Buffer *error)
         r = buffer_append(word, &c, 1);
     }
     if (quote)
-        return refuse(error, "a quote is not closed in ", text_of(began), "");
+        return REFUSE(error, RESUME_QUOTE, text_of(began));
     return r;
 }
 
@@ -277,7 +276,7 @@ int resume_parse(const char *text, Arena *arena, Resume *ret, Buffer *error)
             return -ENOMEM;
     }
     if (resume.n_words == 0) {
-        (void)buffer_append_text(error, "no arguments; write --resume '--checkpoint {latest:ckpt/*.pt}'");
+        (void)buffer_append_text(error, RESUME_NO_ARGUMENTS);
         return -EINVAL;
     }
     *ret = resume;

@@ -14,6 +14,7 @@
 #include "run.h"
 #include "sentinel.h"
 #include "signals.h"
+#include "supervisor-text.h"
 
 static const struct {
     int signo;
@@ -21,7 +22,7 @@ static const struct {
 } crashes[] = {
 #define CRASH(signo)                                                                                         \
     {                                                                                                        \
-        signo, "shmguard: internal error (" #signo "); the command goes on without the guard\n"              \
+        signo, CRASH_SAID(#signo)                                                                            \
     }
     CRASH(SIGSEGV), CRASH(SIGBUS), CRASH(SIGABRT), CRASH(SIGFPE), CRASH(SIGILL),
 };

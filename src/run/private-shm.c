@@ -12,6 +12,7 @@
 
 #include "private-shm.h"
 #include "proc-status.h"
+#include "supervisor-text.h"
 #include "units.h"
 
 #define MIB (UINT64_C(1) << 20)
@@ -50,7 +51,7 @@ static int hidden_visit(const char *name, const FileStat *stat, void *context)
     (void)text_escape(text_of(name), &safe);
     int n = snprintf(hidden->hints->hidden, sizeof hidden->hints->hidden, "%s", buffer_text(&safe));
     if (n == 0 || n >= (int)sizeof hidden->hints->hidden)
-        strcpy(hidden->hints->hidden, "one with a long name");
+        strcpy(hidden->hints->hidden, SHM_WHY_LONG_NAME);
     return 1;
 }
 
@@ -95,13 +96,13 @@ static bool is_needed(const ShmMount *shm, char why[static SHM_WHY_MAX])
 {
     const char *wrong = NULL;
     if (shm->state == SHM_ABSENT)
-        wrong = "there is no /dev/shm";
+        wrong = SHM_WHY_ABSENT;
     else if (shm->state == SHM_UNKNOWN)
         return false;
     else if (shm->read_only || shm->no_access)
-        wrong = "the shared one cannot be written to";
+        wrong = SHM_WHY_READ_ONLY;
     else if (shm->state == SHM_NOT_TMPFS)
-        wrong = "the shared one is not a tmpfs";
+        wrong = SHM_WHY_NOT_TMPFS;
     if (wrong) {
         snprintf(why, SHM_WHY_MAX, "%s", wrong);
         return true;
@@ -109,7 +110,7 @@ static bool is_needed(const ShmMount *shm, char why[static SHM_WHY_MAX])
     if (shm->size_bytes == 0 || shm->available_bytes == U64_UNKNOWN ||
         shm->available_bytes >= SHM_WANTED_BYTES)
         return false;
-    snprintf(why, SHM_WHY_MAX, "the shared one has only %s free", SIZE_TEXT(shm->available_bytes));
+    snprintf(why, SHM_WHY_MAX, SHM_WHY_FULL, SIZE_TEXT(shm->available_bytes));
     return true;
 }
 
@@ -124,16 +125,11 @@ static bool is_harmful(const Machine *machine, const ShmHints *hints, bool user_
                        char why[static SHM_WHY_MAX])
 {
     if (hints->hidden[0])
-        snprintf(why, SHM_WHY_MAX, "it would hide files of /dev/shm that the job may need (%s)",
-                 hints->hidden);
+        snprintf(why, SHM_WHY_MAX, SHM_WHY_HIDES, hints->hidden);
     else if (hints->local_ranks > 1)
-        snprintf(why, SHM_WHY_MAX,
-                 "this is one of %u processes of a job on this node, and they could not share memory",
-                 hints->local_ranks);
+        snprintf(why, SHM_WHY_MAX, SHM_WHY_RANKS, hints->local_ranks);
     else if (user_namespace && (machine->sandbox.root || hints->capabilities != 0))
-        snprintf(why, SHM_WHY_MAX,
-                 "it takes CAP_SYS_ADMIN, or a user namespace, in which the job would lose the rights "
-                 "that it has now");
+        snprintf(why, SHM_WHY_MAX, SHM_WHY_CAPABILITY);
     else
         return false;
     return true;
@@ -149,7 +145,7 @@ static void decide_auto(const Machine *machine, const ShmHints *hints, PrivateSh
     if (shared->state == SHM_ABSENT || is_harmful(machine, hints, shm->user_namespace, shm->why))
         return;
     if (room == U64_UNKNOWN) {
-        snprintf(shm->why, sizeof shm->why, "how much memory there is, and so its size, is unknown");
+        snprintf(shm->why, sizeof shm->why, SHM_WHY_NO_MEMORY);
         return;
     }
     shm->bytes = size_fitting(room);
@@ -173,7 +169,7 @@ void private_shm_decide(const SizeWish *wish, const Machine *machine, const ShmH
         shm.answer = SHM_PRIVATE;
         if (machine->shm.state == SHM_ABSENT) {
             shm.answer = SHM_REFUSED;
-            snprintf(shm.why, sizeof shm.why, "there is no directory /dev/shm to mount it on");
+            snprintf(shm.why, sizeof shm.why, SHM_WHY_NO_FOLDER);
         }
         break;
     }
@@ -327,15 +323,13 @@ static Outcome process_try(const PrivateShm *shm)
 static const char *user_refused(int error, const Machine *machine, const ShmHints *hints)
 {
     if (error == ENOSPC || error == EUSERS || hints->namespaces_most == 0)
-        return hints->namespaces_most == 0
-                   ? "user namespaces are switched off here (user.max_user_namespaces is 0)"
-                   : "there are as many user namespaces here as there may be (user.max_user_namespaces)";
+        return hints->namespaces_most == 0 ? SHM_WHY_USERNS_OFF : SHM_WHY_USERNS_LIMIT;
     if (error == ENOSYS || error == EINVAL)
-        return "this kernel has no user namespaces";
+        return SHM_WHY_USERNS_NONE;
     if (hints->namespaces_free == 0)
-        return "user namespaces are switched off for users (kernel.unprivileged_userns_clone is 0)";
+        return SHM_WHY_USERNS_USERS;
     if (machine->sandbox.seccomp == 2)
-        return "user namespaces are refused here, most likely by the container's seccomp filter";
+        return SHM_WHY_USERNS_SECCOMP;
     return NULL;
 }
 
@@ -343,35 +337,53 @@ static const char *user_refused(int error, const Machine *machine, const ShmHint
 static const char *rights_refused(const Machine *machine, const ShmHints *hints)
 {
     if (!machine->sandbox.sys_admin && hints->namespaces_fenced == 1)
-        return "AppArmor gives no rights in user namespaces here "
-               "(kernel.apparmor_restrict_unprivileged_userns is 1)";
-    return "mounts are refused here, most likely by the container's AppArmor, SELinux or seccomp profile";
+        return SHM_WHY_USERNS_APPARMOR;
+    return SHM_WHY_MOUNTS;
+}
+
+static void step_explain(ShmStep step, int error, char why[static SHM_WHY_MAX])
+{
+    const char *said = strerror(error);
+    switch (step) {
+    case SHM_STEP_PROCESS:
+        snprintf(why, SHM_WHY_MAX, SHM_FAILED_PROCESS, said);
+        break;
+    case SHM_STEP_USER:
+        snprintf(why, SHM_WHY_MAX, SHM_FAILED_USER, said);
+        break;
+    case SHM_STEP_IDS:
+        snprintf(why, SHM_WHY_MAX, SHM_FAILED_IDS, said);
+        break;
+    case SHM_STEP_MOUNTS:
+        snprintf(why, SHM_WHY_MAX, SHM_FAILED_MOUNTS, said);
+        break;
+    case SHM_STEP_SPREAD:
+        snprintf(why, SHM_WHY_MAX, SHM_FAILED_SPREAD, said);
+        break;
+    case SHM_STEP_TMPFS:
+        snprintf(why, SHM_WHY_MAX, SHM_FAILED_TMPFS, said);
+        break;
+    case SHM_STEP_RIGHTS:
+        snprintf(why, SHM_WHY_MAX, SHM_FAILED_RIGHTS, said);
+        break;
+    }
 }
 
 void private_shm_explain(ShmStep step, int error, const Machine *machine, const ShmHints *hints,
                          char why[static SHM_WHY_MAX])
 {
-    static const char *const doing[] = {
-        [SHM_STEP_PROCESS] = "no process to try it in",
-        [SHM_STEP_USER] = "no user namespace",
-        [SHM_STEP_IDS] = "no user ids in a user namespace",
-        [SHM_STEP_MOUNTS] = "no mount namespace",
-        [SHM_STEP_SPREAD] = "the mounts of this directory tree cannot be kept apart",
-        [SHM_STEP_TMPFS] = "no tmpfs on /dev/shm",
-        [SHM_STEP_RIGHTS] = "the rights in a user namespace cannot be given up",
-    };
     const char *words = NULL;
     bool refused = error == EPERM || error == EACCES;
     if (step == SHM_STEP_USER)
         words = user_refused(error, machine, hints);
     else if (step == SHM_STEP_TMPFS && (error == ENOENT || error == ENOTDIR))
-        words = "there is no directory /dev/shm to mount it on";
+        words = SHM_WHY_NO_FOLDER;
     else if (step != SHM_STEP_PROCESS && step != SHM_STEP_RIGHTS && refused)
         words = rights_refused(machine, hints);
     if (words)
         snprintf(why, SHM_WHY_MAX, "%s", words);
     else
-        snprintf(why, SHM_WHY_MAX, "%s: %s", doing[step], strerror(error));
+        step_explain(step, error, why);
 }
 
 int private_shm_try(PrivateShm *shm, const Machine *machine, const ShmHints *hints)

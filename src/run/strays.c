@@ -20,6 +20,9 @@ static const double seconds[] = {
 };
 static const double TOLD_SECONDS = 1;
 
+/* A manager that is still starting has not heard MANAGER_SIGNAL: it is sent again as often as this. */
+static const double REMIND_SECONDS = 0.25;
+
 /* Each round of SIGKILL brings up the children of those that it ended. So many generations only those have
  * that never end. */
 enum { ROUNDS_MAX = 4096 };
@@ -175,11 +178,22 @@ static bool is_under_way(const Strays *strays)
     return strays->stage != STRAYS_NONE && strays->stage != STRAYS_LEFT;
 }
 
+static void managers_tell(Strays *strays, const Root *root, double now)
+{
+    strays->remind = now + REMIND_SECONDS;
+    (void)children_signal(strays, root, MANAGER_SIGNAL, WHOM_MANAGERS);
+}
+
 static void managers_begin(Strays *strays, const Root *root, double now)
 {
     strays->managers = true;
     stage_enter(strays, STRAYS_AWAITED, now);
-    (void)children_signal(strays, root, MANAGER_SIGNAL, WHOM_MANAGERS);
+    managers_tell(strays, root, now);
+}
+
+static bool managers_are_awaited(const Strays *strays)
+{
+    return strays->managers && strays->stage == STRAYS_AWAITED;
 }
 
 void strays_hurry(Strays *strays, const Root *root, double now)
@@ -224,9 +238,12 @@ void strays_advance(Strays *strays, const Root *root, double now)
 {
     if (is_under_way(strays) && now >= strays->until)
         strays_hurry(strays, root, now);
+    else if (managers_are_awaited(strays) && now >= strays->remind)
+        managers_tell(strays, root, now);
 }
 
 int strays_timeout(const Strays *strays, double now)
 {
-    return is_under_way(strays) ? (int)ceil(MAX(strays->until - now, 0) * 1000) : -1;
+    double next = managers_are_awaited(strays) ? MIN(strays->until, strays->remind) : strays->until;
+    return is_under_way(strays) ? (int)ceil(MAX(next - now, 0) * 1000) : -1;
 }

@@ -9,8 +9,9 @@
  *
  * torch_shm_manager is spared until all others have gone: two seconds after the last of its clients it
  * removes the files that they left in /dev/shm, and leaves by itself. When all others have gone we know what
- * it waits for, and MANAGER_SIGNAL tells it: the preload library in it ends its wait (guard/manager.c). One
- * without the library ignores the signal, and leaves as it always does. Then it goes through the stages, too.
+ * it waits for, and MANAGER_SIGNAL tells it: the preload library in it ends its wait (guard/manager.c). A
+ * manager that is still starting ignores the signal, so it is sent again and again. One without the library
+ * always ignores it, and leaves as it does without us. After that it goes through the stages, too.
  */
 #pragma once
 
@@ -41,6 +42,7 @@ typedef struct Strays {
     int signalled[STRAYS_SIGNALLED_MAX];
     size_t n_signalled;
     bool managers;  /* it is the managers' turn */
+    double remind;  /* when those that may leave by themselves are told again that they may */
     unsigned asked; /* how many had to be asked */
     unsigned left;  /* how many were left */
     int others[STRAYS_OTHERS_MAX];

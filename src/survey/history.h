@@ -57,7 +57,7 @@ typedef enum EventKind {
     EVENT_OOM_KILL,
     EVENT_ATTEMPT, /* text: which */
     EVENT_MARK,    /* text: whatever the user wants to find again, such as "epoch 3" */
-    EVENT_EPOCH,   /* judged (judge/epochs.h), never recorded; text: which, and how that is known */
+    EVENT_EPOCH,   /* judged (judge/verdicts/epochs.h), never recorded; text: which, and how that is known */
     EVENT_KINDS,
 } EventKind;
 
@@ -68,6 +68,12 @@ typedef struct Event {
     Role role;     /* of pid */
     char text[96]; /* UTF-8; may be empty */
 } Event;
+
+/* In order of time. */
+typedef struct EventList {
+    const Event *items;
+    size_t n;
+} EventList;
 
 /* One process at one time. */
 typedef struct ProcessMoment {

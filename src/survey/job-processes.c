@@ -161,11 +161,6 @@ int job_processes_look(JobProcesses *job)
     return r;
 }
 
-bool job_processes_lists(const JobProcesses *job, int pid)
-{
-    return pid_in(job->items, job->n, pid);
-}
-
 bool job_processes_has(const JobProcesses *job, int pid)
 {
     for (int depth = 0; depth < ANCESTORS_MAX; depth++) {

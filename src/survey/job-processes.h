@@ -63,7 +63,5 @@ void job_processes_close(JobProcesses *job);
  * dead. -ENOMEM, or what kept us from reading /proc. */
 int job_processes_look(JobProcesses *job);
 
-bool job_processes_lists(const JobProcesses *job, int pid);
-
 /* Asks the kernel, from the process up to us. */
 bool job_processes_has(const JobProcesses *job, int pid);

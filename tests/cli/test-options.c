@@ -26,7 +26,8 @@ static const char *const colors[] = {"auto", "always", "never", NULL};
 
 static const Option options[] = {
     {OPTION_FLAG, 'a', "all", offsetof(Values, all), .help = "all"},
-    {OPTION_FLAG, 'n', "dry-run", offsetof(Values, dry_run), .help = "two\nlines"},
+    {OPTION_FLAG, 'n', "dry-run", offsetof(Values, dry_run),
+     .help = "a text that is longer than the line of eighty columns has room for"},
     {OPTION_PID, 'p', "pid", offsetof(Values, pid), "PID", .help = "a process"},
     {OPTION_CHOICE, 0, "color", offsetof(Values, color), "WHEN", colors, "colours"},
     {OPTION_TEXT, 0, "sort", offsetof(Values, sort), "KEY", .help = "the key"},
@@ -120,19 +121,19 @@ static void test_wrong(void **state)
         {{"-a\xff"}, "unknown option -\\xff; --help lists the options"},
         {{"--pid"}, "--pid needs a value: --pid PID"},
         {{"-p"}, "--pid needs a value: --pid PID"},
-        {{"--pid", "x"}, "--pid takes the number of a process, not \"x\""},
-        {{"--pid="}, "--pid takes the number of a process, not \"\""},
-        {{"--pid=-1"}, "--pid takes the number of a process, not \"-1\""},
-        {{"--pid=0"}, "--pid takes the number of a process, not \"0\""},
-        {{"--pid=99999999999999999999"}, "--pid takes the number of a process, not \"99999999999999999999\""},
+        {{"--pid", "x"}, "--pid takes a process id, not \"x\""},
+        {{"--pid="}, "--pid takes a process id, not \"\""},
+        {{"--pid=-1"}, "--pid takes a process id, not \"-1\""},
+        {{"--pid=0"}, "--pid takes a process id, not \"0\""},
+        {{"--pid=99999999999999999999"}, "--pid takes a process id, not \"99999999999999999999\""},
         {{"--color", "blue\n"}, "--color takes auto, always or never, not \"blue\\n\""},
         {{"--all=yes"}, "--all takes no value"},
         {{"--retry=-1"}, "--retry takes a whole number, not \"-1\""},
         {{"--retry="}, "--retry takes a whole number, not \"\""},
         {{"--retry", "2147483648"}, "--retry takes a whole number, not \"2147483648\""},
-        {{"--wait", "soon"}, "--wait takes seconds (30, 1.5s, 2min), not \"soon\""},
-        {{"--shm", "on"}, "--shm takes a size of 1 MiB or more (64M, 1.5GiB), auto or off, not \"on\""},
-        {{"--shm=64"}, "--shm takes a size of 1 MiB or more (64M, 1.5GiB), auto or off, not \"64\""},
+        {{"--wait", "soon"}, "--wait takes a time in seconds (30, 1.5s, 2min), not \"soon\""},
+        {{"--shm", "on"}, "--shm takes a size of at least 1 MiB (64M, 1.5GiB), auto or off, not \"on\""},
+        {{"--shm=64"}, "--shm takes a size of at least 1 MiB (64M, 1.5GiB), auto or off, not \"64\""},
         {{"--degrade"}, "--degrade needs a value: --degrade NAME"},
     };
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -157,7 +158,7 @@ static void test_too_many(void **state)
     Operands operands = {0};
     assert_int_equal(options_parse(options, OPTION_LIST_MAX + 1, argv, &values, &operands, &error),
                      PARSED_WRONG);
-    assert_string_equal(buffer_text(&error), "--degrade can be given 32 times at most");
+    assert_string_equal(buffer_text(&error), "--degrade can be given at most 32 times");
 }
 
 static void test_help(void **state)
@@ -176,18 +177,19 @@ static void test_help(void **state)
     FILE *out = open_memstream(&text, &size);
     options_help(options, out);
     fclose(out);
-    assert_string_equal(text, "Options:\n"
-                              "  -a, --all           all\n"
-                              "  -n, --dry-run       two\n"
-                              "                      lines\n"
-                              "  -p, --pid PID       a process\n"
-                              "      --color WHEN    colours\n"
-                              "      --sort KEY      the key\n"
-                              "      --retry N       times\n"
-                              "      --wait SECONDS  how long\n"
-                              "      --shm SIZE      how much\n"
-                              "      --degrade NAME  what\n"
-                              "  -h, --help          show this and leave\n");
+    assert_string_equal(text,
+                        "Options:\n"
+                        "  -a, --all           all\n"
+                        "  -n, --dry-run       a text that is longer than the line of eighty columns has\n"
+                        "                      room for\n"
+                        "  -p, --pid PID       a process\n"
+                        "      --color WHEN    colours\n"
+                        "      --sort KEY      the key\n"
+                        "      --retry N       times\n"
+                        "      --wait SECONDS  how long\n"
+                        "      --shm SIZE      how much\n"
+                        "      --degrade NAME  what\n"
+                        "  -h, --help          show this help\n");
     free(text);
 }
 

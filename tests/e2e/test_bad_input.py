@@ -7,9 +7,22 @@ import subprocess
 
 import pytest
 
-from conftest import PROGRAM, PROJECT, SANITIZED, Machine, needs_root, prepared_namespace
+from conftest import PROGRAM, SANITIZED, Machine, needs_root, prepared_namespace
 
-COMMANDS = ["doctor", "ps", "clean", "explain"]
+
+
+def help_of(*words):
+    return subprocess.run([PROGRAM, *words, "--help"], capture_output=True, text=True, check=True).stdout
+
+
+def options_of(command):
+    """Long name → what the option takes, as --help says it; None for a flag."""
+    return {name: argument or None for name, argument in
+            re.findall(r"^ {2,6}(?:-\w, )?(--[a-z-]+)(?: (\S+))?  ", help_of(command), re.M) if name != "--help"}
+
+
+COMMANDS = re.findall(r"^  (\w+) ", help_of(), re.M)
+OPTIONS = [(command, name, argument) for command in COMMANDS for name, argument in options_of(command).items()]
 
 
 def refused(done, code, *said):
@@ -22,57 +35,167 @@ def refused(done, code, *said):
     assert all(byte >= 0x20 for byte in done.stderr[:-1]), "a terminal must not be steered by what we quote"
 
 
-@pytest.mark.parametrize("line, code, said", [
-    # Commands and options that do not exist.
-    (["pss"], 64, ["pss", "did you mean ps?"]),
-    (["docter", "--json"], 64, ["docter", "did you mean doctor?"]),
-    (["frobnicate"], 64, ["frobnicate", "--help"]),
-    (["--frobnicate"], 64, ["--frobnicate", "--help"]),
-    ([""], 64, ['""']),
-    (["\033[31mps\nps"], 64, ["\\x1b[31mps\\nps"]),
-    (["ps", "--segmets"], 64, ["ps: ", "--segmets", "did you mean --segments?"]),
-    (["ps", "--jsn"], 64, ["did you mean --json?"]),
-    (["clean", "--dryrun"], 64, ["did you mean --dry-run?"]),
-    (["clean", "--root", "/"], 64, ["--root"]),
-    (["explain", "--pid", "1"], 64, ["--pid"]),
-    (["doctor", "-z"], 64, ["-z", "--help"]),
-    (["doctor", "--json=yes"], 64, ["--json takes no value"]),
-    # Values.
-    (["ps", "--pid"], 64, ["--pid needs a value"]),
-    (["ps", "--pid", "abc"], 64, ["--pid", '"abc"']),
-    (["ps", "--pid", ""], 64, ["--pid", '""']),
-    (["ps", "--pid", "0"], 64, ["--pid", '"0"']),
-    (["ps", "--pid", "-1"], 64, ["--pid", '"-1"']),
-    (["ps", "--pid=1 "], 64, ["--pid", '"1 "']),
-    (["ps", "--pid=0x10"], 64, ["--pid", '"0x10"']),
-    (["doctor", "--pid", "99999999999999999999"], 64, ["--pid", '"99999999999999999999"']),
-    (["ps", "--sort", "nonsense"], 64, ["--sort", "rss", '"nonsense"']),
-    (["ps", "--sort", ""], 64, ["--sort", '""']),
-    (["ps", "--sort", "size"], 64, ["--sort", '"size"', "--segments"]),
-    (["ps", "--color", "blue"], 64, ["auto, always or never", '"blue"']),
-    (["ps", "1234"], 64, ['"1234"', "--help"]),
-    (["explain", "a", "b"], 64, ['"b"']),
-    # Trees that are none.
-    (["ps", "--root", "/nonexistent"], 65, ["/nonexistent", "No such file", "capture-root"]),
-    (["doctor", "--root", "/etc/passwd"], 65, ["/etc/passwd", "Not a directory", "capture-root"]),
-    (["doctor", "--root", "/etc"], 65, ["/etc", "capture-root"]),
-    (["ps", "--root", ""], 65, ["--root", "capture-root"]),
+@pytest.mark.parametrize("line, said", [
+    (["pss"], ["pss", "did you mean ps?"]),
+    (["docter", "--json"], ["docter", "did you mean doctor?"]),
+    (["frobnicate"], ["frobnicate", "--help"]),
+    (["--frobnicate"], ["--frobnicate", "--help"]),
+    ([""], ['""']),
+    (["\033[31mps\nps"], ["\\x1b[31mps\\nps"]),
 ])
-def test_one_line(here, line, code, said):
-    refused(here.shmguard(*line), code, *said)
+def test_unknown_commands(here, line, said):
+    refused(here.shmguard(*line), 64, *said)
+
+
+# What each command needs besides the option that is tried, before and after it.
+AROUND = {
+    "plan": (["--batch-bytes", "1M", "--workers", "2"], []),
+    "run": (["--retry", "1"], ["--", "true"]),
+    "tune": (["--vary", "n=1,2"], ["--", "true", "{n}"]),
+    "record": (["-o", "/nonexistent/run.db"], ["--", "true"]),
+    "report": ([], ["/nonexistent/run.db"]),
+    "watch": (["--once"], []),
+}
+
+# Values that an option with this argument must refuse.
+BAD_VALUES = {
+    "PID": ["abc", "", "0", "-1", "1 ", "0x10", "99999999999999999999"],
+    "N": ["x", "", "-1", "1.5", "99999999999999999999"],
+    "SECONDS": ["soon", "", "-1", "5 parsecs"],
+    "TIME": ["soon", "", "-1", "5 parsecs"],
+    "SIZE": ["lots", "", "-1", "0", "1Q"],
+    "SIZE|auto|off": ["lots", "", "-1", "0", "on"],
+    "auto|off": ["on", ""],
+    "WHEN": ["blue", ""],
+    "HOW": ["neatly", ""],
+    "NAME": ["carrier_pigeon", ""],
+    "KIND": ["smell", ""],
+    "KEY": ["nonsense", ""],
+    "FACTOR": ["0.5", "x", ""],
+    "N|A..B": ["x", "", "2..1", "0..3"],
+    "REGEX": ["(", "[0-9]+"],
+    "NAME=V1,V2,...": ["batch", "a-b=1", ""],
+    "DTYPE[D0,D1,...]": ["float33", "float32[3", "float32[0]", ""],
+    '"NAME=VALUE;..."': ["workers", "wrkers=2"],
+}
+PATHS = {"FILE", "DIR", "ARGS"}  # any text may be one
+
+
+def with_option(command, *words):
+    before, after = AROUND.get(command, ([], []))
+    return [command, *before, *words, *after]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_unknown_options(here, command):
+    refused(here.shmguard(*with_option(command, "--frobnicate")), 64, f"{command}: ", "--frobnicate", "--help")
+    refused(here.shmguard(*with_option(command, "-Z")), 64, f"{command}: ", "-Z", "--help")
+    for name in options_of(command):
+        wrong = name[:-2] + name[-1] + name[-2] if len(name) > 5 and name[-1] != name[-2] else name + "q"
+        if wrong not in options_of(command):
+            refused(here.shmguard(*with_option(command, wrong)), 64, f"{command}: ", wrong)
+
+
+@pytest.mark.parametrize("command, name, argument", OPTIONS, ids=lambda value: str(value))
+def test_bad_values(here, command, name, argument):
+    if argument is None:
+        return refused(here.shmguard(*with_option(command, f"{name}=yes")), 64, f"{command}: ", f"{name} takes no value")
+    refused(here.shmguard(command, name), 64, f"{command}: ", f"{name} needs a value", argument)
+    if argument in PATHS:
+        return None
+    for value in BAD_VALUES[argument]:
+        done = here.shmguard(*with_option(command, f"{name}={value}"))
+        refused(done, 64, f"{command}: ", name.removeprefix("--"))
+        assert re.split(r"[=;.[]", value)[0].encode() in done.stderr, done
+    return None
+
+
+# Of each command, what is bad in its own way.
+CASES = {
+    "doctor": [(["extra"], 64, ['"extra"', "--help"]),
+               (["--root", "/nonexistent"], 65, ["/nonexistent", "No such file", "capture-root"]),
+               (["--root", "/etc/passwd"], 65, ["/etc/passwd", "Not a directory", "capture-root"]),
+               (["--root", "/etc"], 65, ["/etc", "capture-root"])],
+    "ps": [(["1234"], 64, ['"1234"', "--help"]),
+           (["--segmets"], 64, ["--segmets", "did you mean --segments?"]),
+           (["--jsn"], 64, ["did you mean --json?"]),
+           (["--sort", "size"], 64, ["--sort", '"size"', "--segments"]),
+           (["--segments", "--sort", "rss"], 64, ["--sort", '"rss"', "without --segments"]),
+           (["--color", "blue"], 64, ["auto, always or never", '"blue"']),
+           (["--root", "/nonexistent"], 65, ["/nonexistent", "No such file", "capture-root"]),
+           (["--root", ""], 65, ["--root", "capture-root"])],
+    "clean": [(["extra"], 64, ['"extra"', "--help"]),
+              (["--dryrun"], 64, ["did you mean --dry-run?"]),
+              (["--root", "/"], 64, ["--root"])],
+    "explain": [(["a", "b"], 64, ['"b"', "--help"]),
+                (["--pid", "1"], 64, ["--pid"]),
+                (["/nonexistent"], 65, ["/nonexistent", "No such file", "pipe it in"]),
+                (["/"], 65, ["/: Is a directory"]),
+                (["a\033[31m\nb"], 65, ["a\\x1b[31m\\nb"])],
+    "plan": [([], 64, ["--sample", "--batch-bytes"]),
+             (["extra"], 64, ['"extra"', "--help"]),
+             (["--measure"], 64, ["--measure", "-- python train.py"]),
+             (["--kind", "image", "--root", "/nonexistent"], 65, ["/nonexistent", "capture-root"]),
+             (["--measure", "--", "/nonexistent/train"], 127, ["/nonexistent/train", "command not found"]),
+             (["--measure", "--", "/etc/passwd"], 126, ["/etc/passwd", "Permission denied"])],
+    "run": [([], 64, ["no command", "-- python train.py"]),
+            (["train.py"], 64, ["put -- before", "-- train.py"]),
+            (["--budget", "1G", "--no-guard", "--", "true"], 64, ["--budget", "--no-guard"]),
+            (["--degrade", "n=2,1", "--", "true"], 64, ["--degrade", "--retry N"]),
+            (["--report", "/nonexistent/r.json", "--", "true"], 65, ["/nonexistent/r.json", "was not started"]),
+            (["--report", "/", "--", "true"], 65, ["--report /", "Is a directory"]),
+            (["--record", "/nonexistent/r.db", "--", "true"], 65, ["/nonexistent/r.db", "does not exist"]),
+            (["--record", "/", "--", "true"], 65, ["--record", "is a directory"]),
+            (["-q", "--", "/nonexistent/train"], 127, ["/nonexistent/train", "command not found"]),
+            (["-q", "--", "/etc/passwd"], 126, ["/etc/passwd", "Permission denied"])],
+    "tune": [([], 64, ["no command", "-- python train.py"]),
+             (["train.py"], 64, ["put -- before", "-- train.py"]),
+             (["--vary", "n=1,2", "--", "true"], 64, ["{n}", "where its value goes"]),
+             (["--vary", "n=1,2", "--state", "/nonexistent/s", "--", "true", "{n}"], 65, ["/nonexistent/s", "No such file"]),
+             (["--vary", "n=1,2", "--state", "/etc/passwd", "--", "true", "{n}"], 65, ["/etc/passwd", "another file"]),
+             (["--vary", "n=1,2", "--rate", "(x)", "--", "/nonexistent/train", "{n}"], 127, ["command not found"])],
+    "record": [([], 64, ["-o"]),
+               (["train.py"], 64, ["put -- before", "-- train.py"]),
+               (["-o", "run.db"], 64, ["--pid PID", "-- python train.py"]),
+               (["-o", "run.db", "--pid", "1", "--", "true"], 64, ["--pid", "not both"]),
+               (["-o", "/nonexistent/run.db", "--", "true"], 65, ["/nonexistent/run.db", "does not exist"]),
+               (["-o", "/", "--", "true"], 65, ["is a directory"]),
+               (["-o", "/etc/passwd", "--", "true"], 65, ["/etc/passwd", "not a recording", "left unchanged"])],
+    "report": [([], 64, ["shmguard report FILE"]),
+               (["a", "b"], 64, ['"b"', "--help"]),
+               (["/nonexistent/run.db"], 65, ["/nonexistent/run.db", "No such file", "shmguard record"]),
+               (["/etc/passwd"], 65, ["/etc/passwd", "not a recording", "shmguard record"]),
+               (["/"], 65, ["Is a directory", "shmguard record"])],
+    "watch": [(["extra"], 64, ['"extra"', "--help"]),
+              ([], 64, ["not a terminal", "--once"]),
+              (["--once", "--interval", "0"], 64, ["--interval", "0.1 s"]),
+              (["--once", "--replay", "/nonexistent/run.db"], 65, ["/nonexistent/run.db", "No such file"]),
+              (["--once", "--replay", "/etc/passwd"], 65, ["/etc/passwd", "not a recording"]),
+              (["--once", "--replay", "x", "--pid", "1"], 64, ["--replay", "--pid"])],
+}
+
+
+def test_every_command_has_cases():
+    assert set(CASES) == set(COMMANDS)
+
+
+@pytest.mark.parametrize("command, line, code, said", [(command, *case) for command, cases in CASES.items() for case in cases],
+                         ids=lambda value: str(value) if isinstance(value, (str, int)) else None)
+def test_one_line(here, command, line, code, said):
+    refused(here.shmguard(command, *line, stdin=subprocess.DEVNULL), code, *said)
 
 
 def test_a_process_that_is_gone(here):
     gone = subprocess.Popen(["true"])
     gone.wait()
-    for command in ["ps", "doctor"]:
-        refused(here.shmguard(command, "--pid", gone.pid), 65, f"no process {gone.pid}", "shmguard ps")
+    for line in [["ps"], ["doctor"], ["plan"], ["record", "-o", "/nonexistent"], ["watch", "--once"]]:
+        refused(here.shmguard(*line, "--pid", gone.pid), 65, f"no process {gone.pid}", "shmguard ps")
 
 
 def test_a_tree_without_anything_in_it(here, tmp_path):
     (tmp_path / "proc").mkdir()
-    for command in ["ps", "doctor"]:
-        refused(here.shmguard(command, "--root", tmp_path), 65, str(tmp_path))
+    for line in [["ps"], ["doctor"], ["plan", "--kind", "image"]]:
+        refused(here.shmguard(*line, "--root", tmp_path), 65, str(tmp_path))
     name = tmp_path / "a\nb"
     refused(here.shmguard("ps", "--root", name), 65, "a\\nb")
 
@@ -112,16 +235,6 @@ def test_help(here, line):
     assert done.stdout.startswith(b"Usage: shmguard " + (line[0].encode() if len(line) > 1 else b"COMMAND"))
     assert b"--help" in done.stdout
     assert max(map(len, done.stdout.decode().splitlines())) <= 80
-
-
-def test_help_and_manual_name_the_same_options(here):
-    manual = (PROJECT / "man" / "shmguard.1").read_text().replace("\\-", "-")
-    for command in COMMANDS:
-        synopsis = re.split(r"^\.B shmguard ", manual, flags=re.M)[1 + COMMANDS.index(command)]
-        assert synopsis.startswith(command + "\n")
-        named = set(re.findall(r"--[a-z-]+", synopsis.split(".br\n")[0]))
-        text = here.shmguard(command, "--help").stdout.decode()
-        assert named and named | {"--help"} == set(re.findall(r"^ +(?:-\w, )?(--[a-z-]+)", text, re.M))
 
 
 RUNS = [["ps"], ["ps", "--segments"], ["ps", "--json"], ["doctor"], ["doctor", "--json"], ["clean", "--dry-run"],

@@ -1,4 +1,4 @@
-"""What happened: logs of real failures, made on the spot, and whatever else people pipe in."""
+"""What happened: logs of real failures, made on the spot, and other input that people pipe in."""
 
 import os
 import subprocess
@@ -69,7 +69,7 @@ def test_junk_around_it_does_no_harm(small_shm, bus_error_log):
 
 
 def test_a_killed_worker_is_not_shared_memory(here):
-    """Signals are told apart: SIGKILL is no bus error, whoever sent it."""
+    """Signals are told apart: SIGKILL is not a bus error, whatever its sender."""
     log = b"RuntimeError: DataLoader worker (pid 4711) is killed by signal: Killed. \n"
     answer = here.json("explain", codes=(0,), input=log)
     assert answer["cause"]["id"] == "killed" and answer["cause"]["pid"] == 4711

@@ -235,7 +235,7 @@ def test_one_process(browser, report):
         assert page.locator("#memory .note").inner_text().startswith("worker 4202")
         assert page.locator("#memory canvas").evaluate("canvas => canvas.toDataURL()") != before
         assert [text.split("\n")[0] for text in page.locator("#memory .legend button").all_inner_texts()] == [
-            "private (anonymous)", "files", "shared memory", "its alone (USS, in turns)"]
+            "private (anonymous)", "files", "shared memory", "private (USS, sampled in turns)"]
         tip = hover(page, "memory", 0.25)
         tip.wait_for(state="visible")
         assert "private (anonymous)" in tip.inner_text()
@@ -349,7 +349,7 @@ def test_a_real_training(browser, report, tmp_path):
         assert answer["verdicts"][0]["evidence"] in page.locator("#verdicts").inner_text()
         options = page.locator("#subject option").all_inner_texts()
         assert all(any(option.startswith(f"worker {pid}") for option in options) for pid in workers)
-        assert "born" in page.locator("#events").inner_text()
+        assert "started" in page.locator("#events").inner_text()
         assert page.locator("#memory canvas").evaluate(INK)["colors"] > 8
 
 
@@ -364,7 +364,7 @@ def test_epochs_are_marks(browser, report, tmp_path):
     epochs = [event for event in answer["events"] if event["kind"] == "epoch"]
     assert [event["text"] for event in epochs] == words
     assert {event["role"] for event in epochs} == {"trainer"}
-    assert "3 epochs" in machine.shmguard("report", recording).stdout.decode()
+    assert "epochs: 3" in machine.shmguard("report", recording).stdout.decode()
     with opened(browser, html) as page:
         for chart in ("memory", "shm", "fds"):
             assert page.locator(f"#{chart} canvas").evaluate(PAINTED, "--event-epoch") > 100, chart

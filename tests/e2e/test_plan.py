@@ -122,14 +122,14 @@ def test_measure(small_shm, one_python):
     assert 2 * 12 * batch * 0.9 <= plan["guard"]["memory"] <= 2 * 14 * batch * 1.1
     assert plan["trainers"] == 2
     assert any("Measured with 2 workers, scaled to 4" in note for note in plan["notes"])
-    assert any("Measured with batches of 16, scaled to 32" in note for note in plan["notes"])
+    assert any("Measured with a batch size of 16, scaled to 32" in note for note in plan["notes"])
     roles = sorted(process["role"] for process in plan["processes"])
     assert roles == ["trainer", "worker", "worker"], plan["processes"]
     for process in plan["processes"]:  # each worker has its pool mapped, the trainer those of both
         batches = 6 if process["role"] == "trainer" else 3
         assert process["shm_peak"] == pytest.approx(batches * batch / 2, rel=0.4), process
         assert process["rss_peak"] >= max(process["shm_peak"], process["own_peak"])
-    assert any("Besides shared memory a trainer had" in note and "scaled" in note for note in plan["notes"])
+    assert any("Apart from shared memory, a trainer used at most" in note and "scaled" in note for note in plan["notes"])
 
 
 def test_a_short_peak(here, tmp_path):
@@ -216,7 +216,7 @@ SIZE = ["--batch-bytes", "1M"]
     (["--per-process", "5M", "--per-gpu", "8"], ["--gpus"]),
     (["--kind", "smell"], ["--kind", "smell"]),
     (["--loader", "sample=int64;batch=2;wrkers=3"], ["wrkers"]),
-    (["--loader", "sample=int64;batch=2"], ["loader 1", "--workers"]),
+    (["--loader", "sample=int64;batch=2"], ["loader 1", "workers=4"]),
     (["--strategy", "carrier_pigeon"], ["file_descriptor or file_system"]),
     (["--measure"], ["command"]),
     (["--measure", "--batch", "4", "--", "true"], ["--from-batch"]),

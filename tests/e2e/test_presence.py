@@ -371,7 +371,7 @@ def test_the_inner_run_joins(here, mark, tmp_path):
     job, out, err = run_job(here, mark, *nested("--budget", "1G", "--wait", "5", "--report", inner), *load, options=("--report", outer))
     assert job.returncode == 0 and "finished 10 steps" in out, err
     assert err.count("shared tensors kept out of /dev/shm") == 1 and err.count("joined the outer") == 1
-    assert f"joined the outer shmguard run (pid {job.pid})" in err and "no effect here: --budget, --wait" in err
+    assert f"joined the outer shmguard run (pid {job.pid})" in err and "--budget and --wait have no effect here" in err
     inner, outer = (json.loads(path.read_text())["guard"] for path in (inner, outer))
     assert (inner["joined"], inner["active"], inner["segments_created"]) == (True, False, 0)
     assert outer["segments_created"] > 0 and outer["joined"] is False and outer["idle"] is None

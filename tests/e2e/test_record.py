@@ -168,7 +168,7 @@ def test_a_full_disk_stops_the_recording_and_not_the_training(options, seconds, 
         done = machine.shmguard(*options, disk / "run.db", "--", PYTHONS["system"], "-c", CROWD.format(seconds=seconds))
         assert done.returncode == 0, done.stderr
         assert done.stdout == b"trained to the end\n"
-        assert done.stderr.count(b"the recording stops, the training goes on") == 1, done.stderr
+        assert done.stderr.count(b"the recording stopped, the training continues") == 1, done.stderr
         assert b"No space left" in done.stderr
         for path in (machine.shm.parent.parent / str(disk)[1:]).iterdir():
             (tmp_path / path.name).write_bytes(path.read_bytes())
@@ -183,7 +183,7 @@ def test_a_mapped_page_that_goes_stops_the_recording_and_not_the_training(option
     command = looks + '; : > "$0-shm"; sleep 2.5; echo trained; exit 6'
     done = here.shmguard(*options, file, "--", "sh", "-c", command, file)
     assert (done.returncode, done.stdout) == (6, b"trained\n"), done.stderr
-    assert done.stderr.count(b"the recording stops, the training goes on") == 1, done.stderr
+    assert done.stderr.count(b"the recording stopped, the training continues") == 1, done.stderr
     assert moments(file) > 0
 
 
@@ -214,9 +214,9 @@ def test_bad_input(here, file, tmp_path):
         (["-o", file, "--pid", "x"], 64, b"--pid"),
         (["-o", file, "true"], 64, b"--"),
         (["-o", tmp_path, "--", "true"], 65, b"directory"),
-        (["-o", other, "--", "true"], 65, b"no recording"),
-        (["-o", "", "--", "true"], 65, b"no such folder"),
-        (["-o", tmp_path / "none" / "x.db", "--", "true"], 65, b"no such folder"),
+        (["-o", other, "--", "true"], 65, b"not a recording"),
+        (["-o", "", "--", "true"], 65, b"does not exist"),
+        (["-o", tmp_path / "none" / "x.db", "--", "true"], 65, b"does not exist"),
     ]:
         done = here.shmguard("record", *arguments)
         assert done.returncode == code, (arguments, done)
@@ -224,7 +224,7 @@ def test_bad_input(here, file, tmp_path):
     assert other.read_text() == "three days of work"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["notes.txt"]
     done = here.shmguard("run", "--record", other, "--", "true")
-    assert done.returncode == 65 and b"no recording" in done.stderr
+    assert done.returncode == 65 and b"not a recording" in done.stderr
     assert other.read_text() == "three days of work"
 
 
@@ -300,7 +300,7 @@ def test_a_mark_that_holds_the_file(file, end):
     """Nothing of those seconds is lost, and what it says does not reach a terminal as it is."""
     done = Machine().shmguard("record", "-i", "0.1", "-o", file, "--", PYTHONS["system"], "-c", MARKING, end)
     assert done.returncode == (3 if end == "never" else 0), done
-    assert b"lock" not in done.stderr and b"stops" not in done.stderr, done
+    assert b"lock" not in done.stderr and b"stopped" not in done.stderr, done
     held, over = (float(line.split()[1]) for line in done.stdout.decode().splitlines())
     began = ask(file, "SELECT value FROM meta WHERE key = 'began'")[0][0]
     times = [row[0] + began for row in ask(file, "SELECT seconds FROM moment ORDER BY id")]

@@ -105,16 +105,16 @@ def test_bad_input(here, recording, tmp_path):
     empty = tmp_path / "empty.db"
     empty.touch()
     nothing = make_recording(tmp_path / "nothing.db", 0, 1, 0)
-    refused(here.shmguard("report"), 64, "which recording", "shmguard report FILE")
+    refused(here.shmguard("report"), 64, "the recording is missing", "shmguard report FILE")
     refused(here.shmguard("report", recording, "more"), 64, '"more"')
     refused(here.shmguard("report", tmp_path / "absent.db"), 65, "absent.db", "No such file", "shmguard record")
     refused(here.shmguard("report", tmp_path), 65, "directory", "shmguard record")
-    refused(here.shmguard("report", "/dev/null"), 65, "/dev/null", "no recording")
+    refused(here.shmguard("report", "/dev/null"), 65, "/dev/null", "not a recording")
     for file in (none, other):
-        refused(here.shmguard("report", file, "--json"), 65, file.name, "no recording", "shmguard record")
+        refused(here.shmguard("report", file, "--json"), 65, file.name, "not a recording", "shmguard record")
     refused(here.shmguard("report", later), 65, "later.db", "later version")
     for file in (empty, nothing):
-        refused(here.shmguard("report", file), 65, file.name, "is empty", "record again")
+        refused(here.shmguard("report", file), 65, file.name, "has no samples", "record again")
     refused(here.shmguard("report", "\033[31m\n.db"), 65, "\\x1b[31m\\n.db")
     assert not html.exists()
 

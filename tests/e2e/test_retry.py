@@ -283,7 +283,7 @@ def test_second_attempt_has_the_terminal(mark):
     (("--retry", "1", "--degrade", "a=1", "--degrade", "A=2"), "already"),
     (("--retry", "1", "--degrade", "\033=1"), "\\x1b"),
     (("--retry", "1", "--resume", ""), "no arguments"),
-    (("--retry", "1", "--resume", "'x"), "a quote is not closed"),
+    (("--retry", "1", "--resume", "'x"), "has a quote that is not closed"),
     (("--retry", "1", "--resume", "{latest:"), "no closing brace"),
     (("--retry", "1", "--resume", "$HOME"), "no shell expands"),
     (("--shm", "64"), "auto or off"),

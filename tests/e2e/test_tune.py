@@ -178,14 +178,14 @@ QUICK = ("--trial", "1s", "--start", "2s")
 
 
 @pytest.mark.parametrize("line, said", [
-    ([*GRID, "--", "true"], ["{batch}", "does not stand"]),
-    (["--", "python", "train.py"], ["nothing to vary", "{workers}"]),
+    ([*GRID, "--", "true"], ["{batch}", "is not in the command"]),
+    (["--", "python", "train.py"], ["nothing varies", "{workers}"]),
     (["--vary", "batch", "--", "true", "{batch}"], ["no values", "batch"]),
     (["--vary", "batch=", "--", "true", "{batch}"], ["empty value"]),
     (["--vary", "batch=4", "--", "true", "{batch}"], ["several values"]),
-    (["--vary", "batch=0,4", "--", "true", "{batch}"], ['"0"', "1 or more"]),
-    (["--vary", "batch=4,-4", "--", "true", "{batch}"], ['"4"', "1 or more"]),
-    (["--vary", "batch=-4,4", "--", "true", "{batch}"], ['"-4"', "1 or more"]),
+    (["--vary", "batch=0,4", "--", "true", "{batch}"], ['"0"', "at least 1"]),
+    (["--vary", "batch=4,-4", "--", "true", "{batch}"], ['"-4"', "at least 1"]),
+    (["--vary", "batch=-4,4", "--", "true", "{batch}"], ['"-4"', "at least 1"]),
     (["--vary", "workers=-1,4", "--", "true", "{workers}"], ['"-1"', "0 or more"]),
     (["--vary", "workers=0..2", "--", "true", "{workers}"], ['"0"', "--rate"]),
     (["--vary", "n=8..1", "--", "true", "{n}"], ['"8..1"', "backwards"]),
@@ -217,7 +217,7 @@ def test_wrong_usage(here, line, said):
 @pytest.mark.parametrize("shell, rate, said", [
     ("sleep 60 {n}", RATE, ["printed nothing", "--rate"]),
     ("while :; do echo step {n}; sleep 0.1; done", RATE, ["matched none", "step"]),
-    ("while :; do echo rate: fast {n}; sleep 0.1; done", ("--rate", "rate: (.*)"), ["no number", "fast"]),
+    ("while :; do echo rate: fast {n}; sleep 0.1; done", ("--rate", "rate: (.*)"), ["did not match a number", "fast"]),
     ("printf 'no\\033[31m {n}'; sleep 60", RATE, ["printed nothing"]),
     ("while :; do echo {n}; sleep 0.1; done", (), ["no shared tensor", "--rate"]),
     ("echo rate: 5 {n}", RATE, ["ended after", "more steps"]),
@@ -233,7 +233,7 @@ def test_a_command_that_does_not_exist(here):
 
 def test_the_last_line_of_what_fails(here):
     done = here.shmguard("tune", "--quiet", *QUICK, *RATE, "--vary", "n=1..9", "--", "sh", "-c", "echo no such option {n} >&2; exit 2")
-    refused(done, 65, "exited with code 2", "Its last line: no such option")
+    refused(done, 65, "exited with code 2", "The last line that it printed: no such option")
 
 
 def test_all_die(here):

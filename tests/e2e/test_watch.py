@@ -145,11 +145,11 @@ def test_a_person_looks_around(small_shm, one_python):
         screen.press("F2")
         screen.wait(rf"^torch_{trainer}_.* torch .*{trainer}|^torch_\d+_.* torch ")
         screen.press("Tab")
-        screen.wait("WHAT HAPPENED")
+        screen.wait("EVENTS since")
         screen.press("Tab")
         screen.wait(rf"^ *{trainer} trainer")
         screen.press("F1")
-        screen.wait("what would come free if the process ended")
+        screen.wait("what would become free if the process ended")
         screen.press("x")
         screen.wait(rf"^ *{trainer} trainer")
         screen.press("Z")
@@ -168,7 +168,7 @@ def test_a_person_looks_around(small_shm, one_python):
                        == [str(c), str(r)], PATIENCE, "the size")
             screen.press("Tab", "Tab", "Tab")
         screen.press("F1")  # keys act in their order: with this one all have
-        screen.wait("what would come free if the process ended")
+        screen.wait("what would become free if the process ended")
         screen.press("x")
         screen.wait(rf"^ *{trainer} trainer")
 
@@ -233,7 +233,7 @@ def test_plain_terminals(small_shm):
     with watching(small_shm, LC_ALL="C", NO_COLOR="1") as screen:
         screen.wait(r"^/dev/shm \[-+ *\] 60M of 64M 94% critical")  # without any colour it can be read
         screen.press("F2")
-        screen.wait(r"^psm_\?+\\x1b\[2J +other .*nobody seen")
+        screen.wait(r"^psm_\?+\\x1b\[2J +other .*none seen")
         raw = screen.text("-e")
         assert not re.search(r"\x1b\[[0-9;]*[34][0-7]m", raw), "no colours"
         assert screen.text().isascii()
@@ -266,11 +266,11 @@ def test_a_process_that_hangs(private_shm, from_start):
         # A search for leaks stops all threads, and waits for the one that hangs.
         with watching(private_shm, "--pid", job.pid, "--interval", "0.2s", columns=100, ASAN_OPTIONS="detect_leaks=0") as screen:
             if from_start:
-                screen.wait("The first look at the machine takes its time")
+                screen.wait("The first sample is taking long, because a process hangs.")
             else:
                 screen.wait(rf"^ *{job.pid} +other")
                 stalls = stall()
-                screen.wait(r"the look is \d+ s late$")
+                screen.wait(r"the sample is \d+ s late$")
                 screen.press("F2")
                 screen.wait("^NAME +KIND")
                 screen.press("F2", "F2")
@@ -381,13 +381,13 @@ def test_bad_input(here, tmp_path):
     text = tmp_path / "notes.txt"
     text.write_text("no recording")
     for arguments, code, said in [
-            ([], 64, ["no terminal", "--once"]),
+            ([], 64, ["not a terminal", "--once"]),
             (["--interval", "0", "--once"], 64, ["--interval", "0.1 s"]),
             (["--interval", "-1", "--once"], 64, ["--interval"]),
             (["--interval", "soon"], 64, ["--interval", '"soon"']),
             (["--replay", text, "--pid", "1", "--once"], 64, ["--replay", "--pid"]),
-            (["--replay", text, "--once"], 65, ["notes.txt", "no recording", "shmguard record"]),
-            (["--replay", broken, "--once"], 65, ["a\\nb.db", "no recording"]),
+            (["--replay", text, "--once"], 65, ["notes.txt", "not a recording", "shmguard record"]),
+            (["--replay", broken, "--once"], 65, ["a\\nb.db", "not a recording"]),
             (["--replay", tmp_path / "absent", "--once"], 65, ["absent", "No such file"]),
             (["--replay", tmp_path, "--once"], 65, [str(tmp_path)]),
             (["--replay", "/dev/null", "--once"], 65, ["/dev/null"]),
@@ -397,7 +397,7 @@ def test_bad_input(here, tmp_path):
 
 
 @needs_tmux
-@pytest.mark.parametrize("term, said", [("no-such-terminal", "is not known here"), ("dumb", "cannot place text"), ("", "not known")])
+@pytest.mark.parametrize("term, said", [("no-such-terminal", "is not known here"), ("dumb", "cannot move its cursor"), ("", "not known")])
 def test_unusable_terminals(here, term, said):
     with watching(here, TERM=term) as screen:
         screen.wait(f"(?s)^shmguard: watch: .*{said}.*^left 69\n^as it was")

@@ -1,7 +1,6 @@
 /*
- * Breaks the guard on purpose: whoever asks whether a segment is free is told yes. Included in front of its
- * sources, it makes the library that the stress test must catch, so that the test is known to be able to
- * fail.
+ * Breaks the guard on purpose: the answer to whether a segment is free is always yes. Included before its
+ * sources, it makes the library that the stress test must catch, which shows that the test can fail.
  */
 #pragma once
 

@@ -84,7 +84,7 @@ static void called(void)
     offend(getpid() != owner || locked);
 }
 
-/* A call that spoils whatever anybody captures. */
+/* A call that spoils every capture. */
 static void called_unsafely(void)
 {
     called();

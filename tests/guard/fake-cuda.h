@@ -50,7 +50,7 @@ void fake_capture(void *stream, bool on);
 void fake_stand(bool stands);      /* no stream does anything */
 void fake_delay(unsigned msec);    /* before each copy */
 void fake_fail_copies(int error);  /* 0: no more */
-void fake_fail_queries(int error); /* likewise, for ever when it is set: as an error that sticks */
+void fake_fail_queries(int error); /* 0: no more; once set it stays, like an error of CUDA that sticks */
 void fake_fail_register(int error);
 void fake_context(bool exists);
 size_t fake_registered(void); /* ranges */

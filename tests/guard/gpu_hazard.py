@@ -3,7 +3,7 @@
     python3 tests/guard/gpu_hazard.py --batches 100000 [--processes N] [--workers N] [--seed N] [--seconds N]
 
 Run it under the guard (shmguard run -- python3 tests/guard/gpu_hazard.py …) on a machine with a GPU, or plainly, to see that the test
-itself is sound. Under a library in which nobody waits for copies (libshmguard-untracked.so, built with the tests) it must fail.
+itself is sound. Under a library that does not wait for copies (libshmguard-untracked.so, built with the tests) it must fail.
 
 Each batch goes one of many ways: on the stream at hand or a side stream, behind a kernel that keeps the stream busy, whole or in
 pieces on several streams, by another thread, blocking or not, and now and then into a graph that is replayed later. It is dropped at
@@ -26,7 +26,7 @@ from torch.utils.data import DataLoader, Dataset
 
 WORDS = 128 * 1024  # 1 MiB: the guard recycles from half of that on
 STRIDE = 1 << 20
-GRAPHS_MAX = 6  # each keeps its segment for ever
+GRAPHS_MAX = 6  # each keeps its segment forever
 LOADERS = 8
 
 

@@ -1,7 +1,7 @@
 /*
- * Breaks the guard on purpose: it does not stand in for fstat, so a segment is the same file each time that
- * it is issued. Included in front of its sources, it makes the library that tests/guard/mixed.py must catch,
- * so that the test is known to be able to fail.
+ * Breaks the guard on purpose: it does not interpose fstat, so a segment is the same file each time it is
+ * issued. Included before its sources, it makes the library that tests/guard/mixed.py must catch, which shows
+ * that the test can fail.
  */
 #pragma once
 

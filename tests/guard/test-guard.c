@@ -355,7 +355,7 @@ static void test_mapped_twice(void **state)
     tensor_drop(&again);
 }
 
-/* Whoever unmaps a part has the rest, and the segment is never issued again. */
+/* A program that unmaps a part keeps the rest, and the segment is never issued again. */
 static void test_partly_unmapped(void **state)
 {
     (void)state;
@@ -482,7 +482,7 @@ static void *allocate(void *context)
 }
 
 /* Making the pages of a large segment takes a while, in which other threads go on. */
-static void test_allocation_holds_nobody_up(void **state)
+static void test_allocation_does_not_block_others(void **state)
 {
     (void)state;
     Allocation allocation = {0};
@@ -618,7 +618,7 @@ static void test_a_release_is_seen_while_others_come_and_go(void **state)
         churns[i] = (Churn){(13 + i) * MIB / 16, &over};
         assert_int_equal(pthread_create(&threads[i], NULL, churn, &churns[i]), 0);
     }
-    for (int i = 0; i < 10000; i++) {
+    for (int i = 0; i < 4000; i++) {
         Tensor tensor = tensor_map(9 * MIB / 16);
         assert_int_equal(tensor.inode, inode);
         tensor_drop(&tensor);
@@ -636,12 +636,13 @@ static volatile sig_atomic_t foreign_left;
 static void on_alarm(int signal)
 {
     (void)signal;
+    enum { FOREIGN_BYTES = 4096 };
     int saved = errno;
     int fd = open("/dev/null", O_RDONLY);
     close(fd);
-    char *foreign = mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    munmap(foreign, MIB);
-    if (msync(foreign, MIB, MS_ASYNC) == 0 || errno != ENOMEM)
+    char *foreign = mmap(NULL, FOREIGN_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    munmap(foreign, FOREIGN_BYTES);
+    if (msync(foreign, FOREIGN_BYTES, MS_ASYNC) == 0 || errno != ENOMEM)
         foreign_left = 1;
     errno = saved;
 }
@@ -682,8 +683,8 @@ static void *make_tensors(void *context)
     return NULL;
 }
 
-/* fork in one thread, tensors in another, handlers of others and of signals in between: nobody may wait for
- * ever. */
+/* fork in one thread, tensors in another, handlers of other libraries and of signals in between: none may
+ * wait forever. */
 static int walk_until_told(struct dl_phdr_info *info, size_t size, void *context)
 {
     int *line = context;
@@ -751,7 +752,7 @@ static void test_forks_among_threads_and_handlers(void **state)
     sigaction(SIGALRM, &before, NULL);
 }
 
-/* Whoever maps over a tensor has the place, and the segment is never issued again there. */
+/* A program that maps over a tensor owns the address range, and the segment is never issued again there. */
 static void test_mapped_over(void **state)
 {
     (void)state;
@@ -771,7 +772,7 @@ static void test_mapped_over(void **state)
     assert_int_equal(munmap(over, 11 * MIB), 0);
 }
 
-/* A mapping that went by a system call is not known to be gone until another takes its place. */
+/* The guard does not see a mapping go by a system call, and learns it when another takes its place. */
 static void test_unmapped_unseen(void **state)
 {
     (void)state;
@@ -812,7 +813,7 @@ static void test_many_alive(void **state)
         tensor_drop(&tensors[i]);
 }
 
-/* Whoever moves a tensor has it: its memory is never somebody else's. */
+/* A tensor that the program moves is its own: no other tensor gets its memory. */
 static void test_moved(void **state)
 {
     (void)state;
@@ -915,7 +916,7 @@ int main(void)
         cmocka_unit_test(test_a_name_that_is_kept_is_a_real_file),
         cmocka_unit_test(test_resized_twice),
         cmocka_unit_test(test_a_number_that_was_closed_unseen),
-        cmocka_unit_test(test_allocation_holds_nobody_up),
+        cmocka_unit_test(test_allocation_does_not_block_others),
         cmocka_unit_test(test_other_names_are_left_alone),
         cmocka_unit_test(test_errno_is_kept),
         cmocka_unit_test(test_memory_comes_back),

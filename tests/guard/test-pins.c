@@ -200,7 +200,7 @@ static void batch_rehearse(size_t size)
     batch_drop(&batch);
 }
 
-/* The first question only tells the guard that somebody pins. */
+/* The first question only tells the guard that a loader pins its batches. */
 static void warm_up(void)
 {
     Batch batch = batch_get(MIB, 1, false);
@@ -237,7 +237,7 @@ static void test_pinned_in_place(void **state)
 {
     (void)state;
     Batch batch = batch_pinned(2 * MIB, 3);
-    assert_true(is_pinned(batch.data));       /* whoever asks */
+    assert_true(is_pinned(batch.data));       /* for any caller */
     assert_true(is_pinned(batch.data + MIB)); /* wherever */
     assert_false(pin(&batch));                /* the loader, of another tensor in the same storage */
     assert_true(is_pinned(batch.data));
@@ -307,7 +307,7 @@ static void test_what_was_handed_on_is_copied(void **state)
     close(ready[1]);
 }
 
-/* A second one is on its way: whoever writes to the first must not change that. */
+/* A second one is on its way: writing to the first must not change it. */
 static void test_what_was_sent_twice_is_copied(void **state)
 {
     (void)state;
@@ -380,7 +380,7 @@ static void test_no_context(void **state)
     batch_drop(&batch);
 }
 
-static void test_a_larger_tensor_is_registered_anew(void **state)
+static void test_a_larger_tensor_is_registered_again(void **state)
 {
     (void)state;
     size_t small = 15 * MIB + 1;
@@ -501,7 +501,7 @@ static void test_two_devices(void **state)
     free(device);
 }
 
-/* A tensor that nobody said was pinned: the program may write to it as soon as the call is back. */
+/* A tensor that was not reported as pinned: the program may write to it as soon as the call returns. */
 static void test_a_copy_of_what_was_not_granted(void **state)
 {
     (void)state;
@@ -541,7 +541,7 @@ static void test_more_streams_than_events(void **state)
     }
     fake_delay(0);
     assert_true(is_filled(device, STREAMS * MIB, 5));
-    assert_false(comes_back(inode, 11 * MIB, 12)); /* of some nobody knows when they are done */
+    assert_false(comes_back(inode, 11 * MIB, 12)); /* it is not known when some are done */
     free(device);
 }
 
@@ -650,7 +650,7 @@ static void test_a_captured_segment_stays(void **state)
     fake_capture(stream, true);
     assert_int_equal(cudaMemcpyAsync(device, batch.data, batch.size, 1, stream), 0);
     batch_drop(&batch);
-    /* Whoever pins and copies beside it spoils nothing. */
+    /* Pinning and copying beside it spoils nothing. */
     batch = batch_pinned(13 * MIB, 2);
     assert_int_equal(cudaMemcpyAsync(device, batch.data, MIB, 1, other), 0);
     batch_drop(&batch);
@@ -901,7 +901,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_what_is_made_here_is_copied),
         cmocka_unit_test(test_what_the_program_pins),
         cmocka_unit_test(test_no_context),
-        cmocka_unit_test(test_a_larger_tensor_is_registered_anew),
+        cmocka_unit_test(test_a_larger_tensor_is_registered_again),
         cmocka_unit_test(test_a_copy_is_waited_for),
         cmocka_unit_test(test_other_copies_are_waited_for),
         cmocka_unit_test(test_copies_back_are_waited_for),

@@ -1,6 +1,6 @@
 /*
  * What processes under the preload library tell of their end. The test is the supervisor; each case is this
- * same program, started anew to die in its own way.
+ * same program, started again to die in a different way.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -138,7 +138,7 @@ static void jump_with_the_default(int signo)
     jump(signo);
 }
 
-/* Whoever puts back what he has seen has his handler again, in whichever way he has seen it. */
+/* A program that installs again what it has read has its own handler again, by whichever call it was read. */
 static int put_back(void)
 {
     struct sigaction theirs = {.sa_handler = jump_with_the_default};
@@ -363,7 +363,7 @@ static void test_the_program_does_not_see_us(void **state)
 }
 
 /* It is stopped, and its queue is full. */
-static void test_a_deaf_supervisor_holds_nobody_up(void **state)
+static void test_a_deaf_supervisor_does_not_block(void **state)
 {
     (void)state;
     int status = 0;
@@ -433,7 +433,7 @@ static void test_two_supervisors(void **state)
     unsetenv(PROTOCOL_INNER);
 }
 
-/* Left alone: no handler stands in front of the default, and nobody is told. */
+/* Left alone: no handler stands in front of the default, and nothing is reported. */
 static void test_switched_off(void **state)
 {
     (void)state;
@@ -464,7 +464,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_the_programs_handler_runs_after_one_record),
         cmocka_unit_test(test_the_program_does_not_see_us),
         cmocka_unit_test(test_a_silent_supervisor_is_not_waited_for),
-        cmocka_unit_test(test_a_deaf_supervisor_holds_nobody_up),
+        cmocka_unit_test(test_a_deaf_supervisor_does_not_block),
         cmocka_unit_test(test_children),
         cmocka_unit_test(test_last_words),
         cmocka_unit_test(test_two_supervisors),

@@ -1,12 +1,12 @@
 #include "pins.c"
 #include "torn.h"
 
-static void nobody_waits(void)
+static void waiting_too_high(void)
 {
     n_waiting++;
 }
 
-static void nothing_is_open(void)
+static void open_too_high(void)
 {
     n_open++;
 }
@@ -23,8 +23,8 @@ static void registered_nowhere(void)
 }
 
 const Tear pins_tears[] = {
-    {"one waits of none", nobody_waits},
-    {"one is open of none", nothing_is_open},
+    {"count of waiting pins too high", waiting_too_high},
+    {"count of open pins too high", open_too_high},
     {"bytes of no pin", bytes_of_no_pin},
     {"registered without a context", registered_nowhere},
     {0},

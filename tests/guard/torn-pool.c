@@ -12,7 +12,7 @@ static void count_too_high(void)
     n_segments++;
 }
 
-static void turn_of_the_future(void)
+static void turn_too_high(void)
 {
     segments[0].turn = turns + 1;
 }
@@ -25,7 +25,7 @@ static void odd_size(void)
 const Tear pool_tears[] = {
     {"one segment twice", one_segment_twice},
     {"count too high", count_too_high},
-    {"turn of the future", turn_of_the_future},
+    {"turn too high", turn_too_high},
     {"odd size", odd_size},
     {0},
 };

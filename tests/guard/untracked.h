@@ -1,5 +1,5 @@
 /*
- * Breaks the guard on purpose: whoever asks whether a copy is done is told yes. Included in front of its
+ * Breaks the guard on purpose: the answer to whether a copy is done is always yes. Included before its
  * sources, it makes the library that the tests of copies to the GPU must catch.
  */
 #pragma once

@@ -16,13 +16,6 @@ static inline void document_read(const char *path, Buffer *ret)
     (void)close(fd);
 }
 
-static inline bool page_names(const Buffer *page, const char *id)
-{
-    char marked[64];
-    snprintf(marked, sizeof marked, "`%s`", id);
-    return strstr(buffer_text(page), marked);
-}
-
 static inline bool is_of_word(char c)
 {
     return (c >= 'a' && c <= 'z') || c == '-' || c == '\\';

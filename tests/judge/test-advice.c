@@ -95,7 +95,7 @@ static void place_set(Fixture *f, Place place)
     f->survey.machine.uid = place.root ? 0 : 1000;
 }
 
-/* Which command is offered where, and whom it needs. NULL: that text must not come up at all. */
+/* Which command is offered where, and what it needs. */
 static void test_shm_size(void **state)
 {
     (void)state;
@@ -289,7 +289,7 @@ static void test_less_memory(void **state)
     } cases[] = {
         {{ENVIRONMENT_DOCKER}, 8 * GIB, "/", "docker run --memory=16g IMAGE COMMAND", NEEDS_RESTART},
         {{ENVIRONMENT_DOCKER}, 8 * GIB, "/", "docker update --memory=16g --memory-swap=16g", NEEDS_ADMIN},
-        {{ENVIRONMENT_DOCKER}, 60 * GIB, "/", "docker", -1}, /* there is no more to be had */
+        {{ENVIRONMENT_DOCKER}, 60 * GIB, "/", "docker", -1}, /* the machine has no more */
         {{ENVIRONMENT_DOCKER}, U64_UNKNOWN, "", "docker", -1},
         {{ENVIRONMENT_PODMAN}, 8 * GIB, "/", "podman run --memory=16g", NEEDS_RESTART},
         {{ENVIRONMENT_KUBERNETES}, 8 * GIB, "/", "limits:\n        memory: 16Gi", NEEDS_RESTART},
@@ -430,7 +430,7 @@ static void test_flags(void **state)
     assert_non_null(strstr(flags.kubernetes, "medium: Memory\n      sizeLimit: 3Gi"));
     assert_string_equal(flags.remount, "sudo mount -o remount,size=3g /dev/shm");
     assert_string_equal(flags.fstab, "tmpfs /dev/shm tmpfs rw,nosuid,nodev,mode=1777,size=3g 0 0");
-    f->survey.machine.sandbox.kind = ENVIRONMENT_DOCKER; /* nobody can from inside; from outside, by sudo */
+    f->survey.machine.sandbox.kind = ENVIRONMENT_DOCKER; /* impossible from inside; from outside, with sudo */
     assert_int_equal(shm_flags_make(&f->survey.machine, 1536 * MIB, &f->arena, &flags), 0);
     assert_string_equal(flags.engine, "--shm-size=1536m");
     assert_string_equal(flags.remount, "sudo mount -o remount,size=1536m /dev/shm");

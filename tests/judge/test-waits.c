@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* When waiting for memory is worth a word, and the budget that would have avoided it. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -34,32 +34,6 @@ static void test_target(void **state)
     }
 }
 
-static void test_fdinfo(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *text;
-        int r;
-        FdInfo info;
-    } cases[] = {
-        {"pos:\t4096\nflags:\t02100002\nmnt_id:\t24\nino:\t1025\n", 0, {4096, 02100002, 24, 1025}},
-        {"pos:\t0\nflags:\t0100000\nmnt_id:\t24\n", 0, {0, 0100000, 24, 0}},
-        {"pos:\t0\nflags:\t02\nmnt_id:\t15\nino:\t9\ninotify wd:1 ino:3 sdev:8 mask:fce\n", 0, {0, 2, 15, 9}},
-        {"flags:\t02\nino:\t12", 0, {0, 2, 0, 0}}, /* cut */
-        {"pos:\t-1\nflags:\t02\n", 0, {0, 2, 0, 0}},
-        {"pos:\t0\nflags:\t01", -EBADMSG, {0}},
-        {"pos:\t0\nflags:\t9\n", -EBADMSG, {0}},
-        {"pos:\t0\nflags:\t77777777777777\n", -EBADMSG, {0}},
-        {"fanotify flags:10\n", -EBADMSG, {0}},
-        {"", -EBADMSG, {0}},
-    };
-    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-        FdInfo info = {0};
-        assert_int_equal(fdinfo_parse(text_of(cases[i].text), &info), cases[i].r);
-        assert_memory_equal(&info, &cases[i].info, sizeof info);
-    }
-}
-
 /* What a visit saw of one descriptor. */
 typedef struct Seen {
     int fd;
@@ -109,13 +83,8 @@ static void test_live(void **state)
     FileStat stat;
     assert_int_equal(fd_stat(&root, getpid(), memfd, &stat), 0);
     assert_int_equal(stat.size_bytes, 4096);
-    FdInfo info;
-    assert_int_equal(fdinfo_read(&root, getpid(), memfd, &info), 0);
-    assert_int_equal(info.flags & O_ACCMODE, O_RDWR);
-    assert_true(info.inode == stat.inode || info.inode == 0);
     close(memfd);
     assert_int_equal(fd_stat(&root, getpid(), memfd, &stat), -ENOENT);
-    assert_int_equal(fdinfo_read(&root, getpid(), memfd, &info), -ENOENT);
 
     int pair[2];
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
@@ -203,7 +172,6 @@ static void test_captured(void **state)
     temp_root_link(&temp, "x", "proc/5/fd/five");
     temp_root_link(&temp, "x", "proc/5/fd/99999999999");
     temp_root_write(&temp, "proc/5/fd/6", "no link");
-    temp_root_write(&temp, "proc/5/fdinfo/3", "pos:\t0\nflags:\t02\n");
     temp_root_write(&temp, ".capture/stat",
                     "proc/5/fd/3 0:25 12 100600 0 1000 4096 8 1700000000 1700000001\n");
     temp_root_write(&temp, "proc/6/fd", "no folder");
@@ -219,9 +187,6 @@ static void test_captured(void **state)
     assert_int_equal(fd_stat(root, 5, 3, &stat), 0);
     assert_int_equal(stat.inode, 12);
     assert_int_equal(fd_stat(root, 5, 4, &stat), -ENOENT);
-    FdInfo info;
-    assert_int_equal(fdinfo_read(root, 5, 3, &info), 0);
-    assert_int_equal(fdinfo_read(root, 5, 4, &info), -ENOENT);
     assert_int_equal(fds_visit(root, 6, entry_find, &seen, NULL), -ENOTDIR);
     assert_int_equal(fds_visit(root, 7, entry_find, &seen, NULL), -ENOENT);
     temp_root_free(&temp);
@@ -249,9 +214,9 @@ static void test_gone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_target),   cmocka_unit_test(test_fdinfo), cmocka_unit_test(test_live),
-        cmocka_unit_test(test_many),     cmocka_unit_test(test_count),  cmocka_unit_test(test_visitor_stops),
-        cmocka_unit_test(test_captured), cmocka_unit_test(test_gone),
+        cmocka_unit_test(test_target), cmocka_unit_test(test_live),          cmocka_unit_test(test_many),
+        cmocka_unit_test(test_count),  cmocka_unit_test(test_visitor_stops), cmocka_unit_test(test_captured),
+        cmocka_unit_test(test_gone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

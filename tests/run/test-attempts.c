@@ -42,26 +42,27 @@ static void test_degrade(void **state)
 static void test_degrade_wrong(void **state)
 {
     (void)state;
+#define BAD_NAME " is not a name; use letters, digits and underscores, and begin with a letter"
     static const struct {
         const char *text;
         const char *error;
     } cases[] = {
-        {"", "no values in \"\"; write NAME=64,32,16"},
-        {"batch", "no values in \"batch\"; write NAME=64,32,16"},
-        {"batch=", "an empty value in \"\"; write NAME=64,32,16"},
-        {"batch=,", "an empty value in \",\"; write NAME=64,32,16"},
-        {"batch=64,", "an empty value in \"64,\"; write NAME=64,32,16"},
-        {"batch=,64", "an empty value in \",64\"; write NAME=64,32,16"},
-        {"batch=64,,32", "an empty value in \"64,,32\"; write NAME=64,32,16"},
-        {"=64", "a name has letters, digits and underscores, unlike \"\""},
-        {"batch-size=64", "a name has letters, digits and underscores, unlike \"batch-size\""},
-        {"0batch=64", "a name has letters, digits and underscores, unlike \"0batch\""},
-        {" batch=64", "a name has letters, digits and underscores, unlike \" batch\""},
-        {"b\033[0m=64", "a name has letters, digits and underscores, unlike \"b\\x1b[0m\""},
-        {"\xc3\xa9=64", "a name has letters, digits and underscores, unlike \"\xc3\xa9\""},
-        {"{a}=64", "a name has letters, digits and underscores, unlike \"{a}\""},
-        {"taken=1", "there are values for \"taken\" already; names are told apart without their case"},
-        {"TAKEN=1", "there are values for \"TAKEN\" already; names are told apart without their case"},
+        {"", "\"\" has no values; write NAME=64,32,16"},
+        {"batch", "\"batch\" has no values; write NAME=64,32,16"},
+        {"batch=", "one of the values \"\" is empty; write NAME=64,32,16"},
+        {"batch=,", "one of the values \",\" is empty; write NAME=64,32,16"},
+        {"batch=64,", "one of the values \"64,\" is empty; write NAME=64,32,16"},
+        {"batch=,64", "one of the values \",64\" is empty; write NAME=64,32,16"},
+        {"batch=64,,32", "one of the values \"64,,32\" is empty; write NAME=64,32,16"},
+        {"=64", "\"\"" BAD_NAME},
+        {"batch-size=64", "\"batch-size\"" BAD_NAME},
+        {"0batch=64", "\"0batch\"" BAD_NAME},
+        {" batch=64", "\" batch\"" BAD_NAME},
+        {"b\033[0m=64", "\"b\\x1b[0m\"" BAD_NAME},
+        {"\xc3\xa9=64", "\"\xc3\xa9\"" BAD_NAME},
+        {"{a}=64", "\"{a}\"" BAD_NAME},
+        {"taken=1", "\"taken\" was given before; upper and lower case make no difference"},
+        {"TAKEN=1", "\"TAKEN\" was given before; upper and lower case make no difference"},
     };
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         _cleanup_arena_ Arena arena = {0};
@@ -170,20 +171,20 @@ static void test_resume_wrong(void **state)
     } cases[] = {
         {"", "no arguments"},
         {" \t\n", "no arguments"},
-        {"'a", "a quote is not closed in \"'a\""},
-        {"a \"b", "a quote is not closed in \"\"b\""},
-        {"a'", "a quote is not closed"},
-        {"a\\", "nothing follows the backslash"},
-        {"\"a\\", "a quote is not closed"},
-        {"\"a\\\"", "a quote is not closed"},
+        {"'a", "\"'a\" has a quote that is not closed"},
+        {"a \"b", "\"\"b\" has a quote that is not closed"},
+        {"a'", "has a quote that is not closed"},
+        {"a\\", "ends with a backslash that nothing follows"},
+        {"\"a\\", "has a quote that is not closed"},
+        {"\"a\\\"", "has a quote that is not closed"},
         {"$HOME/x", "no shell expands \"$HOME/x\""},
         {"\"$HOME\"", "no shell expands"},
         {"a`b`", "no shell expands \"a`b`\""},
-        {"{latest:}", "no file names in \"{latest:}\""},
-        {"{latest:", "no closing brace in \"{latest:\""},
+        {"{latest:}", "\"{latest:}\" names no files"},
+        {"{latest:", "\"{latest:\" has no closing brace"},
         {"{latest:{a}", "no closing brace"},
-        {"{latest:a b}", "no closing brace in \"{latest:a\""},
-        {"x {latest:a} {latest:\033", "no closing brace in \"{latest:\\x1b\""},
+        {"{latest:a b}", "\"{latest:a\" has no closing brace"},
+        {"x {latest:a} {latest:\033", "\"{latest:\\x1b\" has no closing brace"},
     };
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         _cleanup_arena_ Arena arena = {0};

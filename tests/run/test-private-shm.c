@@ -165,7 +165,7 @@ static void test_decide(void **state)
         {&automatic, spoil_large, SHM_SHARED, 0, "", false},
         {&automatic, spoil_barely, SHM_PRIVATE, 24 * GIB, "free", false},
         {&automatic, spoil_unlimited, SHM_SHARED, 0, "", false},
-        {&automatic, spoil_absent, SHM_REFUSED, 0, "there is no /dev/shm", false},
+        {&automatic, spoil_absent, SHM_REFUSED, 0, "/dev/shm does not exist", false},
         {&automatic, spoil_disk, SHM_PRIVATE, 24 * GIB, "not a tmpfs", false},
         {&automatic, spoil_read_only, SHM_PRIVATE, 64 * MIB, "cannot be written", false},
         {&automatic, spoil_unknown, SHM_SHARED, 0, "", false},
@@ -176,7 +176,7 @@ static void test_decide(void **state)
         {&automatic, spoil_group_beyond, SHM_PRIVATE, 64 * MIB, "", false},
         {&automatic, spoil_no_figures, SHM_REFUSED, 0, "unknown", false},
         {&automatic, spoil_files, SHM_REFUSED, 0, "imagenet.tar", false},
-        {&automatic, spoil_ranks, SHM_REFUSED, 0, "one of 8 processes", false},
+        {&automatic, spoil_ranks, SHM_REFUSED, 0, "8 processes of this job", false},
         {&automatic, spoil_root, SHM_REFUSED, 0, "CAP_SYS_ADMIN", true},
         {&automatic, spoil_user, SHM_PRIVATE, 24 * GIB, "", true},
         {&sized, spoil_large, SHM_PRIVATE, 2 * GIB, "", false},
@@ -214,19 +214,19 @@ static void test_explain(void **state)
         const char *words;
     } cases[] = {
         {SHM_STEP_USER, ENOSPC, &none, {0}, "max_user_namespaces is 0"},
-        {SHM_STEP_USER, ENOSPC, &plain, {0}, "as many user namespaces"},
+        {SHM_STEP_USER, ENOSPC, &plain, {0}, "the limit of user namespaces is reached"},
         {SHM_STEP_USER, ENOSYS, &plain, {0}, "this kernel has no"},
         {SHM_STEP_USER, EPERM, &debian, {0}, "unprivileged_userns_clone is 0"},
         {SHM_STEP_USER, EPERM, &plain, {.seccomp = 2}, "seccomp filter"},
-        {SHM_STEP_USER, EPERM, &plain, {0}, "no user namespace: Operation not permitted"},
+        {SHM_STEP_USER, EPERM, &plain, {0}, "the user namespace could not be made: Operation not permitted"},
         {SHM_STEP_IDS, EPERM, &ubuntu, {0}, "AppArmor gives no rights"},
         {SHM_STEP_MOUNTS, EPERM, &ubuntu, {0}, "apparmor_restrict_unprivileged_userns"},
         {SHM_STEP_MOUNTS, EPERM, &ubuntu, {.sys_admin = true}, "most likely by the container's"},
         {SHM_STEP_TMPFS, EACCES, &plain, {.sys_admin = true}, "AppArmor, SELinux or seccomp"},
         {SHM_STEP_TMPFS, ENOENT, &plain, {0}, "no directory /dev/shm"},
-        {SHM_STEP_TMPFS, ENOMEM, &plain, {0}, "no tmpfs on /dev/shm: Cannot allocate memory"},
-        {SHM_STEP_SPREAD, EINVAL, &plain, {0}, "kept apart: Invalid argument"},
-        {SHM_STEP_PROCESS, EAGAIN, &plain, {0}, "no process to try it in: Resource"},
+        {SHM_STEP_TMPFS, ENOMEM, &plain, {0}, "could not be mounted on /dev/shm: Cannot allocate memory"},
+        {SHM_STEP_SPREAD, EINVAL, &plain, {0}, "kept apart from those of the machine: Invalid argument"},
+        {SHM_STEP_PROCESS, EAGAIN, &plain, {0}, "no process could be started to try it: Resource"},
     };
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         char why[SHM_WHY_MAX];

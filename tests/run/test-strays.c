@@ -222,11 +222,47 @@ static void test_a_plain_manager_is_awaited(void **state)
     strays_begin(&strays, &root, SIGTERM, false, 100);
     strays_reaped(&strays, &root, 100);
     assert_true(strays.managers);
-    assert_int_equal(strays_timeout(&strays, 100), 3000);
+    assert_int_equal(strays_timeout(&strays, 100), 250); /* when it is told again */
     usleep(50000);
     assert_true(is_there(manager));
     strays_advance(&strays, &root, 103);
     assert_int_equal(end_await(manager), SIGTERM);
+}
+
+static void on_started(int signo)
+{
+    (void)signo;
+    signal(MANAGER_SIGNAL, on_signal);
+    kill(getppid(), SIGUSR1);
+}
+
+static void be_manager_later(void)
+{
+    prctl(PR_SET_NAME, "torch_shm_manager");
+    signal(SIGUSR1, on_started);
+}
+
+/* A manager whose library is not loaded yet does not hear the first signal. */
+static void test_a_manager_that_starts_is_told_again(void **state)
+{
+    (void)state;
+    Strays strays;
+    sigset_t started;
+    int signo = 0;
+    sigemptyset(&started);
+    sigaddset(&started, SIGUSR1);
+    strays_open(&root, &strays);
+    pid_t manager = child_make(be_manager_later);
+    sigprocmask(SIG_BLOCK, &started, NULL);
+    strays_begin(&strays, &root, SIGTERM, false, 100);
+    strays_reaped(&strays, &root, 100);
+    kill(manager, SIGUSR1);
+    assert_int_equal(sigwait(&started, &signo), 0);
+    strays_advance(&strays, &root, 100.1);
+    assert_true(is_there(manager));
+    strays_advance(&strays, &root, 100.25);
+    assert_int_equal(end_await(manager), -MANAGER_SIGNAL);
+    assert_int_equal(strays.asked, 0);
 }
 
 static void test_children_from_before_are_left_alone(void **state)
@@ -252,6 +288,7 @@ int main(void)
         cmocka_unit_test(test_adopted_are_told),
         cmocka_unit_test(test_the_manager_is_last),
         cmocka_unit_test(test_a_plain_manager_is_awaited),
+        cmocka_unit_test(test_a_manager_that_starts_is_told_again),
         cmocka_unit_test(test_children_from_before_are_left_alone),
     };
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);

@@ -178,7 +178,8 @@ static void test_text(void **state)
     assert_non_null(strstr(text, "Also in process 4102 ("));
     assert_null(strstr(text, "leak: worker 4102"));
     assert_non_null(strstr(text, "3.0 descriptors/min"));
-    assert_non_null(strstr(text, "processes started: 40, processes ended: 40, OOM kills: 1, marks: 5"));
+    _cleanup_free_ char *wide = text_shown(&made.view, 200, true, false);
+    assert_non_null(strstr(wide, "processes started: 40, processes ended: 40, OOM kills: 1, epochs: 5"));
     assert_non_null(strstr(text, "PSS, estimated"));
     assert_non_null(strstr(text, "29 more processes are listed by --json.\n"));
     _cleanup_free_ char *colored = text_shown(&made.view, 80, true, true);
@@ -237,6 +238,7 @@ static void test_page_data(void **state)
     (void)state;
     Made made;
     made_open(&made, &(MadeJob){60, 1, 3});
+    made.view.events = (EventList){made.history.events, made.history.n_events}; /* marks that are none */
     _cleanup_buffer_ Buffer data = {0};
     assert_int_equal(page_data(&made.view, 1000, &data), 0);
     assert_null(

@@ -59,8 +59,6 @@ static void test_who_belongs(void **state)
     look_and_expect(&job, "150 200 201 ");
     process_write(&temp, 204, SELF);
     look_and_expect(&job, "150 200 201 204 ");
-    assert_true(job_processes_lists(&job, 150));
-    assert_false(job_processes_lists(&job, 202));
     assert_true(job_processes_has(&job, 150));
     assert_true(job_processes_has(&job, 204));
     assert_false(job_processes_has(&job, SELF));

@@ -1,11 +1,12 @@
-// One chart: lines and stacks over time, with a legend that switches them, a tooltip, marks for events, and the same as
-// a table. All charts of the page share their span of time and their cursor.
+// One chart: lines and stacks over time, with a legend that switches them on and off, a tooltip, marks for events, and the
+// figures as a table. All charts of the page share their span of time and their cursor.
 import uPlot from "uplot";
 import { make, table } from "./dom";
 import { drawEvents, eventsNear, words } from "./events";
 import { clock, duration } from "./format";
 import type { Event, Values } from "./model";
 import { peak } from "./model";
+import * as text from "./text";
 
 export interface Line {
     key: string;
@@ -15,10 +16,10 @@ export interface Line {
     stacked?: boolean;
     filled?: boolean; // down to zero, behind the others
     limit?: boolean; // a ceiling: dashed
-    held?: boolean; // stands until it is looked at again: in steps
+    held?: boolean; // stands until the next sample: drawn in steps
 }
 
-// What a chart shows. A new one replaces what was there: of another process, or of later data.
+// What a chart shows. A new frame, of another process or of later data, replaces the old one.
 export interface Frame {
     times: number[];
     lines: Line[];
@@ -32,7 +33,7 @@ export interface Frame {
 
 const HEIGHT = 260;
 const TABLE_ROWS = 24;
-// The clock of 24 hours, with the day below where it changes.
+// A 24-hour clock, with the day below where it changes.
 const DAY = "\n{YYYY}-{MM}-{DD}";
 const TIMES: uPlot.Axis.Values = [
     [86400, "{MM}-{DD}", "\n{YYYY}", null, null, null, null, null, 1],
@@ -60,7 +61,7 @@ export class Span {
         this.charts.push(chart);
     }
 
-    // Of all data. A span that was all of it stays so.
+    // The span of all data. Charts that showed all of it still do.
     setAll(from: number, to: number): void {
         this.all = [from, to > from ? to : from + 1];
         if (!this.zoomed) this.set(...this.all);
@@ -74,7 +75,7 @@ export class Span {
         const least = Math.min(0.5, this.all[1] - this.all[0]);
         const width = Math.min(Math.max(to - from, least), this.all[1] - this.all[0]);
         const begin = Math.min(Math.max(from, this.all[0]), this.all[1] - width);
-        if (begin === this.from && begin + width === this.to) return; // the charts report what they are told
+        if (begin === this.from && begin + width === this.to) return; // charts also report the spans that we set
         [this.from, this.to] = [begin, begin + width];
         this.zoomed = begin > this.all[0] || begin + width < this.all[1];
         for (const chart of this.charts) chart.spanTo(this.from, this.to);
@@ -97,13 +98,13 @@ export class Span {
 
 export class Chart {
     private readonly note = make("p", { class: "quiet note" });
-    private readonly legend = make("div", { class: "legend", role: "group", "aria-label": "Lines" });
+    private readonly legend = make("div", { class: "legend", role: "group", "aria-label": text.LEGEND });
     private readonly plot = make("div", { class: "plot", tabindex: "0", role: "img" });
     private readonly tip = make("div", { class: "tip", hidden: "" });
     private readonly tableHost = make("div");
-    private readonly details = make("details", {}, make("summary", {}, "As a table"), this.tableHost);
+    private readonly details = make("details", {}, make("summary", {}, text.AS_TABLE), this.tableHost);
     private readonly hidden = new Set<string>();
-    private readonly judged = new Set<string>(); // faint lines that were hidden once: the reader has the say now
+    private readonly judged = new Set<string>(); // faint lines that were hidden once: from then on the reader decides
     private readouts = new Map<string, HTMLElement>();
     private drawn: Line[] = [];
     private u: uPlot | null = null;
@@ -123,7 +124,7 @@ export class Chart {
         this.details.addEventListener("toggle", () => this.showTable());
     }
 
-    // The width is the page's unless it is said, for paper.
+    // The width is that of the page, or for paper the one that is given.
     resize(width = this.plot.clientWidth): void {
         if (this.u && width > 0 && width !== this.u.width) this.u.setSize({ width, height: HEIGHT });
     }
@@ -138,7 +139,7 @@ export class Chart {
         this.note.textContent = frame.note;
         if (same) this.setData();
         else this.rebuild();
-        this.plot.setAttribute("aria-label", `${this.title}: ${this.summary()} The table below has the figures.`);
+        this.plot.setAttribute("aria-label", text.described(this.title, this.summary()));
         this.showTable();
     }
 
@@ -147,7 +148,7 @@ export class Chart {
         this.showTable();
     }
 
-    // Colours have changed.
+    // Call when colours have changed.
     repaint(): void {
         this.rebuild();
     }
@@ -159,7 +160,7 @@ export class Chart {
     private summary(): string {
         const format = this.frame?.format ?? String;
         return this.visible()
-            .map((line) => `${line.label}, ${line.limit ? "" : "at most "}${format(peak(line.values))}.`)
+            .map((line) => (line.limit ? text.describedLimit : text.describedLine)(line.label, format(peak(line.values))))
             .join(" ");
     }
 
@@ -169,7 +170,7 @@ export class Chart {
         return value;
     }
 
-    // Stacked lines hold their own and all below them.
+    // The values of a stacked line include those of all lines below it.
     private data(): uPlot.AlignedData {
         const times = this.frame?.times ?? [];
         let below: Values | null = null;
@@ -296,9 +297,10 @@ export class Chart {
         const frame = this.frame;
         if (!frame) return;
         for (const line of frame.lines) {
-            const text = i === null ? `${line.limit ? "" : "peak "}${frame.format(peak(line.values))}` : line.values[i] == null ? "–" : frame.format(line.values[i]);
+            const most = frame.format(peak(line.values));
+            const value = i === null ? (line.limit ? most : text.peakOf(most)) : line.values[i] == null ? "–" : frame.format(line.values[i]);
             const readout = this.readouts.get(line.key);
-            if (readout) readout.textContent = text;
+            if (readout) readout.textContent = value;
         }
     }
 
@@ -325,9 +327,9 @@ export class Chart {
         const sum = stacked.reduce((all, line) => all + (line.values[i] ?? 0), 0);
         const near = eventsNear(u, frame.events, left).slice(0, 6);
         this.tip.replaceChildren(
-            make("div", { class: "when" }, `${clock(at, false)} · ${duration(at - (frame.times[0] ?? at))} in`),
-            ...(stacked.length > 1 ? [make("div", { class: "row sum" }, make("span"), make("span", {}, "together"), make("b", {}, frame.format(sum)))] : []),
-            ...(rows.length ? rows : [make("div", {}, "Nothing was measured here at this time.")]),
+            make("div", { class: "when" }, text.since(clock(at, false), duration(at - (frame.times[0] ?? at)))),
+            ...(stacked.length > 1 ? [make("div", { class: "row sum" }, make("span"), make("span", {}, text.TOGETHER), make("b", {}, frame.format(sum)))] : []),
+            ...(rows.length ? rows : [make("div", {}, text.NOT_MEASURED)]),
             ...near.map((event) => make("div", { class: "happened" }, words(event))),
         );
         const width = u.over.clientWidth;
@@ -379,8 +381,8 @@ export class Chart {
         const rows = inside
             .filter((_, n) => n % step === 0)
             .map((i) => [clock(frame.times[i] ?? 0, true), ...lines.map((line) => frame.format(line.values[i] ?? null))]);
-        const most = ["Peak of all", ...lines.map((line) => frame.format(peak(line.values)))];
-        this.tableHost.replaceChildren(table(this.title, ["Time", ...lines.map((line) => line.label)], [most, ...rows], 1));
+        const most = [text.PEAK_OF_ALL, ...lines.map((line) => frame.format(peak(line.values)))];
+        this.tableHost.replaceChildren(table(this.title, [text.HEAD_TIME, ...lines.map((line) => line.label)], [most, ...rows], 1));
     }
 }
 

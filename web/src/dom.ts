@@ -1,4 +1,4 @@
-// Elements from text alone: nothing that a recording says is ever read as markup.
+// Makes elements from text alone, so that nothing in a recording is ever read as markup.
 
 type Child = Node | string | null;
 
@@ -19,7 +19,7 @@ export function byId<T extends HTMLElement>(id: string): T {
     return element as T;
 }
 
-// A table that scrolls by itself, so that the page never has to.
+// A table that scrolls sideways by itself, so that the page never has to.
 export function table(caption: string, heads: string[], rows: Child[][], numbersFrom: number): HTMLElement {
     const cell = (tag: "td" | "th", child: Child, column: number) =>
         make(tag, { ...(column >= numbersFrom ? { class: "number" } : {}), ...(tag === "th" ? { scope: "col" } : {}) }, child);

@@ -1,32 +1,30 @@
 // Events as marks on the charts, in their tooltips and in a table.
 import type uPlot from "uplot";
 import { table } from "./dom";
-import { clock, countOf } from "./format";
-import type { Event } from "./model";
-
-const WORDS: Record<Event["kind"], [one: string, many: string]> = {
-    born: ["process born", "processes born"],
-    ended: ["process ended", "processes ended"],
-    "oom-kill": ["OOM kill", "OOM kills"],
-    attempt: ["attempt", "attempts"],
-    mark: ["mark", "marks"],
-    epoch: ["epoch", "epochs"],
-};
+import { clock } from "./format";
+import { nameOf, type Event } from "./model";
+import * as text from "./text";
 
 const SIGNS: Record<Event["kind"], string> = { born: "▲", ended: "▼", "oom-kill": "✗", attempt: "◆", mark: "●", epoch: "↻" };
 
-// Above the plot; what comes together stands one above the other. An epoch comes with births and ends: it stands in the plot.
+// Above the plot, one above the other where they coincide. Processes start and end with an epoch, so its sign stands in the plot.
 const HEIGHTS: Record<Event["kind"], number> = { born: 8, ended: 1, "oom-kill": 10, attempt: 2, mark: 2, epoch: -11 };
 
-// What must not be hidden by the rest is drawn last.
+// What must not be hidden by other signs is drawn last.
 const ORDER: Event["kind"][] = ["ended", "born", "epoch", "mark", "attempt", "oom-kill"];
 
+function what(event: Event): string {
+    const words = text.events[event.kind];
+    if (event.count > 1) return words.some(event.count);
+    if ("one" in words && event.pid !== null) return words.one(nameOf({ pid: event.pid, role: event.role }));
+    return "job" in words ? words.job : words.some(1);
+}
+
+// Marks, attempts and epochs say themselves what they are.
 export function words(event: Event): string {
-    const who = event.pid === null ? "" : `${event.role} ${event.pid}`;
-    if (event.count > 1) return `${SIGNS[event.kind]} ${countOf(event.count, ...WORDS[event.kind])}`;
-    if (event.kind === "mark" || event.kind === "attempt" || event.kind === "epoch") return `${SIGNS[event.kind]} ${event.text || WORDS[event.kind][0]}`;
-    const what = event.kind === "oom-kill" ? "OOM kill" : event.kind;
-    return `${SIGNS[event.kind]} ${who} ${what}${event.text ? `: ${event.text}` : ""}`.replace("  ", " ");
+    const named = event.kind === "mark" || event.kind === "attempt" || event.kind === "epoch";
+    const told = event.count > 1 || !event.text ? what(event) : named ? event.text : text.withDetail(what(event), event.text);
+    return `${SIGNS[event.kind]} ${told}`;
 }
 
 export function drawEvents(u: uPlot, events: Event[], color: (name: string) => string): void {
@@ -63,13 +61,18 @@ export function eventsNear(u: uPlot, events: Event[], left: number): Event[] {
     return events.filter((event) => Math.abs(u.valToPos(event.seconds, "x") - left) <= 6);
 }
 
+function whom(event: Event): string {
+    if (event.pid === null) return text.THE_JOB;
+    const name = nameOf({ pid: event.pid, role: event.role });
+    return event.count > 1 ? text.andOthers(name) : name;
+}
+
 export function showEvents(host: HTMLElement, events: Event[]): void {
-    const heads = ["Time", "What", "Who", "Words"];
     const rows = events.map((event) => [
         clock(event.seconds, true),
-        `${SIGNS[event.kind]} ${event.count > 1 ? countOf(event.count, ...WORDS[event.kind]) : WORDS[event.kind][0]}`,
-        event.pid === null ? "the job" : event.count > 1 ? `${event.role} ${event.pid} and others` : `${event.role} ${event.pid}`,
+        `${SIGNS[event.kind]} ${event.count > 1 ? text.events[event.kind].some(event.count) : text.eventKinds[event.kind]}`,
+        whom(event),
         event.text,
     ]);
-    host.replaceChildren(rows.length ? table(countOf(rows.length, "event", "events"), heads, rows, heads.length) : "No process came or went, and nothing else happened.");
+    host.replaceChildren(rows.length ? table(text.eventCount(rows.length), text.EVENT_HEADS, rows, text.EVENT_HEADS.length) : text.NO_EVENTS);
 }

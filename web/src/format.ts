@@ -13,17 +13,13 @@ export function bytes(value: number | null): string {
     return `${unit === 0 ? amount : amount.toFixed(1)} ${UNITS[unit]}`;
 }
 
-// On an axis, where the ticks are round.
+// For an axis, whose ticks are round.
 export function bytesShort(value: number): string {
     return bytes(value).replace(".0 ", " ");
 }
 
 export function count(value: number | null): string {
     return value === null ? "?" : Math.round(value).toLocaleString("en");
-}
-
-export function countOf(n: number, one: string, many: string): string {
-    return `${count(n)} ${n === 1 ? one : many}`;
 }
 
 export function duration(seconds: number): string {

@@ -1,5 +1,7 @@
-// What the page draws, and how it is written in the page. Bytes are bytes here and KiB there; times are seconds since
-// 1970 here and milliseconds since the recording began there. A value that was not looked at is null.
+// What the page draws (Model), and how that is packed into the page (Data). A model has bytes where the data have KiB, and
+// seconds since 1970 where the data have milliseconds since the recording began. A value that was not sampled is null.
+
+import * as text from "./text";
 
 export type Values = (number | null)[];
 export type Columns = Record<string, Values>;
@@ -12,6 +14,9 @@ export interface Fix {
 
 export interface Verdict {
     id: string;
+    severity: "good" | "info" | "warning" | "critical";
+    title: string;
+    grows: boolean;
     subject: { pid: number | null; role: string };
     metric: string;
     rate_words: string;
@@ -74,7 +79,7 @@ interface Head {
     verdicts: Verdict[];
     peaks: Peaks;
     stretch: number; // seconds that two points stand for; 0: every sample is there
-    unshown: number; // processes that are in the sums alone
+    unshown: number; // processes that are part of the sums only
 }
 
 export interface Model extends Head {
@@ -85,7 +90,7 @@ export interface Model extends Head {
     events: Event[];
 }
 
-// Differences from the known number before; [n]: n unknown, [-n]: n more of the same.
+// Differences from the last known number; [n]: n unknown, [-n]: n more of the same.
 type Packed = (number | [number])[];
 
 export interface Data extends Head {
@@ -142,7 +147,7 @@ export function decode(data: Data): Model {
     };
 }
 
-// What is looked at in turns stands until it is looked at again, or until the process ends.
+// A value that is sampled in turns stands until the next sample, or until the process ends.
 export function carry(values: Values | undefined, times: number[], ended: number | null): Values {
     const carried: Values = [];
     let known: number | null = null;
@@ -160,5 +165,5 @@ export function peak(values: Values | undefined): number | null {
 }
 
 export function nameOf(process: { pid: number; role: string }): string {
-    return `${process.role === "other" ? "process" : process.role} ${process.pid}`;
+    return text.role(process.role).one(process.pid);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The judging at work: shared by the files of this folder alone. */
+/* Shared by the files that judge, and by no others. */
 #pragma once
 
 #include "causes.h"
@@ -50,8 +50,7 @@ void diagnosis_note(CauseContext *context, Diagnosis *diagnosis, const char *tex
 
 /* Begins a sentence: "The command (pid 7)", "DataLoader worker 7", "Process 7 (ffmpeg)". */
 const char *ended_who(CauseContext *context, const Ended *ended);
-const char *ended_who_inside(CauseContext *context, const Ended *ended); /* within a sentence */
-const char *signal_name(CauseContext *context, int signo);               /* as SIGNAL_TEXT */
+const char *signal_name(CauseContext *context, int signo); /* as SIGNAL_TEXT */
 
 /* The signal that ended it, as far as its own fault or status says; 0: no signal. */
 int ended_signal(const Ended *ended);
@@ -72,15 +71,15 @@ typedef enum Fullness {
 Fullness shm_fullness(uint64_t size_bytes, uint64_t free_bytes);
 void evidence_shm(CauseContext *context, Diagnosis *diagnosis); /* how full /dev/shm was at its fullest */
 
-/* The death of one process, from its signal, its fault and the kernel's counters. ret is unknown where they
- * do not show it. */
+/* Judges the death of one process by its signal, its fault and the kernel's counters. ret is unknown where
+ * these do not show the cause. */
 void death_judge(CauseContext *context, const Ended *ended, Diagnosis *ret);
 
 /* The OOM kill of this process in the kernel's log; NULL: the log has none. */
 const OomKill *kill_logged(const CauseContext *context, int pid);
 
-/* A process was killed by SIGKILL, or is only said to have been: by the OOM killer? `who` begins a sentence,
- * ended may be NULL. */
+/* A process was killed by SIGKILL, or is only reported to have been: was it the OOM killer? `who` begins a
+ * sentence; ended may be NULL. */
 void kill_judge(CauseContext *context, int pid, const Ended *ended, const char *who, Diagnosis *ret);
 
 /* SIGBUS at an unknown address. */
@@ -102,7 +101,8 @@ void budget_judge(CauseContext *context, double confidence, Diagnosis *ret);
 /* The command exited with 0 although batches are missing, or may be. False: none are, as far as is known. */
 bool lost_judge_good(CauseContext *context, Diagnosis *ret);
 
-/* ret is an exception of no special kind: does it follow from a refusal? False: ret is left as it is. */
+/* ret is an exception that no pattern knows. If it follows from a refusal, ret says so; otherwise the result
+ * is false and ret is unchanged. */
 bool lost_judge_exception(CauseContext *context, Diagnosis *ret);
 
 void diagnosis_notes(CauseContext *context, Diagnosis *diagnosis); /* of a log: the misconceptions */

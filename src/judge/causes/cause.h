@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Why a training died: one of a fixed list, with a confidence and the reasons. Scripts rely on the names. */
+/* Why a training died: one of a fixed list of causes, with a confidence and the reasons. Scripts rely on the
+ * names. */
 #pragma once
 
 #include <stddef.h>
@@ -26,10 +27,11 @@ typedef struct Cause {
     CauseId id;
     double confidence;     /* 0…1 */
     const char *summary;   /* one or two sentences for a tired person */
-    const char **evidence; /* what it rests on */
+    const char **evidence; /* the reasons */
     size_t n_evidence;
     size_t evidence_capacity;
-    int pid; /* of the process that died first, 0 unknown */
+    int pid; /* of the process that died first; 0: unknown */
 } Cause;
 
 const char *cause_name(CauseId id);
+const char *cause_meaning(CauseId id); /* one sentence, for the documentation */

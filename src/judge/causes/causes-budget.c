@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What became of requests for shared memory that were refused. */
-#include <ctype.h>
 #include <string.h>
 
 #include "cause-context.h"
@@ -25,7 +24,7 @@ static const Ended *ended_of(const Evidence *evidence, int pid)
     return NULL;
 }
 
-/* Its exception was its last word. The command's own end is judged from its exit code. */
+/* The process ended with an error. The command's own end is judged by its exit code instead. */
 static bool refusal_ended_it(const Evidence *evidence, const Refusal *refusal)
 {
     const Ended *ended = ended_of(evidence, refusal->pid);
@@ -43,17 +42,19 @@ static bool refusal_is_lost(const Evidence *evidence, const Refusal *refusal)
 /*
  * A refusal is an exception in the thread that asked.
  *
- * In a process's first thread it goes up the program's own calls; from a DataLoader worker PyTorch carries it
- * over to the trainer. Code that asks for less can catch it, and one that nobody catches ends the process.
- * So when no process that was refused has ended with an error, and the job went on to make shared tensors
- * after the last refusal, it was handled. When none were made, it may have been caught and forgotten.
+ * In a process's main thread it propagates through the program's own calls; from a DataLoader worker PyTorch
+ * passes it on to the trainer. The program can catch it and ask for less; uncaught, it ends the process. So
+ * if no process that was refused has ended with an error, and the job made shared tensors after the last
+ * refusal, the refusal was handled. If it made none, the exception may have been caught and ignored.
  *
- * In any other thread nobody is above it: the threads of multiprocessing's queues print the exception, drop
- * what they were about to send, and go on with the next. That they make tensors afterwards shows nothing. It
- * was handled only when we ended the process for it, by which PyTorch raises an exception in the trainer, and
- * the job made shared tensors all the same. A worker that had left before counts as lost.
+ * In any other thread no caller can catch it: the threads of multiprocessing's queues print the exception,
+ * drop what they were about to send, and continue with the next item. That they make tensors afterwards
+ * proves nothing. The refusal was handled only if we ended the process because of it, upon which PyTorch
+ * raises an exception in the trainer, and the job made shared tensors nevertheless. If the worker had exited
+ * before we could end it, its batch counts as lost.
  *
- * Processes beyond REFUSALS_MAX are not known one by one: nothing shows that they were helped.
+ * Processes beyond REFUSALS_MAX are not known individually, so nothing shows that their refusals were
+ * handled.
  */
 RefusalState refusals_judge(const Evidence *evidence)
 {
@@ -73,11 +74,21 @@ static const char *sentences_join(CauseContext *context, const char *first, cons
     return cause_printf(context, "%s %s", first, second);
 }
 
+/* Within a sentence. */
 static const char *refusal_who(CauseContext *context, const Refusal *refusal)
 {
-    const Ended unseen = {.pid = refusal->pid, .role = ROLE_OTHER};
     const Ended *ended = ended_of(context->evidence, refusal->pid);
-    return ended_who_inside(context, ended ? ended : &unseen);
+    int pid = refusal->pid;
+    if (pid == context->evidence->pid)
+        return cause_printf(context, WHO_COMMAND_INSIDE, pid);
+    if (ended && ended->role == ROLE_WORKER)
+        return cause_printf(context, WHO_WORKER, pid);
+    if (ended && ended->role == ROLE_TRAINER)
+        return cause_printf(context, WHO_TRAINER_INSIDE, pid);
+    if (ended && ended->comm[0])
+        return cause_printf(context, WHO_PROCESS_NAMED_INSIDE, pid,
+                            cause_escape(context, text_of(ended->comm)));
+    return cause_printf(context, WHO_PROCESS_INSIDE, pid);
 }
 
 uint64_t refused_most_bytes(const Evidence *evidence)

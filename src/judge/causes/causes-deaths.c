@@ -7,16 +7,16 @@
 #include "causes-text.h"
 #include "units.h"
 
-/* Of /dev/shm: no page is to be had, or so little that it was filled to the brim a moment ago. */
+/* /dev/shm has no free page, or so few that it was probably full a moment ago. */
 enum { SHM_FULL_BYTES = 8192, SHM_NEARLY_SHARE = 64 };
 
 #define SHM_NEARLY_BYTES (UINT64_C(64) << 10)
 
-/* Sizes of /dev/shm that a DataLoader fills easily, and that hardly any does. */
+/* A /dev/shm that a DataLoader fills easily, and one that hardly any DataLoader fills. */
 #define SHM_SMALL_BYTES (128 * MIB)
 #define SHM_LARGE_BYTES (8 * GIB)
 
-/* An address below belongs to a null pointer with an offset. */
+/* A lower address comes from a null pointer with an offset. */
 enum { NULL_PAGE_BYTES = 4096 };
 
 Fullness shm_fullness(uint64_t size_bytes, uint64_t free_bytes)
@@ -52,7 +52,7 @@ bool fault_is_sent(const Ended *ended)
     return fault && fault->sender != 0 && fault->sender != ended->pid;
 }
 
-/* A kernel that raises a signal itself gives a positive code. */
+/* Signals that the kernel itself raises have a positive code. */
 static bool fault_is_kernels(const Fault *fault)
 {
     return fault && fault->sender == 0 && fault->code > 0;
@@ -95,7 +95,7 @@ static const char *fault_text(CauseContext *context, const char *who, const Faul
     return cause_printf(context, FAULT_EVIDENCE, who, name, address);
 }
 
-/* Who, of what, where. */
+/* Which process died, of which signal and where. */
 static void evidence_death(CauseContext *context, const Ended *ended, Diagnosis *diagnosis)
 {
     if (ended->pid == 0) /* no process was seen, only an exit code */
@@ -104,9 +104,9 @@ static void evidence_death(CauseContext *context, const Ended *ended, Diagnosis 
     const char *who = ended_who(context, ended);
     const char *name = signal_name(context, ended_signal(ended));
     const char *text = fault_is_sent(ended)
-                           ? cause_printf(context, DEATH_EVIDENCE_SENT, who, name, fault->sender)
+                           ? cause_printf(context, DEATH_BY_SENT_SIGNAL, who, name, fault->sender)
                        : fault_is_kernels(fault) ? fault_text(context, who, fault)
-                                                 : cause_printf(context, DEATH_EVIDENCE, who, name);
+                                                 : cause_printf(context, DEATH_BY_SIGNAL, who, name);
     diagnosis_evidence(context, diagnosis, text);
 }
 
@@ -131,8 +131,8 @@ static void bus_in_shm(CauseContext *context, const Ended *ended, const char *wh
 {
     Fullness least = FULLNESS_UNKNOWN;
     Fullness now = evidence_fullness(context, &ended->fault, ret, &least);
-    /* The kernel has no other reason than a full mount here, bad swap and broken RAM aside; but room that was
-     * there a moment later is a contradiction. */
+    /* Apart from bad swap and broken RAM, a full mount is the kernel's only reason for SIGBUS here; but free
+     * space a moment later contradicts it. */
     double confidence = now == FULLNESS_FULL       ? 0.98
                         : now == FULLNESS_NEARLY   ? 0.92
                         : least >= FULLNESS_NEARLY ? (now == FULLNESS_ROOM ? 0.75 : 0.9)
@@ -155,7 +155,7 @@ static void bus_in_file(CauseContext *context, const Ended *ended, const char *w
         diagnosis_set(ret, CAUSE_BUS_ERROR_FILE, 0.5, cause_printf(context, BUS_FILE_INSIDE, who, path));
 }
 
-/* The file was longer when it was mapped. */
+/* The segment was longer when it was mapped. */
 static bool segment_is_cut(const Fault *fault)
 {
     return fault->file_bytes != U64_UNKNOWN && fault->offset >= fault->file_bytes;
@@ -223,7 +223,7 @@ static void bus_judge(CauseContext *context, const Ended *ended, const char *who
     case PLACE_ANONYMOUS:
         diagnosis_set(ret, CAUSE_UNKNOWN, 0.2, cause_printf(context, BUS_OWN, who));
         return;
-    case PLACE_NOT_MAPPED: /* unmapped by another thread meanwhile */
+    case PLACE_NOT_MAPPED: /* another thread has unmapped it since */
     case PLACE_UNKNOWN:
         bus_judge_blind(context, ended, who, ended->role == ROLE_WORKER || ended->role == ROLE_TRAINER, ret);
         return;
@@ -232,7 +232,7 @@ static void bus_judge(CauseContext *context, const Ended *ended, const char *who
 
 /* --- SIGKILL --- */
 
-/* In a container the kernel's log has other pids than we have. */
+/* In a container the pids in the kernel's log are not those that we see. */
 static bool log_pids_are_ours(const CauseContext *context)
 {
     return !context->machine || context->machine->sandbox.initial_pidns;
@@ -247,7 +247,7 @@ const OomKill *kill_logged(const CauseContext *context, int pid)
     return NULL;
 }
 
-/* The log can be read, and what it tells of is not this process, as far as pids and names go. */
+/* The log can be read and has OOM kills, but none of them fits this process by pid or name. */
 static bool log_names_others(const CauseContext *context, int pid, const Ended *ended)
 {
     const Evidence *evidence = context->evidence;
@@ -271,8 +271,8 @@ static bool machine_was_short(const CauseContext *context)
     return least != U64_UNKNOWN && least < MAX(total / 50, 256 * MIB);
 }
 
-/* Whose memory was short, when only the counter of the group's kills rose: that one counts kills of its
- * processes for any reason, the machine's want too. */
+/* Whose memory was short when only the group's counter of kills rose? That counter includes kills of its
+ * processes because the whole machine was short. */
 static CauseId group_kill_cause(const CauseContext *context, double *ret_confidence)
 {
     const Evidence *evidence = context->evidence;
@@ -280,7 +280,8 @@ static CauseId group_kill_cause(const CauseContext *context, double *ret_confide
     uint64_t used = evidence->group_used_most_bytes;
     if (limit == U64_UNKNOWN) {
         bool machine = machine_was_short(context);
-        *ret_confidence = machine ? 0.8 : 0.7; /* else a limit above that cannot be seen from here */
+        *ret_confidence =
+            machine ? 0.8 : 0.7; /* otherwise a parent group has a limit that is not visible from here */
         return machine ? CAUSE_SYSTEM_OOM : CAUSE_CGROUP_OOM;
     }
     bool at_limit = used != U64_UNKNOWN && used >= limit - limit / 10;
@@ -329,7 +330,7 @@ static bool risen(uint64_t counter)
     return counter != U64_UNKNOWN && counter > 0;
 }
 
-/* It was no OOM kill, as far as is known. */
+/* Nothing known says that it was an OOM kill. */
 static void kill_from_outside(CauseContext *context, const Ended *ended, const char *who, bool others,
                               Diagnosis *ret)
 {
@@ -391,7 +392,7 @@ void kill_judge(CauseContext *context, int pid, const Ended *ended, const char *
                   cause_printf(context, id == CAUSE_CGROUP_OOM ? KILL_GROUP : KILL_MACHINE, who));
 }
 
-/* --- The others --- */
+/* --- Other signals --- */
 
 static void segfault_judge(CauseContext *context, const Ended *ended, const char *who, Diagnosis *ret)
 {
@@ -405,59 +406,47 @@ static void term_judge(CauseContext *context, const Ended *ended, const char *wh
 {
     bool command = ended->pid == context->evidence->pid;
     bool named = text_names_pid(context->evidence, ended->pid);
-    diagnosis_set(ret, CAUSE_KILLED,
-                  command ? 0.8
-                  : named ? 0.8
-                          : 0.5,
+    diagnosis_set(ret, CAUSE_KILLED, command || named ? 0.8 : 0.5,
                   cause_printf(context, command ? TERM_COMMAND : TERM_PROCESS, who));
     ret->detail = "sigterm";
 }
 
-/* Signals that have no name in the list of causes. */
+/* Signals for which the list of causes has no entry. */
 static void odd_judge(CauseContext *context, int signo, const char *who, Diagnosis *ret)
 {
-    double confidence = 0;
-    const char *summary;
     switch (signo) {
     case SIGABRT:
-        confidence = 0.3;
-        summary = cause_printf(context, SIGNAL_ABORTED, who);
+        diagnosis_set(ret, CAUSE_UNKNOWN, 0.3, cause_printf(context, SIGNAL_ABORTED, who));
         break;
     case SIGFPE:
-        confidence = 0.4;
-        summary = cause_printf(context, SIGNAL_DIVIDED, who);
+        diagnosis_set(ret, CAUSE_UNKNOWN, 0.4, cause_printf(context, SIGNAL_DIVIDED, who));
         break;
     case SIGILL:
-        confidence = 0.4;
-        summary = cause_printf(context, SIGNAL_ILLEGAL, who);
+        diagnosis_set(ret, CAUSE_UNKNOWN, 0.4, cause_printf(context, SIGNAL_ILLEGAL, who));
         break;
     case SIGINT:
-        summary = cause_printf(context, SIGNAL_INTERRUPTED, who);
+        diagnosis_set(ret, CAUSE_UNKNOWN, 0, cause_printf(context, SIGNAL_INTERRUPTED, who));
         break;
     case SIGHUP:
-        summary = cause_printf(context, SIGNAL_HANGUP, who);
+        diagnosis_set(ret, CAUSE_UNKNOWN, 0, cause_printf(context, SIGNAL_HANGUP, who));
         break;
     case SIGXCPU:
-        confidence = 0.5;
-        summary = cause_printf(context, SIGNAL_CPU_TIME, who);
+        diagnosis_set(ret, CAUSE_UNKNOWN, 0.5, cause_printf(context, SIGNAL_CPU_TIME, who));
         break;
     case SIGXFSZ:
-        confidence = 0.5;
-        summary = cause_printf(context, SIGNAL_FILE_SIZE, who);
+        diagnosis_set(ret, CAUSE_UNKNOWN, 0.5, cause_printf(context, SIGNAL_FILE_SIZE, who));
         break;
     case SIGSYS:
-        confidence = 0.5;
-        summary = cause_printf(context, SIGNAL_FORBIDDEN, who);
+        diagnosis_set(ret, CAUSE_UNKNOWN, 0.5, cause_printf(context, SIGNAL_FORBIDDEN, who));
         break;
     case SIGPIPE:
-        confidence = 0.3;
-        summary = cause_printf(context, SIGNAL_PIPE, who);
+        diagnosis_set(ret, CAUSE_UNKNOWN, 0.3, cause_printf(context, SIGNAL_PIPE, who));
         break;
     default:
-        summary = cause_printf(context, SIGNAL_ENDED, who, signal_name(context, signo));
+        diagnosis_set(ret, CAUSE_UNKNOWN, 0,
+                      cause_printf(context, DEATH_BY_SIGNAL, who, signal_name(context, signo)));
         break;
     }
-    diagnosis_set(ret, CAUSE_UNKNOWN, confidence, summary);
 }
 
 void death_judge(CauseContext *context, const Ended *ended, Diagnosis *ret)

@@ -14,7 +14,6 @@
 #define WHO_TRAINER              "Trainer %d"
 #define WHO_PROCESS              "Process %d"
 #define WHO_PROCESS_NAMED        "Process %d (%s)"
-#define WHO_UNKNOWN_INSIDE       "a process of the job"
 #define WHO_COMMAND_INSIDE       "the command (pid %d)"
 #define WHO_TRAINER_INSIDE       "trainer %d"
 #define WHO_PROCESS_INSIDE       "process %d"
@@ -36,7 +35,6 @@
 #define EVIDENCE_EXIT_CODE     "The exit code was %d."
 #define EVIDENCE_EXIT_STANDS   "The exit code was %d, which stands for %s in a child process." /* SIGKILL */
 #define EVIDENCE_THEN_EXITED   "The command then exited with code %d."
-#define EVIDENCE_EXITED        "The command exited with code %d."
 #define EVIDENCE_ENDED         "The command was ended by %s." /* a signal */
 #define EVIDENCE_PASSED_ON     "shmguard was sent %s, and passed it on."
 #define EVIDENCE_HAD_PASSED_ON "shmguard had been sent %s, and had passed it on."
@@ -70,8 +68,8 @@
 /* --- Deaths --- */
 
 /* A process, a signal. */
-#define DEATH_EVIDENCE      "%s was ended by %s."
-#define DEATH_EVIDENCE_SENT "%s got %s from process %d."
+#define DEATH_BY_SIGNAL      "%s was ended by %s."
+#define DEATH_BY_SENT_SIGNAL "%s got %s from process %d."
 
 /* A process, a signal, an address; then an offset, a path and the size of the file. */
 #define FAULT_EVIDENCE            "%s got %s at address 0x%llx."
@@ -155,7 +153,6 @@
 #define TERM_COMMAND   "%s was asked to stop (SIGTERM), and did. The sender could not be determined."
 #define TERM_PROCESS   "%s was asked to stop (SIGTERM), and did. A launcher, a scheduler or a person does that."
 #define SIGNAL_SENT    "%s was ended by %s, which process %d sent. It did not crash by itself."
-#define SIGNAL_ENDED   "%s was ended by %s." /* a signal */
 #define SIGNAL_ABORTED "%s aborted itself (SIGABRT). Its last output may say why."
 #define SIGNAL_DIVIDED                                                                                       \
     "%s divided an integer by zero in native code (SIGFPE): a bug in a library or extension, or an empty "   \
@@ -239,10 +236,9 @@
     "have native code."
 #define FIX_UPDATE_ALL                                                                                       \
     "Update or reinstall the packages that have native code, all together; suspect the newest one first."
-#define FIX_FAULTHANDLER "Run it with the fault handler enabled: it prints the Python line of the crash."
-#define FIX_RANKS        "Look at the output of every rank for the one that stopped first."
-#define FIX_PY_SPY       "Find where the worker waits: dump its stack while it hangs."
-#define FIX_TIMEOUT      "If items are only slow, raise the DataLoader's timeout= or add workers."
+#define FIX_RANKS   "Look at the output of every rank for the one that stopped first."
+#define FIX_PY_SPY  "Find where the worker waits: dump its stack while it hangs."
+#define FIX_TIMEOUT "If items are only slow, raise the DataLoader's timeout= or add workers."
 #define FIX_FORK_HANG                                                                                        \
     "If it hangs at once, libraries with threads (OpenCV, tokenizers, OpenMP) may not survive fork: give "   \
     "the DataLoader multiprocessing_context='spawn', or switch their threads off."
@@ -337,3 +333,20 @@
     "user."
 #define ABSENT_INNER_RUN          "Another shmguard within this one served it."
 #define ABSENT_UNREADABLE_PROCESS "shmguard may not look into it; that requires CAP_SYS_PTRACE."
+
+/* --- The causes, for the documentation --- */
+
+#define CAUSE_OK_MEANING               "The command succeeded, and no batch was lost."
+#define CAUSE_SHM_EXHAUSTED_MEANING    "/dev/shm was full."
+#define CAUSE_BUDGET_EXCEEDED_MEANING  "The guard refused shared memory, and batches were lost."
+#define CAUSE_CGROUP_OOM_MEANING       "The kernel killed a process at the memory limit of its control group."
+#define CAUSE_SYSTEM_OOM_MEANING       "The kernel killed a process because the machine was out of memory."
+#define CAUSE_KILLED_MEANING           "A process was killed or told to end from outside (SIGKILL or SIGTERM)."
+#define CAUSE_SEGFAULT_MEANING         "A process crashed in native code."
+#define CAUSE_BUS_ERROR_FILE_MEANING   "A process read a mapped file that had been truncated."
+#define CAUSE_FD_EXHAUSTED_MEANING     "A process ran out of file descriptors."
+#define CAUSE_MAPS_EXHAUSTED_MEANING   "A process had as many mappings as the kernel allows."
+#define CAUSE_SEGMENTS_DELETED_MEANING "Shared memory was deleted while it was in use, or could not be found."
+#define CAUSE_PYTHON_ERROR_MEANING     "An exception ended the training or a worker."
+#define CAUSE_WORKER_HANG_MEANING      "A worker or a rank did not answer in time."
+#define CAUSE_UNKNOWN_MEANING          "The evidence does not show the cause."

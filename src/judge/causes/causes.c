@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <ctype.h>
 #include <signal.h>
 #include <string.h>
 
@@ -9,12 +8,12 @@
 
 enum { LINES_QUOTED = 3 };
 
-/* A helper process that died so long before the command did has probably not killed it; of trainers and
- * workers that holds after a longer time, and only if something else explains the end. */
+/* A helper process that died this long before the command is probably not the reason. For trainers and
+ * workers the time is longer, and it counts only if something else explains the end. */
 static const double SECONDS_NEAR_OTHER = 10;
 static const double SECONDS_NEAR = 60;
 
-/* What goes wrong so shortly before the end may as well come from the end. */
+/* A failure this shortly before the end may be a result of the end. */
 static const double SECONDS_BEFORE = 5;
 
 /* --- Words --- */
@@ -32,22 +31,6 @@ const char *ended_who(CauseContext *context, const Ended *ended)
     if (!ended->comm[0])
         return cause_printf(context, WHO_PROCESS, ended->pid);
     return cause_printf(context, WHO_PROCESS_NAMED, ended->pid, cause_escape(context, text_of(ended->comm)));
-}
-
-const char *ended_who_inside(CauseContext *context, const Ended *ended)
-{
-    if (ended->pid == 0)
-        return WHO_UNKNOWN_INSIDE;
-    if (ended->pid == context->evidence->pid)
-        return cause_printf(context, WHO_COMMAND_INSIDE, ended->pid);
-    if (ended->role == ROLE_WORKER)
-        return cause_printf(context, WHO_WORKER, ended->pid);
-    if (ended->role == ROLE_TRAINER)
-        return cause_printf(context, WHO_TRAINER_INSIDE, ended->pid);
-    if (!ended->comm[0])
-        return cause_printf(context, WHO_PROCESS_INSIDE, ended->pid);
-    return cause_printf(context, WHO_PROCESS_NAMED_INSIDE, ended->pid,
-                        cause_escape(context, text_of(ended->comm)));
 }
 
 const char *signal_name(CauseContext *context, int signo)
@@ -74,7 +57,7 @@ static int text_explain(const Evidence *evidence, const GuardOffer *guard, Arena
         if (explainer_feed(explainer, said.data, said.size) < 0 || explainer_feed(explainer, "\n", 1) < 0)
             return -ENOMEM;
     }
-    if (explainer) /* not for this machine: what is known here is in the evidence */
+    if (explainer) /* without this machine: what is known of it is in the evidence */
         return explainer_finish(explainer, NULL, guard, arena, ret);
     *ret = (Diagnosis){.cause = {.id = CAUSE_UNKNOWN}};
     return 0;
@@ -172,7 +155,7 @@ void evidence_shm(CauseContext *context, Diagnosis *diagnosis)
                                         SIZE_TEXT(evidence->shm_size_bytes)));
 }
 
-/* --- The text, with the facts beside it --- */
+/* --- What processes wrote, checked against the facts --- */
 
 static const char *text_who(CauseContext *context)
 {
@@ -190,7 +173,7 @@ static void judge_text_shm(CauseContext *context, Diagnosis *ret)
     } else if (evidence->refused > 0)
         budget_judge(context, fullest >= FULLNESS_NEARLY ? 0.8 : 0.97, ret);
     else {
-        /* A request that does not fit fails without filling the mount, so that room is no contradiction. */
+        /* A request that does not fit fails without filling the mount, so free space is no contradiction. */
         evidence_shm(context, ret);
         if (fullest >= FULLNESS_NEARLY)
             ret->cause.confidence = MAX(ret->cause.confidence, 0.98);
@@ -235,7 +218,8 @@ static void judge_text_maps(CauseContext *context, Diagnosis *ret)
     if (maps_are_near(evidence))
         *confidence = *confidence >= 0.8 ? 0.99 : 0.9;
     else if (limit_is_far(evidence->maps_most, evidence->max_map_count)) {
-        /* A weak witness: mappings are counted in turns, and taken in a blink. */
+        /* Weak evidence: one process's mappings are counted at a time, and a process can create many in
+         * between. */
         *confidence = *confidence >= 0.8 ? 0.6 : 0.45;
         ret->cause.summary = LIMIT_MAPS_DOUBTFUL;
     }
@@ -253,8 +237,8 @@ static void judge_text_hang(CauseContext *context, Diagnosis *ret)
     diagnosis_set(ret, CAUSE_WORKER_HANG, 0.9, HANG_TIMEOUT);
 }
 
-/* A worker that lost a batch for want of room: its trainer would have waited for it for ever (admission.h).
- */
+/* We ended a worker that had lost a batch for lack of room: its trainer would have waited forever
+ * (admission.h). */
 static bool ended_for_room(const Evidence *evidence)
 {
     for (size_t i = 0; i < evidence->n_ended; i++)
@@ -270,7 +254,7 @@ static void judge_text_killed(CauseContext *context, Diagnosis *ret)
     else if (detail_is(ret->detail, "sigkill")) {
         ret->from_log = false;
         kill_judge(context, ret->cause.pid, NULL, text_who(context), ret);
-    } else if (detail_is(ret->detail, "interrupted")) /* killed stands for SIGKILL and SIGTERM */
+    } else if (detail_is(ret->detail, "interrupted")) /* CAUSE_KILLED is for SIGKILL and SIGTERM */
         diagnosis_set(ret, CAUSE_UNKNOWN, 0, ret->cause.summary);
 }
 
@@ -282,7 +266,7 @@ static bool evidence_trains(const Evidence *evidence)
     return false;
 }
 
-/* Of those that are gone, and nobody saw how, the one whom the kernel's log names. */
+/* A process that disappeared without a status and that the kernel's log names. */
 static const Ended *vanished_victim(const CauseContext *context)
 {
     const Evidence *evidence = context->evidence;
@@ -292,7 +276,7 @@ static const Ended *vanished_victim(const CauseContext *context)
     return NULL;
 }
 
-/* Of an end that nothing else explains. */
+/* The confidence that a refusal caused an end that nothing else explains. */
 static double refused_confidence(const Evidence *evidence)
 {
     switch (refusals_judge(evidence)) {
@@ -307,10 +291,11 @@ static double refused_confidence(const Evidence *evidence)
     return 0.7;
 }
 
-/* Processes told nothing, or only of after-effects: what was short? */
+/* Processes wrote nothing, or only about after-effects: which resource was short? */
 static void judge_want(CauseContext *context, Diagnosis *ret)
 {
     const Evidence *evidence = context->evidence;
+    bool trains = evidence_trains(evidence);
     const Ended *vanished = vanished_victim(context);
     bool symptom = context->log->cause.confidence > 0;
     bool killed = evidence->group_kills != U64_UNKNOWN && evidence->group_kills > 0;
@@ -318,7 +303,7 @@ static void judge_want(CauseContext *context, Diagnosis *ret)
         ret->ended = vanished;
         ret->cause.pid = vanished->pid;
         kill_judge(context, vanished->pid, vanished, ended_who(context, vanished), ret);
-    } else if (killed && (symptom || evidence_trains(evidence))) {
+    } else if (killed && (symptom || trains)) {
         kill_judge(context, ret->cause.pid, NULL, text_who(context), ret);
         ret->cause.confidence *= symptom ? 0.85 : 0.65;
     } else if (evidence->refused > 0)
@@ -329,7 +314,7 @@ static void judge_want(CauseContext *context, Diagnosis *ret)
     } else if (maps_are_near(evidence)) {
         evidence_maps(context, ret);
         diagnosis_set(ret, CAUSE_MAPS_EXHAUSTED, 0.55, LIMIT_MAPS);
-    } else if (shm_fullest(evidence) == FULLNESS_FULL && evidence_trains(evidence)) {
+    } else if (shm_fullest(evidence) == FULLNESS_FULL && trains) {
         evidence_shm(context, ret);
         diagnosis_set(ret, CAUSE_SHM_EXHAUSTED, symptom ? 0.55 : 0.4, LIMIT_SHM);
     }
@@ -381,7 +366,7 @@ static void judge_text(CauseContext *context, Diagnosis *ret)
 
 /* --- Which death --- */
 
-/* The command died of it, or it is one of the job's without which the command could not go on. */
+/* The command died of it, or could not continue without the process that did. */
 static bool death_bears(const CauseContext *context, const Ended *ended)
 {
     const Evidence *evidence = context->evidence;
@@ -394,15 +379,15 @@ static bool death_bears(const CauseContext *context, const Ended *ended)
     return before <= SECONDS_NEAR_OTHER;
 }
 
-/* A program that the training had started for something else, and that a trainer may have killed itself, as
- * it does after a time limit: nothing but the time ties its death to the end. */
+/* A program that the training started for another purpose, and that a trainer may have killed itself, after a
+ * time limit for example: only the time links its death to the end. */
 static bool death_is_loose(const Evidence *evidence, const Ended *ended)
 {
     return ended->pid != evidence->pid && ended->role == ROLE_OTHER &&
            evidence->code != 128 + ended_signal(ended) && !text_names_pid(evidence, ended->pid);
 }
 
-/* Signals that trainers and launchers do not send when they tidy up. Of the command itself, any counts. */
+/* Signals that trainers and launchers do not send when they clean up. For the command itself, any counts. */
 static bool death_is_strong(const Evidence *evidence, const Ended *ended)
 {
     switch (ended_signal(ended)) {
@@ -440,7 +425,7 @@ static const Ended *ended_command(const Evidence *evidence)
     return NULL;
 }
 
-/* An exit code above 128 is how a shell, or a launcher, tells of a signal. */
+/* With an exit code above 128 a shell or a launcher reports a signal. */
 static int signal_behind(int code)
 {
     return code > 128 && code < 128 + NSIG && sigabbrev_np(code - 128) ? code - 128 : 0;
@@ -464,8 +449,8 @@ static void judge_good(CauseContext *context, Diagnosis *ret)
     diagnosis_evidence(context, ret, cause_printf(context, EVIDENCE_EXIT_CODE, 0));
 }
 
-/* Something had gone wrong well before we were asked to end the command: worth telling, but the cause of the
- * end is the request, and nobody wants a job back that he has just stopped. */
+/* If something had gone wrong well before we were asked to end the command, it is reported as well. The cause
+ * is still the request: a user who has just stopped a job does not want it restarted. */
 static void judge_before(CauseContext *context, Diagnosis *ret)
 {
     const Ended *ended = death_first(context, true);
@@ -491,7 +476,7 @@ static void judge_request(CauseContext *context, Diagnosis *ret)
     diagnosis_evidence(context, ret, cause_printf(context, EVIDENCE_PASSED_ON, name));
     diagnosis_evidence(context, ret,
                        by_it ? cause_printf(context, EVIDENCE_ENDED, name)
-                             : cause_printf(context, EVIDENCE_EXITED, evidence->code));
+                             : cause_printf(context, END_EXITED_COMMAND, evidence->code));
     if (signo == SIGTERM || signo == SIGKILL)
         diagnosis_set(ret, CAUSE_KILLED, by_it ? 0.97 : 0.7, cause_printf(context, END_STOPPED, name));
     else
@@ -509,8 +494,8 @@ static bool is_request(const Evidence *evidence)
             (command && command->by_us));
 }
 
-/* A death that tells nothing, or only that somebody killed, says less than an exception that does not speak
- * of it: workers are killed when a trainer or launcher tidies up. */
+/* A death without a known reason, or by a kill, says less than an exception that does not mention it: workers
+ * are killed when a trainer or launcher cleans up. */
 static bool text_outranks(const CauseContext *context, const Diagnosis *death)
 {
     const Cause *text = &context->log->cause;
@@ -530,7 +515,7 @@ static void judge_death(CauseContext *context, const Ended *ended, Diagnosis *re
     if (text_outranks(context, ret)) {
         Diagnosis text = {0};
         judge_text(context, &text);
-        if (ret->cause.id == CAUSE_KILLED) /* it may have been the first thing all the same */
+        if (ret->cause.id == CAUSE_KILLED) /* the kill may still have come first */
             text.cause.confidence *= 0.9;
         if (ret->cause.n_evidence > 0)
             diagnosis_evidence(context, &text, ret->cause.evidence[0]);
@@ -540,7 +525,8 @@ static void judge_death(CauseContext *context, const Ended *ended, Diagnosis *re
         }
         *ret = text;
     } else if (ret->cause.id == CAUSE_SEGFAULT && context->log->cause.id == CAUSE_PYTHON_ERROR) {
-        ret->cause.confidence = MIN(ret->cause.confidence, 0.8); /* of a crash while Python tidied up */
+        ret->cause.confidence =
+            MIN(ret->cause.confidence, 0.8); /* it may be a crash while Python shut down */
         evidence_lines(context, ret, 1);
     } else if (text_names_pid(context->evidence, ended->pid) || context->log->cause.id == ret->cause.id)
         evidence_lines(context, ret, 1);
@@ -557,7 +543,7 @@ static void judge_death(CauseContext *context, const Ended *ended, Diagnosis *re
     }
 }
 
-/* The command's exit code tells of a death that nobody saw. */
+/* The command's exit code reports a death that was not seen. */
 static bool judge_told(CauseContext *context, Diagnosis *ret)
 {
     const Evidence *evidence = context->evidence;
@@ -574,7 +560,7 @@ static bool judge_told(CauseContext *context, Diagnosis *ret)
     return ret->cause.id == CAUSE_CGROUP_OOM || ret->cause.id == CAUSE_SYSTEM_OOM || !text_decides(context);
 }
 
-/* The one of whom the text says only that it is gone, when it left by itself. */
+/* The process that the text reports as gone, if it exited by itself. */
 static const Ended *ended_by_exit(const Evidence *evidence, int pid)
 {
     for (size_t i = 0; pid > 0 && i < evidence->n_ended; i++) {
@@ -597,7 +583,7 @@ static void judge_unknown(CauseContext *context, Diagnosis *ret)
     ret->cause.pid = ret->cause.pid > 0 ? ret->cause.pid : evidence->pid;
     if (symptom)
         return;
-    /* An ordinary exit code: the program has told its reason itself, in words of its own. */
+    /* An ordinary exit code: the program has printed its own reason. */
     ret->cause.summary = evidence->command
                              ? cause_printf(context, END_EXITED,
                                             cause_escape(context, text_of(evidence->command)), evidence->code)
@@ -680,7 +666,7 @@ bool cause_helped_by_less(CauseId id)
     case CAUSE_SYSTEM_OOM:
     case CAUSE_FD_EXHAUSTED:
     case CAUSE_MAPS_EXHAUSTED:
-    case CAUSE_WORKER_HANG: /* smaller batches come sooner; a true deadlock may come again */
+    case CAUSE_WORKER_HANG: /* smaller batches arrive sooner; a real deadlock may recur */
         return true;
     case CAUSE_OK:
     case CAUSE_KILLED:

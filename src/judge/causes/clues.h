@@ -2,13 +2,13 @@
 /*
  * What a log can say.
  *
- * Pattern: literals that stand together in one line. Several patterns, the wordings of old and new versions,
- * give one clue.
+ * Pattern: literals that appear together in one line. Several patterns, such as the wordings of old and new
+ * versions, lead to one clue.
  *
  * Clue: one thing that happened, or that the log mentions.
  *
- * Tier: what a clue is good for: the cause itself, a cause only when nothing better is there, a mere
- * after-effect, or background that changes how the others are read.
+ * Tier: how much a clue shows: the cause itself, a cause only if no better clue is found, a mere
+ * after-effect, or background that changes how other clues are read.
  */
 #pragma once
 
@@ -69,7 +69,7 @@ typedef enum Clue {
     CLUE_DISK_WRITE,
     CLUE_COLLATE_SHAPES,
     CLUE_COLLATE_STORAGE,
-    /* causes when nothing better is there */
+    /* causes if no better clue is found */
     CLUE_TIMEOUT,
     CLUE_SIGTERM_WORKER,
     CLUE_SIGTERM,
@@ -114,10 +114,10 @@ typedef enum ClueTier {
 typedef struct ClueInfo {
     ClueTier tier;
     CauseId cause;
-    double confidence;    /* when the clue stands alone */
+    double confidence;    /* if there are no other clues */
     const char *detail;   /* or NULL */
-    const char *evidence; /* what the line says, in plain words */
-    const char *summary;  /* "{pid}" becomes " (pid N)" where it is known; NULL for symptoms and context */
+    const char *evidence; /* what the line means */
+    const char *summary;  /* with {pid} (clues-text.h); NULL for symptoms and context */
     const char *fix;      /* a change to the training itself, or NULL */
     const char *command;  /* for fix, or NULL */
 } ClueInfo;
@@ -134,7 +134,7 @@ typedef enum PatternPlace {
 typedef enum PatternPid {
     PID_NONE,
     PID_LINE, /* the line names the process that died */
-    PID_FILE, /* the segment's name begins with the pid of its maker, and the maker failed */
+    PID_FILE, /* the segment's name begins with the pid of its creator, which is the process that failed */
 } PatternPid;
 
 typedef struct Pattern {
@@ -148,7 +148,6 @@ typedef struct Pattern {
     int signal;
 } Pattern;
 
-/* The first pattern of a tier other than TIER_CONTEXT that fits a line speaks for it: special ones come
- * first. */
+/* Of a line only the first matching pattern counts (TIER_CONTEXT aside), so special patterns come first. */
 extern const Pattern patterns[];
 extern const size_t n_patterns;

@@ -7,7 +7,7 @@
 #include "clues-text.h"
 #include "units.h"
 
-/* What is known beside the cause. */
+/* What is known in addition to the cause. */
 typedef enum Situation {
     LOG = 1 << 0,           /* a log alone is judged */
     RUN = 1 << 1,           /* a job is judged, whose end was seen */
@@ -15,8 +15,8 @@ typedef enum Situation {
     MACHINE = 1 << 3,       /* the machine is known */
     GUARDED = 1 << 4,       /* RUN: the guard was in the job */
     UNGUARDED = 1 << 5,     /* RUN: it was not, but could have been */
-    LARGE_SHM = 1 << 6,     /* LOG: /dev/shm is larger here than we would advise */
-    INODES = 1 << 7,        /* files ran out in /dev/shm, not room, and it is known what to do about it */
+    LARGE_SHM = 1 << 6,     /* LOG: /dev/shm of this machine is larger than we would advise */
+    INODES = 1 << 7,        /* /dev/shm ran out of inodes, not of space */
     MEMORY = 1 << 8,        /* RAM was short */
     MAPPED_FILE = 1 << 9,   /* a mapped file is to blame, or may be */
     EXCEPTION = 1 << 10,    /* LOG: a Python exception decided */
@@ -48,7 +48,7 @@ static bool shm_is_large(const Machine *machine)
     return shm->state == SHM_OK && (shm->size_bytes == 0 || shm->size_bytes >= shm_first_guess(machine));
 }
 
-/* --- Fixes that depend on more than the table says --- */
+/* --- Fixes that need more than a row of the table --- */
 
 static int fix_of_clue(CauseContext *context, Diagnosis *diagnosis)
 {
@@ -58,7 +58,7 @@ static int fix_of_clue(CauseContext *context, Diagnosis *diagnosis)
                : 0;
 }
 
-/* Those of the log alone, which are about the very lines that matched. */
+/* Those of the log alone, which are about the lines that matched. */
 static int fixes_of_log(CauseContext *context, Diagnosis *diagnosis)
 {
     const Fixes *fixes = &context->log->fixes;
@@ -151,10 +151,10 @@ typedef struct FixRule {
     FixNeeds needs;
     const char *what;
     const char *command;
-    int (*advise)(CauseContext *context, Diagnosis *diagnosis); /* in place of the three */
+    int (*advise)(CauseContext *context, Diagnosis *diagnosis); /* instead of a fix of this row */
 } FixRule;
 
-/* In the order in which they are given, among those that need the same. */
+/* Fixes that need the same are shown in this order. */
 static const FixRule rules[] = {
     {ANY_CAUSE, LOG, .advise = fix_of_clue},
 
@@ -201,7 +201,7 @@ static const FixRule rules[] = {
     {OF(CAUSE_KILLED), RUN, FROM_LOG | REQUESTED, .what = FIX_FIND_SENDER},
     {OF(CAUSE_KILLED), LOG | DETAIL_SIGKILL, .what = FIX_DOCTOR_KILLS, .command = "shmguard doctor"},
     {OF(CAUSE_SEGFAULT), RUN | PYTHON_STACK, FROM_LOG, .what = FIX_UPDATE_ONE},
-    {OF(CAUSE_SEGFAULT), RUN, FROM_LOG | PYTHON_STACK, .what = FIX_FAULTHANDLER,
+    {OF(CAUSE_SEGFAULT), RUN, FROM_LOG | PYTHON_STACK, .what = CLUE_SEGFAULT_FIX,
      .command = "export PYTHONFAULTHANDLER=1"},
     {OF(CAUSE_SEGFAULT), RUN, FROM_LOG | PYTHON_STACK, .what = FIX_UPDATE_ALL},
 
@@ -215,7 +215,7 @@ static const FixRule rules[] = {
 
     {OF(CAUSE_UNKNOWN), LOG, .what = FIX_DOCTOR_KILLS, .command = "shmguard doctor"},
     {OF(CAUSE_UNKNOWN), LOG | NCCL_FAILED, .what = FIX_NCCL_DEBUG, .command = "export NCCL_DEBUG=INFO"},
-    {OF(CAUSE_UNKNOWN), LOG, .what = FIX_FAULTHANDLER, .command = "export PYTHONFAULTHANDLER=1"},
+    {OF(CAUSE_UNKNOWN), LOG, .what = CLUE_SEGFAULT_FIX, .command = "export PYTHONFAULTHANDLER=1"},
     {OF(CAUSE_UNKNOWN), LOG, .what = FIX_NO_WORKERS},
 };
 

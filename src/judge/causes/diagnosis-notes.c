@@ -6,16 +6,16 @@
 #define ANY_OOM    (OF(CAUSE_CGROUP_OOM) | OF(CAUSE_SYSTEM_OOM))
 #define SHM_OR_OOM (OF(CAUSE_SHM_EXHAUSTED) | ANY_OOM)
 
-/* Each is a belief, in quotation marks, and what is true instead. */
+/* A common misconception, and when it matters. */
 typedef struct Belief {
-    unsigned causes; /* with which it matters */
-    Clue shown_by;   /* the log shows that somebody holds it; CLUES: no need to */
-    Clue only_with;  /* matters only when this decided; CLUES: with any */
+    unsigned causes; /* for which it matters */
+    Clue shown_by;   /* the clue by which the log shows this belief; CLUES: not needed */
+    Clue only_with;  /* the deciding clue; CLUES: any */
     Clue not_with;
     const char *text;
 } Belief;
 
-/* There is room for few: what the log itself shows somebody to believe comes first. */
+/* Only a few are shown, so beliefs that the log itself shows come first. */
 static const Belief beliefs[] = {
     {ANY_OOM, CLUE_BUS_WORKER, CLUES, CLUES, NOTE_TORCH_GUESSES},
     {OF(CAUSE_SHM_EXHAUSTED), CLUE_SAYS_FILE_SYSTEM, CLUES, CLUES, NOTE_FILE_SYSTEM_FULL},

@@ -7,14 +7,14 @@
 
 enum { EVIDENCE_CLUES_MAX = 6 };
 
-/* An exception counts as what a later event came from when no more lines lie between; and a log that goes on
- * for longer after one has probably survived it. */
+/* An exception within LINES_NEAR lines before an event counts as its reason. A log that continues for more
+ * than LINES_SURVIVED lines after an exception has probably survived it. */
 enum { LINES_NEAR = 500, LINES_SURVIVED = 1000 };
 
-/* A process that has made so many segments may well hold as many mappings as the kernel allows. */
+/* A process that has made this many segments may well be at the kernel's limit of mappings. */
 enum { MAPS_MANY = 30000 };
 
-/* A bus error of no more confidence than this may as well come from a mapped file. */
+/* Up to this confidence a bus error may just as well come from a mapped file. */
 static const double BUS_DOUBTFUL = 0.6;
 
 struct Explainer {
@@ -44,7 +44,7 @@ int explainer_feed(Explainer *explainer, const char *bytes, size_t n)
     return log_reader_feed(explainer->reader, bytes, n);
 }
 
-/* Somebody else's bytes, made fit to be shown. */
+/* Bytes of unknown origin, made safe to show. */
 static const char *text_shown(CauseContext *context, Text raw, bool cut_before, bool cut_after)
 {
     _cleanup_buffer_ Buffer safe = {0};
@@ -79,8 +79,8 @@ static bool is_bus(Clue clue)
     return clue == CLUE_BUS_WORKER || clue == CLUE_BUS;
 }
 
-/* Since 2.10 PyTorch reserves its segments before it writes: a full /dev/shm is an exception there, no
- * SIGBUS. */
+/* Since 2.10 PyTorch reserves its segments before it writes, so a full /dev/shm raises an exception instead
+ * of SIGBUS. */
 static bool torch_reserves(const LogFacts *facts)
 {
     return facts->torch_major > 2 || (facts->torch_major == 2 && facts->torch_minor >= 10);
@@ -110,13 +110,13 @@ static double bus_confidence(const CauseContext *context, double alone)
         return MIN(alone, BUS_DOUBTFUL);
     if (machine_shm_small(context->machine) || context->facts->shm_size_bytes <= 128 * MIB)
         return 0.9;
-    if (machine_shm_large(context->machine)) /* the log may be from elsewhere, but most are not */
+    if (machine_shm_large(context->machine)) /* the log may come from another machine, but most do not */
         return MIN(alone, 0.75);
     return clue_is_seen(context, CLUE_LEAKED) ? MAX(alone, 0.7) : alone;
 }
 
-/* Not the full /dev/shm but a mapped file: a bus error beside failing storage, or where PyTorch cannot cause
- * it. */
+/* A mapped file is to blame, not a full /dev/shm: storage failed, or this PyTorch cannot cause a bus error.
+ */
 static bool bus_is_file(const CauseContext *context)
 {
     if (!is_bus(context->clue) || shm_seen_full(context->facts))
@@ -125,8 +125,8 @@ static bool bus_is_file(const CauseContext *context)
            (clue_is_seen(context, CLUE_MAPPED_FILE) && torch_reserves(context->facts));
 }
 
-/* The kernel killed somebody, but a worker died of a bus error and is not among the dead: two separate
- * things. */
+/* A worker died of a bus error and is not among the processes that the kernel killed: two separate problems.
+ */
 static bool oom_is_another(const CauseContext *context)
 {
     int pid = clue_seen(context, CLUE_BUS_WORKER)->pid;
@@ -141,8 +141,7 @@ static const KeptLine *kept_line(const CauseContext *context, Clue clue)
     return NULL;
 }
 
-/* "unable to mmap 68 bytes from file </torch_10497_3546569614_63832>": how much, and the how many-th it was.
- */
+/* "unable to mmap 68 bytes from file </torch_10497_3546569614_63832>": the size, and the segment's number. */
 static void maps_numbers(const CauseContext *context, uint64_t *ret_bytes, uint64_t *ret_count)
 {
     *ret_bytes = *ret_count = 0;
@@ -201,7 +200,9 @@ static Clue best_clue(const CauseContext *context, ClueTier tier)
     return best;
 }
 
-/* The exception that decides when no clue of a cause is there. `fallback` may be CLUES. */
+/* The exception that decides if there is no TIER_CAUSE clue; `fallback` is the best TIER_FALLBACK one, or
+ * CLUES.
+ */
 static const LoggedException *deciding_exception(const CauseContext *context, Clue fallback)
 {
     const LoggedException *worker = &context->facts->worker;
@@ -217,8 +218,7 @@ static const LoggedException *deciding_exception(const CauseContext *context, Cl
     return plain->line < line && line - plain->line <= LINES_NEAR ? plain : NULL;
 }
 
-/* The kernel's log of this machine may know what the log does not: the worker that died is one of its
- * victims. */
+/* This machine's kernel log may show what the log does not: an OOM kill of the worker that died. */
 static const OomKill *machine_kill(const CauseContext *context, int pid)
 {
     if (!context->machine || pid == 0)
@@ -241,7 +241,7 @@ static const LoggedVictim *deciding_victim(const CauseContext *context)
     return context->facts->n_victims > 0 ? &context->facts->victims[0] : NULL;
 }
 
-/* Of the process that died first, where the deciding clue or one that goes with it names it. */
+/* The process that died first, if the deciding clue or a related one names it. */
 static int deciding_pid(const CauseContext *context)
 {
     static const Clue deaths[] = {CLUE_SIGKILL_WORKER, CLUE_BUS_WORKER, CLUE_ABORTED, CLUE_WORKER_EXITED};
@@ -276,7 +276,7 @@ static const char *summary_fill(CauseContext *context, const char *template, int
     return cause_printf(context, "%.*s%s%s", (int)(mark - template), template, who, mark + strlen("{pid}"));
 }
 
-/* The log only says "killed", but the kernel's log of this machine says by whom. */
+/* The log only says "killed"; this machine's kernel log says that it was the OOM killer. */
 static const char *decide_by_machine(CauseContext *context, const OomKill *kill)
 {
     Cause *cause = &context->log->cause;
@@ -373,7 +373,7 @@ static void decide_exception(CauseContext *context)
                                                     : EXCEPTION_PROGRAM_MEANING);
 }
 
-/* What can be said when the log holds no more than after-effects; symptom is CLUES when not even that. */
+/* The summary of a log that contains only after-effects, or not even those (symptom is CLUES). */
 static const char *symptom_summary(const CauseContext *context, Clue symptom)
 {
     if (context->facts->bytes == 0)
@@ -401,7 +401,7 @@ static void decide_symptom(CauseContext *context)
     cause->summary = summary_fill(context, symptom_summary(context, symptom), cause->pid, NULL);
 }
 
-/* The sentence goes with the deciding cause, or is about something else that went wrong too. */
+/* The clue belongs to the deciding cause; otherwise it shows a separate problem. */
 static bool clue_is_related(const CauseContext *context, Clue clue)
 {
     const ClueInfo *info = &clue_infos[clue];
@@ -413,8 +413,8 @@ static bool clue_is_related(const CauseContext *context, Clue clue)
     return info->cause == clue_infos[context->clue].cause;
 }
 
-/* Is worth telling: background only where it bears on a bus error or a hang, and not what a better clue says.
- */
+/* The clue is worth showing: no better clue says the same, and background matters only for a bus error or a
+ * hang. */
 static bool clue_bears(const CauseContext *context, Clue clue)
 {
     if (clue == CLUE_OOM_SOME)
@@ -516,7 +516,7 @@ static void evidence_maps(CauseContext *context)
         diagnosis_evidence(context, context->log, EXPLAIN_MAPS_AMBIGUOUS);
 }
 
-/* What this machine says; the log may be from another. */
+/* The state of this machine; the log may come from another one. */
 static void evidence_machine(CauseContext *context)
 {
     const Machine *machine = context->machine;
@@ -576,11 +576,11 @@ static void evidence_list(CauseContext *context)
         evidence_machine(context);
 }
 
-/* The lines in their order; where there are too many, those of the deciding clue stay. */
+/* The lines in their order; if there are too many, those of the deciding clue are kept. */
 static void matched_list(CauseContext *context)
 {
     const LogFacts *facts = context->facts;
-    const KeptLine *last = NULL; /* patterns of two clues may have found one line */
+    const KeptLine *last = NULL; /* patterns of two clues may have matched the same line */
     size_t others = MATCHED_MAX;
     for (size_t i = 0; i < facts->n_kept; i++)
         others -= facts->kept[i].clue == context->clue && others > 0;

@@ -7,7 +7,7 @@ static bool is_training(const Unguarded *unguarded)
     return unguarded->role == ROLE_TRAINER || unguarded->role == ROLE_WORKER;
 }
 
-/* Of one that we may not look into nothing is known: it may well be guarded. */
+/* Nothing is known of a process that we may not look into: it may well be guarded. */
 static bool is_without(const Unguarded *unguarded)
 {
     return unguarded->why != ABSENCE_UNREADABLE_PROCESS && unguarded->why != ABSENCE_INNER_RUN;

@@ -7,9 +7,9 @@
 typedef enum Idle {
     IDLE_NOT,        /* it served tensors, or there was no guard */
     IDLE_UNKNOWN,    /* no process with Python lived long enough to be looked at */
-    IDLE_NO_TENSORS, /* it was there, and nothing was shared */
+    IDLE_NO_TENSORS, /* it was loaded, but no tensors were shared */
     IDLE_NOT_LOADED,
-    IDLE_OTHER_USER, /* the processes run as a user that it could not serve */
+    IDLE_OTHER_USER, /* the processes ran as a user that it could not serve */
     IDLE_INNER_RUN,  /* a run within this one served them */
 } Idle;
 
@@ -18,16 +18,16 @@ Idle idle_judge(const Evidence *evidence);
 /* For scripts: "no-tensors"; NULL when it was not idle. */
 const char *idle_name(Idle idle);
 
-/* "not-loaded", "switched-off" … for scripts, and a sentence with what to do for people. */
+/* For scripts "no-preload", "switched-off" and so on; for people a sentence that says what to do. */
 const char *absence_name(Absence why);
 const char *absence_words(Absence why);
 
-/* The process that tells best why there is no guard where it is needed: of those that train, or of all when
- * the guard was nowhere. NULL: all were guarded, or the guard's absence is of no consequence. */
+/* The process that best shows why the guard is missing where it is needed: among those that train, or among
+ * all if the guard was in none. NULL: all were guarded, or the guard's absence does not matter. */
 const Unguarded *unguarded_worst(const Evidence *evidence);
 
-/* One that we may not look into; NULL: there is none. */
+/* A process that we may not look into, or NULL. */
 const Unguarded *unguarded_unreadable(const Evidence *evidence);
 
-/* How many are like it. */
+/* How many processes lack the guard for the same reason. */
 size_t unguarded_alike(const Evidence *evidence, const Unguarded *unguarded);

@@ -17,7 +17,7 @@ typedef enum ExitStyle {
     EXIT_SIGNAL_NUMBER, /* "SIGKILL: 9" follows */
 } ExitStyle;
 
-/* What exit statuses stand behind, without the first letter where it may be large or small. */
+/* The words before an exit status, without the first letter where its case varies. */
 static const struct {
     const char *needle;
     ExitStyle style;
@@ -51,19 +51,19 @@ struct LogReader {
     MultiSearch *needles;
     const char *literals[NEEDLES_MAX];
     size_t n_literals;
-    Rule *rules; /* one a pattern */
+    Rule *rules; /* one per pattern */
     NeedleSet exit_needles;
-    NeedleSet rule_needles; /* all but those that only tell tracebacks */
+    NeedleSet rule_needles; /* all but those that only mark tracebacks */
 
     uint32_t state;
     EscapeState escape;
     Buffer line;    /* the part of the current line that is not in the piece being fed */
     NeedleSet hits; /* in the current line */
-    bool hit_fresh; /* one of them is not in the overlap with what was read before */
+    bool hit_fresh; /* one of them is not in the overlap with the part read before */
     bool continued; /* the current line began before */
 
     Traceback traceback;
-    LoggedException *last_exception; /* NULL when a pattern knew it */
+    LoggedException *last_exception; /* NULL if a pattern knew it */
     Arena arena;
     LogFacts facts;
 };
@@ -91,7 +91,7 @@ static bool number_after(Text line, const char *literal, uint64_t *ret)
     return text_after(line, literal, &rest) && text_u64(text_digits(rest), 10, ret) == 0;
 }
 
-/* There is room for all: patterns.c counts them. */
+/* There is room for all of them: patterns.c counts them. */
 static size_t literal_number(LogReader *reader, const char *literal)
 {
     for (size_t i = 0; i < reader->n_literals; i++)
@@ -226,8 +226,9 @@ static int exit_signal(Text line)
 }
 
 /*
- * A shell's report: the line is the word alone, has "(core dumped)" behind it, or is as bash writes it in a
- * script, "x.sh: line 3: 4711 Killed      python train.py". ret_pid is 0 where there is none.
+ * A shell's report: the line is only the word, the word is followed by "(core dumped)", or the line looks
+ * like that of bash in a script, "x.sh: line 3: 4711 Killed      python train.py". ret_pid is 0 without a
+ * pid.
  */
 static bool shell_reports(Text line, const char *word, int *ret_pid)
 {
@@ -390,7 +391,7 @@ static void version_note(LogFacts *facts, Text line, const char *needle)
     }
 }
 
-/* What a line says beyond being there. */
+/* Numbers and names that a line contains. */
 static void clue_details(LogFacts *facts, const Pattern *pattern, Text line, int pid)
 {
     uint64_t kib = 0;
@@ -431,8 +432,8 @@ static bool pattern_fits(const LogReader *reader, size_t i, Text line, LineKind 
     return false;
 }
 
-/* An exception that no pattern knows. Of two in a chain the first is the reason, except that one which was
- * being handled may have been harmless: then the last one counts. */
+/* Keeps an exception that no pattern knows. Of two in a chain the first is the reason, unless it was only
+ * being handled when the second was raised: then it may have been harmless, and the second one counts. */
 static void exception_note(LogReader *reader, const PyException *exception)
 {
     if (exception->wrapper || exception->ignored)
@@ -500,8 +501,8 @@ static int line_finish(LogReader *reader, const char *start, const char *end)
 }
 
 /*
- * The line is longer than we keep: reads what there is as a line, and begins another with its last bytes,
- * which are scanned again, so that a pattern across the cut is whole in one of the two.
+ * The line is too long to keep: reads what there is as a line and starts another with its last bytes, which
+ * are scanned again, so that a pattern across the cut is complete in one of the two.
  */
 static int line_cut(LogReader *reader, const char *start, const char *end)
 {
@@ -521,7 +522,7 @@ static int line_cut(LogReader *reader, const char *start, const char *end)
     return buffer_append(&reader->line, overlap, sizeof overlap);
 }
 
-/* Skips what is left of a colour code. A byte that cannot belong to it ends it and is not taken. */
+/* Skips the rest of a colour code. A byte that cannot belong to it ends it and is not consumed. */
 static const char *escape_skip(LogReader *reader, const char *p, const char *end)
 {
     while (p < end && reader->escape != ESCAPE_NONE) {
@@ -547,7 +548,7 @@ int log_reader_feed(LogReader *reader, const char *bytes, size_t n)
         return 0;
     const char *p = bytes;
     const char *end = bytes + n;
-    const char *start = p; /* of what belongs to the current line and is not in reader->line yet */
+    const char *start = p; /* of the part of the current line that is not in reader->line yet */
     int r = 0;
     reader->facts.bytes += n;
     while (p < end && r >= 0) {

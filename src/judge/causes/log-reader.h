@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads a log as it comes, in pieces of any size, and keeps what it says: which clues it holds and where, and
- * the exception that ended it. Memory does not grow with the log.
+ * Reads a log in pieces of any size, and keeps what it says: which clues it contains and where, and the
+ * exception that ended it. Memory use does not grow with the log.
  *
  * Lines end at LF, CR and NUL (PyTorch prints a NUL after its message about a bus error); only LF counts in
- * line numbers. Colour codes are left out. A line of more than LOG_LINE_MAX bytes is read as several that
+ * line numbers. Colour codes are skipped. A line of more than LOG_LINE_MAX bytes is read as several that
  * overlap.
  */
 #pragma once
@@ -14,8 +14,8 @@
 
 enum { LOG_LINE_MAX = 8192, LOG_LINE_OVERLAP = 512, LOG_EXCERPT_MAX = 400, LOG_VICTIMS_MAX = 32 };
 
-/* The literals that exit statuses stand behind; with the patterns' and the tracebacks' they must fit into one
- * MultiSearch (patterns.c). */
+/* The number of literals that precede an exit status. Together with those of the patterns and the tracebacks
+ * they must fit into one MultiSearch (patterns.c). */
 enum { EXIT_NEEDLES = 8 };
 
 typedef struct ClueSeen {
@@ -26,11 +26,11 @@ typedef struct ClueSeen {
     Frame where; /* of the first, when it was an exception with a traceback */
 } ClueSeen;
 
-/* A line that told, the first of its pattern. */
+/* A matching line, the first of its pattern. */
 typedef struct KeptLine {
     Clue clue;
     uint64_t line;
-    Text excerpt; /* raw bytes; of a long line the part around the pattern */
+    Text excerpt; /* raw bytes; for a long line the part around the match */
     bool cut_before;
     bool cut_after;
 } KeptLine;
@@ -41,13 +41,13 @@ typedef struct LoggedException {
     bool feeder;
     uint64_t line;
     char type[128];
-    char message[LOG_EXCERPT_MAX]; /* raw bytes, cut */
+    char message[LOG_EXCERPT_MAX]; /* raw bytes, truncated */
     Frame inner;
     Frame user;
     char led_to[128]; /* the type of the exception that was raised because of it, "" for none */
 } LoggedException;
 
-/* Whom the OOM killer killed. */
+/* A process that the OOM killer killed. */
 typedef struct LoggedVictim {
     int pid;
     char comm[32];
@@ -66,11 +66,11 @@ typedef struct LogFacts {
     LoggedException plain;  /* the last that was raised elsewhere */
     LoggedVictim victims[LOG_VICTIMS_MAX];
     size_t n_victims;
-    Frame fatal;                 /* where a fatal error (faulthandler) struck */
-    unsigned shm_used_percent;   /* as df printed it, the highest; 0 unknown */
-    uint64_t shm_size_bytes;     /* likewise, the last; U64_UNKNOWN */
+    Frame fatal;                 /* where a fatal error (faulthandler) happened */
+    unsigned shm_used_percent;   /* the highest that df printed; 0: unknown */
+    uint64_t shm_size_bytes;     /* the last that df printed; U64_UNKNOWN */
     uint64_t cgroup_limit_bytes; /* as the kernel printed it at an OOM kill; U64_UNKNOWN */
-    unsigned torch_major;        /* 0 unknown */
+    unsigned torch_major;        /* 0: unknown */
     unsigned torch_minor;
 } LogFacts;
 
@@ -81,5 +81,6 @@ void log_reader_free(LogReader *reader);
 void log_reader_reset(LogReader *reader); /* forgets the log, keeps the compiled patterns */
 int log_reader_feed(LogReader *reader, const char *bytes, size_t n); /* -ENOMEM */
 
-/* Takes the last line, which may have no end. The facts live as long as the reader. NULL: no memory. */
+/* Reads the last line, which may lack a newline. The facts are valid until the reader is reset or freed.
+ * NULL: no memory. */
 const LogFacts *log_reader_finish(LogReader *reader);

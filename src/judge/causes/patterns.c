@@ -8,8 +8,8 @@
 #define NO_FILE  "No such file or directory"
 
 /*
- * A MultiSearch holds a limited number of literals. They are counted as they are written, so that the table
- * does not compile when it has too many: needles by the rows, the others by these macros. One that is written
+ * A MultiSearch holds a limited number of literals. The table counts its own at compile time, needles by the
+ * rows and the others by these macros, and does not compile if there are too many. A literal that appears
  * twice counts twice, which errs on the safe side.
  */
 enum { COUNTED_BEFORE = __COUNTER__ };
@@ -69,7 +69,7 @@ const Pattern patterns[] = {
     {CLUE_OOM_DAEMON, "Task was killed due to the node running low on memory"},
     {CLUE_OOM_SOME, "invoked oom-killer"},
     {CLUE_OOM_SOME, "oom_reaper: reaped process", .pid = PID_LINE},
-    {CLUE_OOM_SOME, "Killed process ", ALSO("total-vm:"), .pid = PID_LINE}, /* a line of its own before 5.0 */
+    {CLUE_OOM_SOME, "Killed process ", ALSO("total-vm:"), .pid = PID_LINE}, /* a separate line before 5.0 */
     {CLUE_OOM_SCHEDULER, "oom-kill event"},
     {CLUE_OOM_SCHEDULER, "oom_kill event"},
     {CLUE_OOM_SCHEDULER, "Out Of Memory", ALSO("srun: error")},
@@ -171,7 +171,7 @@ const Pattern patterns[] = {
     {CLUE_PEER_LOST, "EOFError", UNLESS("Ran out of input"), .place = PLACE_EXCEPTION},
     {CLUE_LEAKED, "to clean up at shutdown", ALSO("leaked ")},
 
-    /* deaths by signal as exit codes, launchers and shells tell them; after what names its own cause */
+    /* deaths by signal as reported by exit codes, launchers and shells; after the lines that name a cause */
     {CLUE_BUS, .place = PLACE_EXIT, .pid = PID_LINE, .signal = SIGBUS},
     {CLUE_SEGFAULT, .place = PLACE_EXIT, .pid = PID_LINE, .signal = SIGSEGV},
     {CLUE_SIGKILL, .place = PLACE_EXIT, .pid = PID_LINE, .signal = SIGKILL},

@@ -12,9 +12,9 @@ static bool exception_helped_by_less(const char *detail)
 }
 
 /*
- * A terminal sends Ctrl-C to the command's group and not to us: only the command's end tells of it. SIGTERM
- * is a request too, whoever sent it. SIGKILL is not: the kernel sends it for want of memory, and a scheduler
- * at the end of its patience, after a SIGTERM that we have seen.
+ * A terminal sends Ctrl-C to the command's group and not to us: only the command's end shows it. SIGTERM is a
+ * request too, whatever its sender. SIGKILL is not: the kernel sends it for lack of memory, and a scheduler
+ * only some time after a SIGTERM, which we have seen.
  */
 static bool is_request(int signo)
 {
@@ -25,7 +25,7 @@ Retry retry_judge(const RetryCase *ended)
 {
     if (ended->cause == CAUSE_OK ||
         (ended->started && ended->code == 0 && ended->cause != CAUSE_BUDGET_EXCEEDED))
-        return RETRY_DONE; /* batches that were lost end a command well, and are missing */
+        return RETRY_DONE; /* except when batches were lost: the command succeeds without them */
     if (ended->told_to_end || is_request(ended->signal) || is_request(ended->code - 128))
         return RETRY_ASKED;
     if (!ended->started)

@@ -4,7 +4,7 @@
 
 #include "traceback.h"
 
-/* So many lines of others may stand between the frames of a traceback and its exception. */
+/* This many lines of other processes may come between the frames of a traceback and its exception. */
 enum { FOREIGN_LINES_MAX = 40, TYPE_MAX = 120 };
 
 const char *const traceback_needles[TRACEBACK_NEEDLES] = {
@@ -91,7 +91,7 @@ static bool type_has_usual_end(Text type)
     return false;
 }
 
-/* "package.SomeError: message" or a bare "KeyboardInterrupt". `sure`: it stands where a traceback ends. */
+/* "package.SomeError: message" or a bare "KeyboardInterrupt". `sure`: the line is where a traceback ends. */
 static bool exception_parse(Text line, bool sure, Text *ret_type, Text *ret_message)
 {
     size_t n = 0;

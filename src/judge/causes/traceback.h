@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Python tracebacks in a log: which lines belong to one, and which exception ends it. Lines come one by one;
- * other processes may write between them, and a launcher may put a prefix ("[rank0]: ") before each.
+ * Python tracebacks in a log: which lines belong to one, and which exception ends it. Lines are read one by
+ * one; other processes may write between them, and a launcher may put a prefix ("[rank0]: ") before each.
  */
 #pragma once
 
@@ -38,8 +38,8 @@ typedef enum Chain {
 } Chain;
 
 typedef struct Traceback {
-    bool open;       /* frames were seen, the exception is still to come */
-    bool foreign;    /* lines of somebody else stood in between */
+    bool open;       /* frames were seen, but not the exception yet */
+    bool foreign;    /* lines of other processes came in between */
     unsigned waited; /* how many */
     char prefix[48]; /* before each line, "" mostly */
     size_t prefix_size;
@@ -48,11 +48,11 @@ typedef struct Traceback {
     bool feeder;     /* in the thread that sends a worker's batches */
     bool worker;     /* what follows was raised in a worker and is only passed on here */
     bool was_worker; /* the exception before was; one that is chained to it is too */
-    bool ignored;    /* what follows went wrong in a destructor: an after-effect */
+    bool ignored;    /* what follows failed in a destructor: an after-effect */
     Chain chain;
-    NeedleSet seen;     /* what the traceback's lines held */
+    NeedleSet seen;     /* literals in the traceback's lines */
     bool fatal_pending; /* the stack of a fatal error begins with the next frame */
-    Frame fatal;        /* where the first fatal error struck */
+    Frame fatal;        /* where the first fatal error happened */
 } Traceback;
 
 typedef enum LineKind {
@@ -64,7 +64,7 @@ typedef enum LineKind {
 typedef struct PyException {
     Text type; /* views of the line */
     Text message;
-    bool wrapper; /* an exception of another process or thread that is only passed on: the true one follows */
+    bool wrapper; /* only passes on an exception of another process or thread, which follows */
     bool ignored;
     bool worker;
     bool feeder;
@@ -73,10 +73,9 @@ typedef struct PyException {
     Frame user;
 } PyException;
 
-/* ret is written for LINE_EXCEPTION. While traceback->open, every line must come, else only those with a hit.
- */
+/* ret is written for LINE_EXCEPTION. While traceback->open, every line must be passed; otherwise only lines
+ * with a hit. */
 LineKind traceback_line(Traceback *traceback, Text line, const NeedleSet *hits, PyException *ret);
 
-/* The innermost frame of the thread that faulted, in a stack as faulthandler writes it. False: none is there.
- */
+/* The innermost frame of the thread that faulted, in a stack as faulthandler writes it. False: not found. */
 bool stack_frame(Text stack, Frame *ret);

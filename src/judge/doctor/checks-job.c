@@ -4,32 +4,32 @@
 #include "check.h"
 #include "units.h"
 
-/* Descriptors and mappings come and go by the batch: with a fifth left an epoch may still end well. */
+/* Descriptors and mappings come and go with each batch: with a fifth left, an epoch may still finish. */
 #define COUNT_WARNING  0.80
 #define COUNT_CRITICAL 0.95
 
-/* The usual default is 1024, and works for most; below it even a few workers come close. */
+/* 1024 is the usual default and is enough for most jobs; below it, even a few workers come close to the
+ * limit. */
 enum { OPEN_FILES_USUAL = 1024 };
 
-/* Threads that every process has for the traffic itself. Measured with PyTorch 1.13 and 2.13: three in a
- * worker (main, its queue's feeder, the resource sharer); in a trainer one feeder for each worker, main and
- * up to two more, for which there is room here to pin memory and to save checkpoints. That CUDA's own, which
- * do no work on the CPU, are no more than 24 is a guess on the safe side. */
+/* Threads that every process needs to pass batches on. Measured with PyTorch 1.13 and 2.13: three in a worker
+ * (main, its queue's feeder, the resource sharer); in a trainer one feeder per worker, main and up to two
+ * more. The figure for trainers leaves room for threads that pin memory and save checkpoints. CUDA's own
+ * threads do no work on the CPU; 24 of them is a guess on the safe side. */
 enum { WORKER_THREADS = 3, TRAINER_THREADS = 8, CUDA_THREADS = 24 };
 
-/* What is left are pools (OpenMP, MKL, OpenBLAS, OpenCV). They sleep between calls, so as many as CPUs are
- * fine, twice as many are worth a word, and with four times as many the processes stand in each other's way.
- */
+/* All other threads belong to pools (OpenMP, MKL, OpenBLAS, OpenCV). They sleep between calls, so one per CPU
+ * is fine, two per CPU are worth a note, and with four per CPU the processes slow each other down. */
 #define THREADS_INFO    2.0
 #define THREADS_WARNING 4.0
 
-/* The share of the memory that copies of the dataset may take before it is worth telling. */
+/* The share of memory that copies of the dataset may take before it is worth a finding. */
 #define COPIES_SHARE 0.25
 
 enum { PIDS_TOLD_MAX = 8 };
 
 typedef struct Fullest {
-    const Process *process; /* the one nearest to its limit; NULL when none could be judged */
+    const Process *process; /* the one closest to its limit; NULL when none could be examined */
     double share;
     size_t n_unknown;
 } Fullest;
@@ -42,7 +42,7 @@ static void fullest_by_files(CheckContext *check, Fullest *ret)
             fullest.n_unknown++;
             continue;
         }
-        /* A limit of 0 lets nothing be opened any more. */
+        /* With a limit of 0, nothing more can be opened. */
         double share = process->open_files_soft == 0 ? 1 : share_of(process->fds, process->open_files_soft);
         if (!fullest.process || share > fullest.share) {
             fullest.process = process;
@@ -52,7 +52,7 @@ static void fullest_by_files(CheckContext *check, Fullest *ret)
     *ret = fullest;
 }
 
-/* The running processes need not be started anew: prlimit changes the limits of others. */
+/* The running processes need no restart: prlimit changes the limits of other processes. */
 static void advise_prlimit(CheckContext *check, const Process *fullest)
 {
     uint64_t target = open_files_target(fullest->open_files_soft, fullest->open_files_hard);
@@ -164,7 +164,8 @@ void check_workers_exceed_cpus(CheckContext *check)
         check_skipped(check, DOCTOR_CPUS_SKIPPED);
         return;
     }
-    /* A quota of 2.5 lets three run, most of the time. PyTorch's own warning draws the same line. */
+    /* A quota of 2.5 lets three workers run most of the time. PyTorch's own warning uses the same threshold.
+     */
     if ((double)workers <= ceil(machine->cpus))
         return;
     check_fix(check, NEEDS_NOTHING,
@@ -232,7 +233,7 @@ static size_t count_workers(const CheckContext *check, StartMethod a, StartMetho
     return n;
 }
 
-/* Nearly every training on a GPU looks like this and is right to: it is only told, never held against it. */
+/* Nearly every training on a GPU does this, and may: it is information, never a warning. */
 void check_fork_after_cuda(CheckContext *check)
 {
     size_t n = count_workers(check, START_FORK, START_FORK, true, false);
@@ -256,7 +257,8 @@ void check_workers_use_cuda(CheckContext *check)
 typedef struct Copies {
     size_t n;
     uint64_t bytes;
-    size_t n_estimated; /* of n: private memory not measured, resident memory without shared pages taken */
+    size_t n_estimated; /* of n: private memory was not measured; resident memory without shared pages stands
+                           in for it */
     size_t n_unknown;
 } Copies;
 
@@ -306,8 +308,8 @@ static const char *copies_evidence(CheckContext *check, const Copies *copies, co
 void check_spawn_copies(CheckContext *check)
 {
     Copies copies;
-    /* A spawned process shares no pages with its trainer but libraries', so what is resident is nearly all
-     * its own. */
+    /* A spawned process shares only library pages with its trainer, so its resident memory is nearly all
+     * private. */
     copies_count(check, START_SPAWN, START_FORKSERVER, true, &copies);
     if (!copies_are_large(check, &copies))
         return;

@@ -4,32 +4,34 @@
 #include "check.h"
 #include "units.h"
 
-/* The free share. The last tenth of the memory is a few batches on most machines; in the last twentieth the
- * OOM killer is the next to act. */
+/* The free share. On most machines the last tenth of the memory holds only a few batches; in the last
+ * twentieth the OOM killer acts next. */
 #define MEMORY_WARNING  0.10
 #define MEMORY_CRITICAL 0.05
 
-/* Per cent of the time in which some, or all, tasks waited for memory. A tenth of the time lost is felt;
- * systemd-oomd begins to kill when all wait for 60 % of it. */
+/* Per cent of the time in which some tasks, or all of them, waited for memory. Losing a tenth of the time is
+ * noticeable; systemd-oomd starts to kill when all tasks wait for 60% of it. */
 #define PRESSURE_SOME_WARNING  10.0
 #define PRESSURE_FULL_WARNING  5.0
 #define PRESSURE_FULL_CRITICAL 40.0
 
-/* Swap is the last reserve, and only matters where memory is short: below this free share. */
+/* Swap is the last reserve. It only matters where memory is short, which is below the second of these free
+ * shares. */
 #define SWAP_LOW     0.10
 #define SWAP_MATTERS 0.20
 
 #define OOM_RECENT_SECONDS (24 * 3600.0)
 
-/* A checkpoint with the optimiser's state is a few times the model: gigabytes, and one that cannot be written
- * ends the training. Large disks are filled to the last per cents on purpose: a rest of 50 GiB is not low. */
+/* A checkpoint with the optimiser's state is a few times as large as the model: gigabytes. One that cannot be
+ * written ends the training. Large disks are filled to the last few per cent on purpose: 50 GiB left is not
+ * low. */
 #define DISK_CRITICAL_BYTES (1 * GIB)
 #define DISK_WARNING_BYTES  (5 * GIB)
 #define DISK_WARNING_SHARE  0.05
 #define DISK_PLENTY_BYTES   (50 * GIB)
 #define DISK_INODES_SHARE   0.01
 
-/* File systems that have no free space by nature. */
+/* File systems that never have free space. */
 #define SQUASHFS_MAGIC 0x73717368U
 #define ISOFS_MAGIC    0x9660U
 #define EROFS_MAGIC    0xE0F5E1E2U
@@ -94,7 +96,7 @@ void check_memory_pressure(CheckContext *check)
     }
     if (pressure->some_avg60 < PRESSURE_SOME_WARNING && pressure->full_avg60 < PRESSURE_FULL_WARNING)
         return;
-    /* Both, so that one bad moment does not make a verdict. */
+    /* Both averages, so that one bad moment is not critical. */
     bool critical =
         pressure->full_avg60 >= PRESSURE_FULL_CRITICAL && pressure->full_avg10 >= PRESSURE_FULL_CRITICAL;
     check_advice(check, advise_less_memory(check->machine, check->arena, &check->fixes));
@@ -125,22 +127,24 @@ void check_swap_low(CheckContext *check)
                          SIZE_TEXT(memory->total_bytes)));
 }
 
-/* Python, and the names that PyTorch gives its own processes and threads. */
+/* Python, and the names that PyTorch gives to its processes and threads. */
 static bool is_training_name(const char *comm)
 {
     Text name = text_of(comm);
     return text_starts(name, "python") || text_starts(name, "pt_") || text_starts(name, "torch");
 }
 
-/* Seconds since the kill; negative when the log does not tell, or a captured tree does not tell its time. */
+/* Seconds since the kill; negative when the log does not say, or when a captured tree does not say when it
+ * was captured. */
 static double kill_age(const Machine *machine, const OomKill *kill)
 {
     bool unknown = kill->boottime < 0 || machine->boottime <= 0;
     return unknown ? -1 : MAX(machine->boottime - kill->boottime, 0.0);
 }
 
-/* The kill was made for the limit of a group that the job asked about is not in. Inside of a container the
- * kernel's path of a group and ours begin at different places: there nothing is ruled out. */
+/* The limit that caused the kill is that of a group which does not contain the examined job. Inside a
+ * container, the kernel's path of a group and ours start at different places, so no kill is ruled out there.
+ */
 static bool is_of_another_group(const CheckContext *check, const OomKill *kill)
 {
     const char *path = check->machine->cgroup.path;
@@ -150,7 +154,7 @@ static bool is_of_another_group(const CheckContext *check, const OomKill *kill)
         return false;
     size_t length = strlen(kill->cgroup);
     if (length == 1)
-        return false; /* all are below the root */
+        return false; /* every group is below the root */
     bool cut = length == sizeof kill->cgroup - 1;
     bool above =
         strncmp(path, kill->cgroup, length) == 0 && (path[length] == '/' || path[length] == '\0' || cut);
@@ -164,7 +168,7 @@ static bool is_alarming(const CheckContext *check, const OomKill *kill)
            !is_of_another_group(check, kill);
 }
 
-/* The kill to tell about: the newest of a training within the day, else the newest. */
+/* The kill to report: the newest one of a training within the last day, else the newest. */
 static const OomKill *kill_to_tell(const CheckContext *check)
 {
     const OomKills *kills = &check->machine->kills;
@@ -198,7 +202,7 @@ static uint64_t known(uint64_t bytes)
     return bytes == U64_UNKNOWN ? 0 : bytes;
 }
 
-/* What the victim had; each of the three figures may be missing. */
+/* The memory of the killed process; each of the three figures may be missing. */
 static const char *kill_memory(CheckContext *check, const OomKill *kill)
 {
     bool has_anon = kill->anon_bytes != U64_UNKNOWN;
@@ -208,7 +212,7 @@ static const char *kill_memory(CheckContext *check, const OomKill *kill)
         return DOCTOR_OOM_VICTIM_UNKNOWN;
     uint64_t all =
         bytes_add(bytes_add(known(kill->anon_bytes), known(kill->file_bytes)), known(kill->shmem_bytes));
-    /* Before 4.5, where shared memory has no figure of its own, it is among the files. */
+    /* Before Linux 4.5, shared memory has no figure of its own and is counted as file pages. */
     bool least = !has_anon || !has_file;
     if (!has_shared)
         return SENTENCE(check, least ? DOCTOR_OOM_VICTIM_SHARED_LEAST : DOCTOR_OOM_VICTIM_SHARED,
@@ -242,7 +246,7 @@ static bool some(uint64_t count)
     return count != U64_UNKNOWN && count > 0;
 }
 
-/* Counters outlive the log and are readable where it is not, but name nobody. */
+/* Counters outlive the log and are readable where it is not, but do not name the killed process. */
 static void tell_kill_counts(CheckContext *check)
 {
     const Machine *machine = check->machine;
@@ -307,10 +311,10 @@ void check_disk_low(CheckContext *check)
         return;
     }
     check_fix(check, NEEDS_NOTHING, DOCTOR_DISK_LOW_FIX, NULL);
-    if (text_equal(path, shown)) /* nobody pastes a path with control characters */
+    if (text_equal(path, shown)) /* a path with control characters cannot be pasted */
         check_fix(check, NEEDS_NOTHING, DOCTOR_DISK_USAGE_FIX,
                   arena_printf(check->arena, "du -xh --max-depth=1 %s | sort -h | tail", quoted));
-    /* Without a job nothing is about to be written. */
+    /* Without a job, nothing is about to be written. */
     bool critical = room < DISK_CRITICAL_BYTES && check->n_jobs > 0;
     check_found(check, critical ? SEVERITY_CRITICAL : SEVERITY_WARNING,
                 narrow ? DOCTOR_DISK_LOW_TITLE : DOCTOR_DISK_LOW_INODES_TITLE,

@@ -5,47 +5,48 @@
 #include "orphans.h"
 #include "units.h"
 
-/* What docker and Kubernetes give unasked: nearly every DataLoader with workers is above it. */
+/* The default of Docker and Kubernetes: nearly every DataLoader with workers needs more. */
 #define SHM_TINY_BYTES (64 * MIB)
 
-/* Below this, a common job (4 workers, 9 batches in flight) is limited to batches of 114 MiB; most fit. */
+/* At this size, a common job (4 workers, 9 batches in flight) is limited to batches of 114 MiB, which most
+ * batches fit. */
 #define SHM_SMALL_BYTES (1 * GIB)
 
-/* To be recommended where no job tells what it needs. It is a limit, not a reservation: it costs nothing. */
+/* The recommendation where no job shows what it needs. It is a limit, not a reservation: it costs nothing. */
 #define SHM_USUAL_BYTES (8 * GIB)
 
-/* More of the memory than this in batches leaves too little for the processes that make and use them. */
+/* If batches take a larger share of the memory, too little is left for the processes that make and use them.
+ */
 #define SHM_SHARE_MAX 0.25
 
-/* A batch is often a tenth of the mount or more, so the last fifth may go at any moment; in the last
- * twentieth the next batch is likely not to fit. */
+/* A batch is often a tenth of the mount or more, so the last fifth can fill at any moment; in the last
+ * twentieth, the next batch probably does not fit. */
 #define FULL_WARNING  0.80
 #define FULL_CRITICAL 0.95
 
-/* Leftovers that matter: as much as a batch takes, or enough memory that somebody misses it. */
+/* Leftovers that matter: as much as a batch, or enough memory to be missed. */
 #define ORPHANS_SHARE 0.10
 #define ORPHANS_BYTES (1 * GIB)
 
-/* Where as much as this is held by processes that we may not read, there may be jobs among them. Every
- * desktop keeps a little. */
+/* If processes that we may not read hold this much, jobs may be among them. Every desktop holds a little. */
 #define UNSEEN_BYTES (1 * MIB)
 
-/* For the example in the evidence: the number of workers that most scripts start with. */
+/* For the example in the evidence: the number of workers that most scripts use at first. */
 enum { EXAMPLE_WORKERS = 4 };
 
-/* systemd removes the segments of people, not those of system users. */
+/* systemd removes the segments of regular users, not those of system users. */
 enum { FIRST_PERSON_UID = 1000 };
 
 enum { JOBS_TOLD_MAX = 3 };
 
-/* What the jobs to be judged ask of our /dev/shm. */
+/* What the examined jobs need of our /dev/shm. */
 typedef struct ShmDemand {
-    uint64_t need_bytes;        /* estimated: of the jobs, together */
-    uint64_t others_bytes;      /* measured: what anybody else keeps there */
-    uint64_t recommended_bytes; /* estimated: how large to make it; 0 without a need */
-    uint64_t tight_bytes;       /* what must find room: both, the first with the margin */
+    uint64_t need_bytes;        /* estimated: of all jobs together */
+    uint64_t others_bytes;      /* measured: what all other processes keep there */
+    uint64_t recommended_bytes; /* estimated: the size to mount; 0 without a need */
+    uint64_t tight_bytes;       /* what must fit: need_bytes with the margin, and others_bytes */
     size_t n_estimated;         /* jobs whose batches we saw, on our mount */
-    size_t n_workers;           /* jobs on our mount that have workers, seen batches or not */
+    size_t n_workers;           /* jobs on our mount that have workers, whether or not batches were seen */
     size_t n_guarded;
     size_t n_elsewhere;
 } ShmDemand;
@@ -75,13 +76,13 @@ static void shm_demand(const CheckContext *check, ShmDemand *ret)
     *ret = demand;
 }
 
-/* A mount that can be judged. */
+/* Whether there is a mount to examine. */
 static bool has_shm(const CheckContext *check)
 {
     return check->machine->shm.state == SHM_OK;
 }
 
-/* What to mount where no job tells. */
+/* The size to mount where no job shows what it needs. */
 static uint64_t usual_bytes(const Machine *machine)
 {
     uint64_t memory = memory_granted_bytes(machine);
@@ -99,7 +100,8 @@ void check_shm_missing(CheckContext *check)
     if (shm->state == SHM_UNKNOWN)
         check_skipped(check, DOCTOR_SHM_MISSING_SKIPPED);
     else if (shm->state == SHM_ABSENT) {
-        /* No guard here: Python's semaphores live in /dev/shm as well, and nothing starts without them. */
+        /* The guard does not help here: Python's semaphores live in /dev/shm too, and nothing starts without
+         * them. */
         check_advice(check, advise_shm_mount(check->machine, wanted, check->arena, &check->fixes));
         check_found(check, SEVERITY_CRITICAL, DOCTOR_SHM_MISSING_TITLE, DOCTOR_SHM_MISSING);
     } else if (shm->read_only || shm->no_access) {
@@ -113,7 +115,7 @@ void check_shm_missing(CheckContext *check)
     }
 }
 
-/* With figures where the one job that there is tells its batches. */
+/* With figures, when there is one job and its batches were seen. */
 static void advise_less_in_flight(CheckContext *check, const ShmDemand *demand)
 {
     if (check->n_jobs != 1 || demand->n_estimated != 1) {
@@ -142,7 +144,7 @@ static void advise_less_in_flight(CheckContext *check, const ShmDemand *demand)
     check_fix(check, NEEDS_NOTHING, fix, NULL);
 }
 
-/* The jobs whose batches were seen, one sentence each, behind `text`. */
+/* Adds a sentence to `text` for each job on our mount. */
 static const char *jobs_measured(CheckContext *check, const char *text)
 {
     size_t told = 0;
@@ -199,7 +201,7 @@ static const char *demand_evidence(CheckContext *check, const ShmDemand *demand)
                                SIZE_TEXT(demand->tight_bytes)));
 }
 
-/* Nobody to measure: what would a usual job find? */
+/* No job to measure: would a common one fit? */
 static void judge_idle_size(CheckContext *check)
 {
     const ShmMount *shm = &check->machine->shm;
@@ -253,7 +255,7 @@ void check_shm_too_small(CheckContext *check)
                 demand_evidence(check, &demand));
 }
 
-/* What the mount holds and no file that we know of explains. */
+/* What the mount holds beyond the files that we know of. */
 static uint64_t unseen_bytes(const CheckContext *check)
 {
     uint64_t unseen = check->survey->unattributed_bytes;
@@ -265,7 +267,7 @@ static uint64_t unseen_bytes(const CheckContext *check)
     return unseen;
 }
 
-/* How large it should be, where it is large enough: people ask. */
+/* What the jobs need where the mount is large enough: people ask how large it should be. */
 void check_shm_need(CheckContext *check)
 {
     ShmDemand demand;
@@ -449,9 +451,8 @@ void check_shm_huge_pages(CheckContext *check)
                 SENTENCE(check, DOCTOR_SHM_HUGE_PAGES, SIZE_TEXT(shm->size_bytes)));
 }
 
-/* logind unlinks files, so it can only harm segments that still have a name: those of the file_system
- * strategy, of NCCL and of Python. Under file_descriptor a batch has lost its name before anybody could log
- * out. */
+/* logind unlinks files, so it only harms segments that still have a name: those of the file_system strategy,
+ * of NCCL and of Python. With file_descriptor, a batch loses its name before the user could log out. */
 static size_t count_named_segments(const CheckContext *check)
 {
     size_t n = 0;

@@ -3,42 +3,10 @@
 
 #include "check.h"
 
-/* In the order in which findings of one severity are shown: first what kills a training, then what slows it.
- */
 static const Check table[] = {
-    {"shm-missing", SEVERITY_WARNING, SEVERITY_CRITICAL, DOCTOR_SHM_MISSING_MEANING, check_shm_missing},
-    {"shm-too-small", SEVERITY_WARNING, SEVERITY_CRITICAL, DOCTOR_SHM_TOO_SMALL_MEANING, check_shm_too_small},
-    {"shm-nearly-full", SEVERITY_WARNING, SEVERITY_CRITICAL, DOCTOR_SHM_NEARLY_FULL_MEANING,
-     check_shm_nearly_full},
-    {"shm-inodes-low", SEVERITY_WARNING, SEVERITY_CRITICAL, DOCTOR_SHM_INODES_LOW_MEANING,
-     check_shm_inodes_low},
-    {"memory-low", SEVERITY_WARNING, SEVERITY_CRITICAL, DOCTOR_MEMORY_LOW_MEANING, check_memory_low},
-    {"cgroup-near-limit", SEVERITY_WARNING, SEVERITY_CRITICAL, DOCTOR_CGROUP_MEANING,
-     check_cgroup_near_limit},
-    {"oom-recent", SEVERITY_INFO, SEVERITY_WARNING, DOCTOR_OOM_MEANING, check_oom_recent},
-    {"open-files-low", SEVERITY_INFO, SEVERITY_CRITICAL, DOCTOR_OPEN_FILES_LOW_MEANING, check_open_files_low},
-    {"max-map-count-low", SEVERITY_WARNING, SEVERITY_CRITICAL, DOCTOR_MAX_MAP_COUNT_MEANING,
-     check_max_map_count_low},
-    {"disk-low", SEVERITY_WARNING, SEVERITY_CRITICAL, DOCTOR_DISK_LOW_MEANING, check_disk_low},
-    {"shm-share-of-memory", SEVERITY_WARNING, SEVERITY_WARNING, DOCTOR_SHM_SHARE_MEANING,
-     check_shm_share_of_memory},
-    {"memory-pressure", SEVERITY_WARNING, SEVERITY_CRITICAL, DOCTOR_MEMORY_PRESSURE_MEANING,
-     check_memory_pressure},
-    {"swap-low", SEVERITY_INFO, SEVERITY_WARNING, DOCTOR_SWAP_LOW_MEANING, check_swap_low},
-    {"shm-orphans", SEVERITY_INFO, SEVERITY_WARNING, DOCTOR_SHM_ORPHANS_MEANING, check_shm_orphans},
-    {"remove-ipc", SEVERITY_INFO, SEVERITY_WARNING, DOCTOR_REMOVE_IPC_MEANING, check_remove_ipc},
-    {"workers-exceed-cpus", SEVERITY_WARNING, SEVERITY_WARNING, DOCTOR_WORKERS_MEANING,
-     check_workers_exceed_cpus},
-    {"threads-exceed-cpus", SEVERITY_INFO, SEVERITY_WARNING, DOCTOR_THREADS_MEANING,
-     check_threads_exceed_cpus},
-    {"spawn-copies", SEVERITY_WARNING, SEVERITY_WARNING, DOCTOR_SPAWN_COPIES_MEANING, check_spawn_copies},
-    {"fork-copies", SEVERITY_WARNING, SEVERITY_WARNING, DOCTOR_FORK_COPIES_MEANING, check_fork_copies},
-    {"workers-use-cuda", SEVERITY_INFO, SEVERITY_INFO, DOCTOR_WORKERS_CUDA_MEANING, check_workers_use_cuda},
-    {"fork-after-cuda", SEVERITY_INFO, SEVERITY_INFO, DOCTOR_FORK_CUDA_MEANING, check_fork_after_cuda},
-    {"shm-huge-pages", SEVERITY_INFO, SEVERITY_INFO, DOCTOR_SHM_HUGE_PAGES_MEANING, check_shm_huge_pages},
-    {"shm-need", SEVERITY_INFO, SEVERITY_INFO, DOCTOR_SHM_NEED_MEANING, check_shm_need},
-    {"guard-unavailable", SEVERITY_INFO, SEVERITY_INFO, DOCTOR_GUARD_UNAVAILABLE_MEANING,
-     check_guard_unavailable},
+#define ROW(id, run, least, worst, meaning) {id, SEVERITY_##least, SEVERITY_##worst, meaning, run},
+    CHECKS(ROW)
+#undef ROW
 };
 
 const Check *check_at(size_t i)
@@ -152,7 +120,7 @@ bool free_severity(double left, double warning, double critical, Severity *ret)
     return true;
 }
 
-/* The jobs that pid stands for: its own, or those below it when it is a launcher. */
+/* The jobs that pid stands for: its own job, or, if it is a launcher, the jobs below it. */
 static int jobs_find(CheckContext *check, int pid)
 {
     const Survey *survey = check->survey;

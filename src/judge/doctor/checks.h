@@ -19,14 +19,14 @@ typedef struct Check {
     void (*run)(struct CheckContext *check);
 } Check;
 
-/* The checks in the order in which they run; NULL behind the last. */
+/* The checks in the order in which they run; NULL after the last. */
 const Check *check_at(size_t i);
 
 typedef struct Finding {
     const char *id;
     Severity severity;
     const char *title;    /* one line */
-    const char *evidence; /* the figures it rests on, measured ones and estimated ones told apart */
+    const char *evidence; /* the figures behind it; says which are measured and which are estimated */
     Fixes fixes;          /* ranked */
 } Finding;
 

@@ -7,12 +7,13 @@
 
 #define MARGIN_LEAST_BYTES (256 * MIB)
 
-/* Enough for any batch that people make; what does not fit is left out of an estimate. Together they bound
- * the work and keep it on the stack: a job in trouble may hold tens of thousands of segments. */
+/* Enough for any realistic batch; what does not fit is left out of the estimate. Both bound the work and keep
+ * it on the stack: a job in trouble may hold tens of thousands of segments. */
 enum { MAKERS_MAX = 64, SIZES_MAX = 32 };
 
 typedef struct Maker {
-    uint64_t id; /* the pid in the segments' names, in the maker's own namespace; 0 without one */
+    uint64_t
+        id; /* the pid in the segments' names, in the maker's own namespace; 0 when the names have none */
     uint32_t n_sizes;
     struct {
         uint64_t bytes;
@@ -47,7 +48,7 @@ uint64_t shm_round_up(uint64_t bytes)
     return gibs * GIB;
 }
 
-/* A double may fall below a large number that it stands for. */
+/* A large number converted to double may become smaller. */
 uint64_t need_with_margin(uint64_t bytes, double margin)
 {
     return MAX(bytes, bytes_scale(bytes, margin));
@@ -80,14 +81,14 @@ static uint64_t segment_maker(const Segment *segment)
     return pid;
 }
 
-/* NULL when it is gone, or its number is of a namespace that is not ours. */
+/* NULL when it has exited, or when its pid belongs to a namespace that is not ours. */
 static const Process *maker_process(const Survey *survey, const Segment *segment)
 {
     uint64_t pid = segment->kind == KIND_TORCH ? segment_maker(segment) : 0;
     return pid > 0 && pid <= INT32_MAX ? survey_process(survey, (int)pid) : NULL;
 }
 
-/* Whether it may be a tensor of a batch. What a trainer made is none: workers make batches. */
+/* Whether it may be a tensor of a batch. A trainer's segments are not: workers make batches. */
 static bool is_batch(const Survey *survey, const Segment *segment)
 {
     const Process *maker = maker_process(survey, segment);
@@ -124,7 +125,7 @@ static void makers_count(Makers *makers, uint64_t id, uint64_t bytes)
     maker_count(&makers->items[i], bytes);
 }
 
-/* How often a size came up, whoever made it. */
+/* How often a size occurs, over all makers. */
 static uint64_t makers_seen(const Makers *makers, uint64_t bytes)
 {
     uint64_t seen = 0;
@@ -148,7 +149,7 @@ static uint64_t maker_batch_bytes(const Makers *makers, const Maker *maker)
 
     uint64_t sum = 0;
     for (uint32_t i = 0; i < maker->n_sizes; i++) {
-        bool shorter = false; /* than another batch's tensor of the same kind, which counts in its place */
+        bool shorter = false; /* than the same tensor of another batch, which counts instead */
         for (uint32_t j = 0; j < maker->n_sizes && once[i]; j++)
             shorter = shorter || (once[j] && maker->sizes[j].bytes > maker->sizes[i].bytes &&
                                   is_alike(maker->sizes[i].bytes, maker->sizes[j].bytes));
@@ -158,10 +159,10 @@ static uint64_t maker_batch_bytes(const Makers *makers, const Maker *maker)
     return sum;
 }
 
-/* False when no process of the job holds it. ret_earlier: a job with a smaller pid holds it too. */
+/* False when no process of the job holds it. ret_earlier: whether a job with a smaller pid holds it too. */
 static bool is_held_by(const Survey *survey, const Segment *segment, int trainer, bool *ret_earlier)
 {
-    /* Under the file_system strategy a tensor that waits in a queue is a file which nobody has open. */
+    /* With the file_system strategy, a tensor that waits in a queue is a file that no process has open. */
     const Process *maker = segment->n_holders == 0 ? maker_process(survey, segment) : NULL;
     bool held = maker && maker->job == trainer;
     bool earlier = false;

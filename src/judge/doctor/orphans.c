@@ -6,24 +6,24 @@
 /*
  * "Yes" is a licence to delete, so each step below must be shown, in this order:
  *
- * 1. Nobody that we can see holds it.
+ * 1. No visible process holds it.
  *
- * 2. It has not changed for a minute: who has just made it may be about to open it.
+ * 2. It has not changed for a minute: the process that has just made it may be about to open it.
  *
- * 3. Every process of the machine has a number here. In a pid namespace below the machine's own, another
- * container may share the mount, and pid liveness says nothing.
+ * 3. Every process of the machine has a pid here. In a pid namespace below the initial one, another container
+ * may share the mount, and the absence of a pid proves nothing.
  *
- * 4. The kernel itself says that nobody has the file open. What we can see by ourselves is not all:
- * descriptors in flight, private mappings, processes whose first thread has ended, and those that we may not
- * read.
+ * 4. The kernel itself says that no process has the file open. We cannot see all by ourselves: not
+ * descriptors in flight, private mappings, processes whose first thread has ended, or processes that we may
+ * not read.
  *
- * 5. Nobody can be about to reopen it by name. Under PyTorch's file_system strategy a tensor that waits in a
- * queue is such a file: its receiver has not opened it yet. While its maker lives, or a torch_shm_manager
- * that is older than the file (it removes the files of its job when the job ends), it is not for us to say. A
+ * 5. No process can be about to reopen it by name. With PyTorch's file_system strategy, a tensor that waits
+ * in a queue is such a file: its receiver has not opened it yet. It cannot be decided while its maker lives,
+ * or a torch_shm_manager that is older than the file (it removes the files of its job when the job ends). A
  * named semaphore outlives its users by design; only Python's own names are known to be made for one run.
  */
 
-/* Both clocks are known to a tick; one second covers the rounding. */
+/* Both times are exact to a clock tick; one second covers the rounding. */
 static bool is_older(const Process *process, const Segment *segment)
 {
     return process->started <= segment->changed + 1;
@@ -40,7 +40,7 @@ static const Process *manager_of(const Survey *survey, const Segment *segment)
     return NULL;
 }
 
-/* The process whose number is in "torch_PID_…", when it still is that process. */
+/* The process whose pid is in "torch_PID_…", unless the pid has been reused. */
 static const Process *maker_of(const Survey *survey, const Segment *segment)
 {
     Text rest = text_skip(segment->name, sizeof "torch_" - 1);
@@ -52,7 +52,7 @@ static const Process *maker_of(const Survey *survey, const Segment *segment)
     return process && process->has_memory && process->torch && is_older(process, segment) ? process : NULL;
 }
 
-/* NULL when nobody can be about to reopen it. */
+/* Why a process may be about to reopen it; NULL when none can be. */
 static const char *reopened_by(const Survey *survey, const Segment *segment, Arena *arena)
 {
     if (segment->kind == KIND_SEMAPHORE)

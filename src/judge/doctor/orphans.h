@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Does a segment belong to nobody? Pure. */
+/* Is a segment left over, used by no process? Pure. */
 #pragma once
 
 #include "survey.h"
@@ -12,7 +12,6 @@ typedef enum Orphan {
 
 enum { ORPHAN_AGE_SECONDS = 60 };
 
-/* ret_why, when not NULL, is one clause that says why, for people: "held by pid 12", "changed 3 s ago". From
- * arena. */
+/* ret_why, unless NULL, gets the reason for people, as one clause: "held by pid 12". It lives in arena. */
 Orphan orphan_judge(const Survey *survey, const Segment *segment, Arena *arena, const char **ret_why);
 const char *orphan_name(Orphan orphan);

@@ -7,15 +7,15 @@
 
 #define MIB (UINT64_C(1) << 20)
 
-/* What NCCL takes for one connection, with room for the semaphores of Python's queues, a page each: who has
- * less left in /dev/shm may fail even where tensors are kept out of it. */
+/* What NCCL takes for one connection, plus the semaphores of Python's queues, a page each: with less left in
+ * /dev/shm, a job may fail even if tensors are kept out of it. */
 #define SHM_SPARE_BYTES  (16 * MIB)
 #define SHM_SPARE_INODES 64U
 
-/* `run` raises the limit of open files to the hard one, so that only a low hard limit is left to fear. */
+/* `run` raises the limit of open files to the hard limit, so only a low hard limit is a threat. */
 #define OPEN_FILES_HARD_LOW 1024U
 
-/* Of the private /dev/shm when memory is short: too little to be a threat of its own. */
+/* A private /dev/shm of this size is no threat of its own, however short memory is. */
 #define PRIVATE_LEAST_BYTES (64 * MIB)
 
 typedef struct Flight {
@@ -29,7 +29,8 @@ typedef struct Flight {
 
 /* --- What counts -------------------------------------------------------------------------------------- */
 
-/* NULL: it is no threat. "": no memory, as NULL from arena_printf becomes. */
+/* What the threat is, in words. NULL: it is no threat to this job. "": no memory; no_memory() turns the NULL
+ * of arena_printf into it. */
 typedef const char *(*Describe)(Flight *flight, Severity *severity);
 
 typedef struct Concern {
@@ -43,7 +44,7 @@ static const char *no_memory(const char *text)
     return text ? text : "";
 }
 
-/* Python's locks and queues need files there, guard or not: no worker starts without. */
+/* Python's locks and queues need files there, with or without the guard: no worker starts without them. */
 static bool shm_is_unusable(const ShmMount *shm)
 {
     return shm->state == SHM_ABSENT || shm->read_only || shm->no_access;
@@ -147,9 +148,8 @@ static const char *disk_low(Flight *flight, Severity *severity)
 }
 
 /*
- * The findings that may concern a job before it runs, what kills it soonest first. oom-recent is not among
- * them: it stays for a day, or for the life of a container, and whether memory is short now is said by those
- * that are.
+ * The findings that may concern a job before it runs, the most deadly first. oom-recent is not among them: it
+ * stays for a day, or for the life of a container, and others say whether memory is short now.
  */
 static const Concern concerns[] = {
     {"shm-missing", shm_missing, true},          {"shm-too-small", shm_too_small, true},
@@ -161,7 +161,7 @@ static const Concern concerns[] = {
 
 /* --- What to do --------------------------------------------------------------------------------------- */
 
-/* What `run` itself can do about /dev/shm. NULL: nothing more. */
+/* What options of `run` can do about /dev/shm. NULL: nothing more. */
 static const char *remedy_by_option(const Flight *flight)
 {
     const Sandbox *sandbox = &flight->machine->sandbox;
@@ -174,7 +174,7 @@ static const char *remedy_by_option(const Flight *flight)
     return NULL;
 }
 
-/* The first that the user can do, with its command where that fits on the line. */
+/* The first fix that fits on the line, with its command if it has one. */
 static const char *remedy_by_fix(Flight *flight, const Fixes *fixes, size_t room)
 {
     for (size_t i = 0; i < fixes->n; i++) {
@@ -231,7 +231,7 @@ static void concern_weigh(Flight *flight, const Concern *concern, const Finding 
     threat_add(flight, finding->id, severity, text, remedy);
 }
 
-/* What was asked for in plain figures, against what memory allows. */
+/* Compares the sizes that the user asked for with the memory that is left. */
 static void wishes_weigh(Flight *flight)
 {
     const PreflightPlan *plan = flight->plan;

@@ -13,9 +13,8 @@
     "--sample, --batch and --workers, or --measure."
 #define PLAN_NOTE_NCCL                                                                                       \
     "Estimated and added to the recommended size: %s for NCCL's segments between ranks (two channels of "    \
-    "9.2 MiB per rank, as where the GPUs cannot reach each other directly; over NVLink it makes no "         \
-    "segments "                                                                                              \
-    "of that size)."
+    "9.2 MiB per rank, used where the GPUs cannot reach each other directly; over NVLink, segments of "      \
+    "that size are not used)."
 #define PLAN_NOTE_GLOO                                                                                       \
     "Estimated and added to the recommended size: %s for Gloo's all-reduce through shared memory (66 MiB "   \
     "per rank where it is enabled, otherwise none)."

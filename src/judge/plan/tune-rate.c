@@ -44,7 +44,7 @@ void rate_reader_clear(RateReader *reader)
     reader->lines = reader->matches = reader->nonsense = 0;
 }
 
-/* Groups of three behind the first comma, and none in the fraction. */
+/* Groups of three digits after the first comma, and no commas in the fraction. */
 static bool without_commas(Text text, char *out, size_t room)
 {
     size_t n = 0;
@@ -138,7 +138,7 @@ static double window_seconds(const RateMeter *meter)
     return meter->seconds * (1 - METER_WARM_PART);
 }
 
-/* NULL: outside of the measured part. */
+/* NULL: outside the measured part. */
 static MeterSlice *slice_at(RateMeter *meter, double now)
 {
     double place = (now - window_begin(meter)) / window_seconds(meter);
@@ -199,7 +199,7 @@ bool meter_is_over(const RateMeter *meter, double now)
     return meter->began && now - meter->first >= meter->seconds;
 }
 
-/* How far apart the slices are, as the standard error of their mean. */
+/* How much the slices differ, as the standard error of their mean. */
 static double slices_error(const double *rates, size_t n, double fallback)
 {
     double mean = 0;
@@ -213,7 +213,7 @@ static double slices_error(const double *rates, size_t n, double fallback)
     return sqrt(squares / (double)(n - 1) / (double)n);
 }
 
-/* From change to change: a batch that takes longer than a slice leaves no rounding in the rate. */
+/* Measured from change to change, so that a batch that takes longer than a slice causes no rounding error. */
 static bool counts_read(const RateMeter *meter, MeterReading *ret)
 {
     double seconds = meter->window_last - meter->window_first;
@@ -224,7 +224,7 @@ static bool counts_read(const RateMeter *meter, MeterReading *ret)
     double slice_seconds = window_seconds(meter) / METER_SLICES;
     size_t first = (size_t)((meter->window_first - window_begin(meter)) / slice_seconds) + 1;
     size_t end = (size_t)((meter->window_last - window_begin(meter)) / slice_seconds);
-    for (size_t i = first; i < end && i < METER_SLICES; i++) /* the whole ones */
+    for (size_t i = first; i < end && i < METER_SLICES; i++) /* only complete slices */
         rates[n++] = meter->slices[i].sum / slice_seconds;
     double rate = (double)(meter->window_last_count - meter->window_first_count) / seconds;
     *ret = (MeterReading){rate, slices_error(rates, n, rate), 0};

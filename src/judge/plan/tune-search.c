@@ -30,7 +30,7 @@ static double middle_distance(const Tune *tune, size_t setting)
         square += off * off;
         sum += tune_place(tune, setting, i);
     }
-    return square + 1e-6 * sum; /* of equals the smaller one */
+    return square + 1e-6 * sum; /* of equals, the smaller one */
 }
 
 TuneStart tune_start(const Tune *tune)
@@ -67,12 +67,12 @@ TuneStart tune_start(const Tune *tune)
 
 /* --- The surface -------------------------------------------------------------------------------------- */
 
-/* Of what was measured: one point a setting. */
+/* Through what was measured: one point per setting. */
 typedef struct Surface {
     const Tune *tune;
     size_t n;
     size_t *settings;
-    double *values;  /* logarithms of the rates, their mean taken away */
+    double *values;  /* logarithms of the rates, minus their mean */
     double *noises;  /* their variances */
     double *factor;  /* of the covariances: lower triangle, n by n */
     double *weights; /* the covariances' inverse times values */
@@ -93,8 +93,8 @@ static double kernel(const Surface *surface, size_t a, size_t b)
     return surface->variance * (1 + r + r * r / 3) * exp(-r);
 }
 
-/* Cholesky's decomposition and the weights. The logarithm of the likelihood, but for what never changes;
- * -INFINITY when the points are too alike. */
+/* Cholesky's decomposition and the weights. Returns the logarithm of the likelihood without its constants;
+ * -INFINITY if the points are too close to each other. */
 static double surface_fit(Surface *surface)
 {
     size_t n = surface->n;
@@ -126,7 +126,7 @@ static double surface_fit(Surface *surface)
     return likelihood;
 }
 
-/* The height of the surface there, and how sure it is. */
+/* The height of the surface at a setting, and its standard deviation. */
 static double surface_at(Surface *surface, size_t setting, double *ret_deviation)
 {
     size_t n = surface->n;
@@ -144,7 +144,7 @@ static double surface_at(Surface *surface, size_t setting, double *ret_deviation
     return mean;
 }
 
-/* Each axis has its own scale where there are few; with many they share one. */
+/* Each axis has a scale of its own if there are few axes; many axes share one. */
 static void scales_choose(Surface *surface)
 {
     static const double scales[] = {0.4, 0.8, 1.6, 4};
@@ -160,10 +160,10 @@ static void scales_choose(Surface *surface)
     spread = MAX(spread, 0.03 * 0.03);
     for (size_t i = 0; i < free_axes; i++)
         choices *= ARRAY_SIZE(scales);
-    /* With so many points the scales of the first would cost too much, and matter little. */
+    /* With many points, finding the scales costs too much and matters little. */
     bool fits = surface->n <= FIT_MOST;
     for (size_t choice = 0; choice <= choices; choice++) {
-        size_t rest = choice < choices ? choice : best_choice; /* the last round is the best one's, again */
+        size_t rest = choice < choices ? choice : best_choice; /* the last round repeats the best choice */
         if (!fits)
             choice = choices;
         surface->variance = spread * amplitudes[rest % ARRAY_SIZE(amplitudes)];
@@ -173,7 +173,7 @@ static void scales_choose(Surface *surface)
             if (i + 1 < free_axes)
                 rest /= ARRAY_SIZE(scales);
         }
-        /* Smooth surfaces are the rule: a rough one must be clearly likelier. */
+        /* Most surfaces are smooth: a rough one must be clearly likelier. */
         double prior = 0;
         for (size_t i = 0; i < free_axes; i++)
             prior -= 0.5 * (surface->scales[i] < 0.5);
@@ -236,8 +236,8 @@ static double gain_expected(double mean, double deviation, double best)
 
 /* --- What next ---------------------------------------------------------------------------------------- */
 
-/* The untried setting that is farthest from all tried ones, failed and skipped ones left out; of equals the
- * one with the largest places, which tells most about what more brings. */
+/* The untried setting that is farthest from all tried ones, without failed and skipped ones; of equals, the
+ * one with the largest places, which shows best what more of everything brings. */
 static bool spread_next(const Tune *tune, const TuneSetting *known, size_t n_settings, size_t *ret)
 {
     double best = -INFINITY;
@@ -283,7 +283,7 @@ static double gain_next(Surface *surface, const TuneSetting *known, size_t n_set
     return most;
 }
 
-/* The two fastest that are safe. How many there are. */
+/* Finds the two fastest safe settings. Returns how many safe ones there are. */
 static size_t leaders_find(const TuneSetting *known, size_t n_settings, size_t leaders[static 2])
 {
     size_t n = 0;
@@ -309,7 +309,7 @@ static bool repeat_next(const TuneSetting *known, size_t n_settings, size_t *ret
         return false;
     const TuneSetting *first = &known[leaders[0]];
     const TuneSetting *second = &known[leaders[1]];
-    /* What varies from trial to trial does not show within one: the leader runs twice at least. */
+    /* Variation between trials does not show within one, so the leader runs at least twice. */
     if (first->trials < 2) {
         *ret = leaders[0];
         return true;
@@ -338,8 +338,7 @@ static bool is_neighbour(const Tune *tune, size_t a, size_t b, size_t *ret_axis)
     return apart == 1;
 }
 
-/* Whether a setting may reach a rate, judged by those that have fewer processes and are the same otherwise.
- */
+/* Whether a setting may reach a rate, judged by settings that differ only in having fewer processes. */
 static bool proportion_allows(const Tune *tune, const TuneSetting *known, size_t n_settings, size_t setting,
                               size_t axis, double rate)
 {
@@ -357,10 +356,10 @@ static bool proportion_allows(const Tune *tune, const TuneSetting *known, size_t
 }
 
 /*
- * An untried setting one step from the leader along one axis. The surface is smooth, and rates are not: they
- * have an edge where the processors are all taken, and the best may lie just below it or just beyond. So on
- * an axis of processes a neighbour counts unless proportion forbids it (n workers are at most n times as fast
- * as one), and comes first; on others the surface may rule it out. Of several, the one with most hope.
+ * An untried setting one step from the leader along one axis. The surface is smooth, but rates are not: they
+ * have an edge where all processors are busy, and the best setting may lie just below or just beyond it. So
+ * on an axis of processes a neighbour counts unless proportion rules it out (n workers are at most n times as
+ * fast as one), and comes first; on other axes the surface may rule it out. Of several, the most promising.
  */
 static bool neighbour_next(Surface *surface, const TuneSetting *known, size_t n_settings, size_t *ret)
 {
@@ -423,7 +422,7 @@ static int step_choose(const Tune *tune, const TuneSetting *known, size_t n_sett
     size_t leader = 0;
     double gain = gain_next(&surface, known, n_settings, &setting);
     bool repeats = repeat_next(known, n_settings, &leader);
-    /* The last trial is for a leader that nobody has seen twice. */
+    /* The last trial is for a leader that ran only once. */
     bool once = repeats && known[leader].trials == 1 && tune->n + 1 == tune->most;
     bool compares = !once && neighbour_next(&surface, known, n_settings, &neighbour);
     bool early = tune->n + repeats_kept(tune) < tune->most;

@@ -8,8 +8,8 @@
 #include "tune-rate.h"
 
 /*
- * NOISE_LEAST, NOISE_MOST: of one trial, as a part of its rate; a machine is never quieter, and a noise that
- * is taken for louder would make everything equal.
+ * NOISE_LEAST, NOISE_MOST: of one trial, as a part of its rate. No machine is quieter than the first, and
+ * beyond the second all settings would seem equal.
  */
 #define NOISE_LEAST 0.005
 #define NOISE_MOST  0.3
@@ -106,7 +106,7 @@ int tune_setting_words(const Tune *tune, size_t setting, Buffer *out)
     return r;
 }
 
-/* Of /dev/shm; under the guard tensors are rounded up likewise. */
+/* Of /dev/shm, and of the guard's segments, which are whole pages, too. */
 enum { PAGE_BYTES = 4096 };
 
 /* --- Memory ------------------------------------------------------------------------------------------- */
@@ -118,7 +118,7 @@ static uint64_t trial_memory(const TuneTrial *trial)
     return trial->shm_bytes + trial->own_bytes;
 }
 
-/* The number of a setting on the axis that counts this; `otherwise` when there is none. */
+/* The value of a setting on the axis that counts this; `otherwise` if there is no such axis. */
 static double number_of(const Tune *tune, size_t setting, TuneCounts counts, double otherwise)
 {
     for (size_t i = 0; i < tune->n_axes; i++)
@@ -127,7 +127,7 @@ static double number_of(const Tune *tune, size_t setting, TuneCounts counts, dou
     return otherwise;
 }
 
-/* Trials run under the guard. What is not varied is taken to be as usual; it matters little to a ratio. */
+/* Trials run under the guard. What is not varied gets its default, which matters little to a ratio. */
 static PlanSetting plan_setting(const Tune *tune, size_t setting)
 {
     enum { WORKERS_USUAL = 2 };
@@ -166,8 +166,8 @@ uint64_t tune_shm_planned(const Tune *tune, size_t setting, const PlanLoader *lo
     return bytes_scale(need.guard_bytes, MAX(number_of(tune, setting, COUNTS_TRAINERS, 1), 1.0));
 }
 
-/* What a trial's memory comes to with another setting: batches as plan_scale has it, whatever else is a
- * number in proportion, and each process as much as each had. False: nothing follows from it. */
+/* The memory of a trial scaled to another setting: batches by plan_scale, other numbers in proportion, and
+ * the same private memory per process. False: nothing follows from the trial. */
 static bool memory_scale(const Tune *tune, const TuneTrial *trial, size_t setting, double *ret_shm,
                          double *ret_own)
 {
@@ -190,8 +190,8 @@ static bool memory_scale(const Tune *tune, const TuneTrial *trial, size_t settin
     return true;
 }
 
-/* Scaled from the trial that is nearest; batches whose samples are known are computed. What may shrink is
- * not counted on: memory for the rest of the training never falls below what was seen. */
+/* Scaled from the nearest trial; batches whose samples are known are computed. Shrinking is not relied on:
+ * the private memory is never estimated below that of the trial. */
 static uint64_t memory_estimate(const Tune *tune, size_t setting)
 {
     double nearest = INFINITY;
@@ -219,7 +219,7 @@ static uint64_t memory_estimate(const Tune *tune, size_t setting)
     return estimate < 0x1p62 ? (uint64_t)estimate : UINT64_C(1) << 62;
 }
 
-/* No number of a is smaller than that of b, and what is no number is the same. */
+/* No number of a is smaller than that of b, and all other values are equal. */
 static bool is_no_smaller(const Tune *tune, size_t a, size_t b)
 {
     for (size_t i = 0; i < tune->n_axes; i++) {
@@ -257,7 +257,7 @@ static int double_compare(const void *a, const void *b)
     return (one > other) - (one < other);
 }
 
-/* What the trials say of themselves counts as two repeats. */
+/* The noise within the trials counts as much as two repeats. */
 double tune_noise(const Tune *tune)
 {
     enum { PRIOR = 2 };
@@ -344,8 +344,8 @@ TuneSetting tune_setting(const Tune *tune, size_t setting)
 
 /* --- The end ------------------------------------------------------------------------------------------ */
 
-/* Whether `other` may stand in for the fastest: as fast as anybody can tell, and with clearly less memory
- * than what was chosen so far. */
+/* Whether `other` may replace the fastest: not measurably slower, and with clearly less memory than the
+ * choice so far. */
 static bool is_thriftier(const TuneSetting *other, const TuneSetting *top, const TuneSetting *chosen)
 {
     return other->high >= top->low && other->rate >= (1 - TUNE_EQUAL_PART) * top->rate &&

@@ -385,13 +385,15 @@ static Event told_event(const Told *told)
     return event;
 }
 
-static int tale_insert(History *history, const Tale *tale)
+/* Where an epoch and an event come at the same time, the event is first. */
+static int tale_merge_events(const History *history, const Tale *tale, Arena *arena, Event **ret,
+                             size_t *ret_n)
 {
-    Event *all = calloc(MAX(history->n_events + tale->n, (size_t)1), sizeof *all);
-    if (!all)
-        return -ENOMEM;
     size_t n = 0;
     size_t next = 0;
+    Event *all = arena_alloc(arena, MAX(history->n_events + tale->n, (size_t)1) * sizeof *all);
+    if (!all)
+        return -ENOMEM;
     for (size_t i = 0; i <= history->n_events; i++) {
         double until = i < history->n_events ? history->events[i].seconds : INFINITY;
         for (; next < tale->n && tale->items[next].seconds < until; next++)
@@ -399,26 +401,26 @@ static int tale_insert(History *history, const Tale *tale)
         if (i < history->n_events)
             all[n++] = history->events[i];
     }
-    free(history->events);
-    history->events = all;
-    history->n_events = n;
-    history->events_capacity = MAX(n, (size_t)1);
+    *ret = all;
+    *ret_n = n;
     return 0;
 }
 
-int epochs_tell(History *history)
+int epochs_tell(const History *history, Arena *arena, EventList *ret)
 {
-    _cleanup_arena_ Arena arena = {0};
     Epochs marked = {0};
     Tale tale = {0};
-    int r = marks_find(history, &arena, &marked);
+    Event *all = NULL;
+    size_t n = 0;
+    int r = marks_find(history, arena, &marked);
+    if (r >= 0 && marked.n < 2 && history->series.n > 0)
+        r = tale_make(history, arena, &tale);
+    if (r >= 0)
+        r = tale_merge_events(history, &tale, arena, &all, &n);
     if (r < 0)
         return r;
-    if (marked.n >= 2) {
-        for (size_t i = 0; i < marked.n; i++)
-            history->events[marked.items[i].mark].kind = EVENT_EPOCH;
-        return 0;
-    }
-    r = history->series.n > 0 ? tale_make(history, &arena, &tale) : 0;
-    return r < 0 || tale.n == 0 ? r : tale_insert(history, &tale);
+    for (size_t i = 0; marked.n >= 2 && i < marked.n; i++)
+        all[marked.items[i].mark].kind = EVENT_EPOCH; /* nothing was inserted: the places are the same */
+    *ret = (EventList){all, n};
+    return 0;
 }

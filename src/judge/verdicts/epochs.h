@@ -27,10 +27,10 @@ typedef struct Epochs {
 int epochs_find(const History *history, int trainer, Arena *arena, Epochs *ret);
 
 /*
- * Tells of all epochs among the history's events, as EVENT_EPOCH: marks that begin one become it, and those
- * of several trainers that keep step are one. Once, and after verdicts_judge. -ENOMEM: nothing has changed.
+ * The history's events with all epochs among them, as EVENT_EPOCH: a mark that begins an epoch becomes that
+ * epoch, and the epochs of several trainers that keep step are one. ret lives in arena. -ENOMEM.
  */
-int epochs_tell(History *history);
+int epochs_tell(const History *history, Arena *arena, EventList *ret);
 
 /* The number in "epoch 3", "Epoch: [3/90]"; EPOCH_UNNUMBERED when there is none in it. False: the text says
  * something else. */

@@ -2,8 +2,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "epochs.h"
 #include "report-view.h"
 #include "units.h"
+#include "verdicts-text.h"
 
 static uint64_t sum_known(uint64_t a, uint64_t b)
 {
@@ -62,8 +64,8 @@ static size_t time_find(const Series *series, double seconds)
     return LOWER_BOUND(i, series->n, series->seconds[i] < seconds);
 }
 
-/* The process counts at every time of the job from its first sample to its last, with what was known of it
- * last. */
+/* The process counts at every time of the job from its first sample to its last, with its last known values.
+ */
 static void track_add(const ProcessTrack *track, const Series *job, Series *sums)
 {
     static const struct {
@@ -79,7 +81,8 @@ static void track_add(const ProcessTrack *track, const Series *job, Series *sums
     if (own->n == 0)
         return;
     size_t next = 0;
-    size_t i = time_find(job, own->seconds[0]); /* of thousands that live for a minute of a day */
+    size_t i = time_find(
+        job, own->seconds[0]); /* start there: thousands of processes may live for a minute each, of a day */
     for (; i < job->n && job->seconds[i] <= own->seconds[own->n - 1]; i++) {
         for (; next < own->n && own->seconds[next] <= job->seconds[i]; next++)
             for (size_t part = 0; part < ARRAY_SIZE(parts); part++)
@@ -98,7 +101,7 @@ static void rss_sum(Series *sums)
                                              sums->values[SUM_SHMEM][i]);
 }
 
-/* A counter since boot: what was added to it. */
+/* How much a counter that counts since boot has increased. */
 static uint64_t counter_gain(const Series *series, size_t metric)
 {
     uint64_t first = U64_UNKNOWN;
@@ -122,6 +125,9 @@ int report_view_make(const char *path, const History *history, const Verdicts *v
     TrackView *tracks = arena_alloc(arena, MAX(history->n_tracks, (size_t)1) * sizeof *tracks);
     if (!tracks || sums_alloc(job->n, arena, &view.sums) < 0)
         return -ENOMEM;
+    int r = epochs_tell(history, arena, &view.events);
+    if (r < 0)
+        return r;
     view.sums.seconds = job->seconds;
     view.seconds = job->n > 0 ? job->seconds[job->n - 1] - job->seconds[0] : 0;
     for (size_t i = 0; i < history->n_tracks; i++) {
@@ -141,6 +147,12 @@ int report_view_make(const char *path, const History *history, const Verdicts *v
     return 0;
 }
 
+bool verdict_grows(const Verdict *verdict)
+{
+    return verdict_severity(verdict->id) != SEVERITY_GOOD && verdict->id != VERDICT_TOO_SHORT &&
+           isfinite(verdict->rate) && verdict->rate != 0;
+}
+
 int verdict_rate_words(const Verdict *verdict, Buffer *out)
 {
     static const struct {
@@ -148,13 +160,13 @@ int verdict_rate_words(const Verdict *verdict, Buffer *out)
         double seconds;
     } units[] = {{"s", 1}, {"min", 60}, {"h", 3600}};
     bool counted = verdict->id == VERDICT_FD_LEAK;
-    double worth = counted ? 1 : 0x1p20; /* less of it reads better in a longer unit of time */
+    double worth = counted ? 1 : 0x1p20; /* smaller rates read better in a longer unit of time */
     size_t unit = 0;
     while (unit + 1 < ARRAY_SIZE(units) && fabs(verdict->rate) * units[unit].seconds < worth)
         unit++;
     double rate = fabs(verdict->rate) * units[unit].seconds;
     const char *sign = verdict->rate < 0 ? "-" : "";
     if (counted)
-        return buffer_printf(out, "%s%.1f descriptors/%s", sign, rate, units[unit].name);
+        return buffer_printf(out, VERDICT_RATE_DESCRIPTORS, sign, rate, units[unit].name);
     return buffer_printf(out, "%s%s/%s", sign, SIZE_TEXT((uint64_t)MIN(rate, 0x1p62)), units[unit].name);
 }

@@ -5,15 +5,15 @@
 #include "macro.h"
 #include "statistics.h"
 
-/* Chance alone passes each of the two tests once in a thousand series. */
+/* Noise alone passes each of the two tests once in a thousand series. */
 #define Z_LEAST 3.09
 #define T_LEAST 4.0
 
-/* What rises and then stays is no line; where that is enough, it must be smooth instead. */
+/* A curve that rises and then stays is not a line; where it is accepted, it must be smooth instead. */
 #define Z_SETTLED     2.0
 #define SETTLED_RATIO 8.0
 
-/* The largest part of all growth that may happen between two windows, before it is called a step. */
+/* The largest share of the growth that may happen between two windows before it is called a step. */
 #define STEP_SHARE 0.5
 
 /* A third of the time should bring a third of the growth. */
@@ -22,13 +22,13 @@
 #define SLOWING_RATIO      1.25
 #define STEADY_LATE_RATIO  0.7
 
-/* Rises, that growth must be made of. Fewer are a few steps: the largest batch so far, a model that is
+/* The number of rises that growth must consist of. Fewer are steps: the largest batch so far, a model that is
  * loaded. */
 enum { RISES_LEAST = 6, FEW_LEAST = 4 };
 
 enum { SAMPLES_A_WINDOW = 3, MEDIAN_OF_MOST = 31, TEETH_WINDOWS_MAX = 400, TEETH_MAX = 64 };
 
-/* Of a tooth: windows of its rise, and how many times faster it falls. */
+/* Of a tooth: the windows of its rise, and how many times faster it falls. */
 enum { RISE_LEAST = 6, FALL_FASTER = 5 };
 
 /* --- Order ---------------------------------------------------------------------------------------------- */
@@ -77,7 +77,7 @@ double median_of(double *values, size_t n)
     return (lower + upper) / 2;
 }
 
-/* Of neighbours, without changing them. */
+/* The median of neighbours, which stay in order. */
 static double median_around(const double *values, size_t n)
 {
     double copy[WINDOWS_MAX];
@@ -97,7 +97,7 @@ static bool figure_at(const ValueSeries *figures, size_t i, double *ret)
     return true;
 }
 
-/* The first that is not before `seconds`. */
+/* The index of the first value at `seconds` or later. */
 static size_t figure_from(const ValueSeries *figures, double seconds)
 {
     return LOWER_BOUND(i, figures->n, figures->seconds[i] < seconds);
@@ -111,7 +111,7 @@ static size_t known_between(const ValueSeries *figures, size_t i, size_t end)
     return known;
 }
 
-/* The median of up to MEDIAN_OF_MOST values, evenly chosen: more would not tell more. */
+/* The median of up to MEDIAN_OF_MOST values, evenly chosen: more would not change it much. */
 static bool window_level(const ValueSeries *figures, size_t i, size_t end, double *ret)
 {
     size_t known = known_between(figures, i, end);
@@ -183,7 +183,7 @@ static double theil_sen(const double *x, const double *y, size_t n)
     return k == 0 ? 0 : median_of(slopes, k);
 }
 
-/* Ties count nothing and lower the variance, so that few distinct values do not look like noise. */
+/* Ties do not count and lower the variance, so that few distinct values do not look like noise. */
 static double mann_kendall(const double *y, size_t n)
 {
     double s = 0;
@@ -206,10 +206,10 @@ static double mann_kendall(const double *y, size_t n)
 }
 
 /*
- * How far one distance from the line tells the next. The estimate is too low in short series, by about
- * (1 + 3 r) / n, and is raised by that.
+ * The correlation between neighbouring distances from the line. The estimate is too low in short series, by
+ * about (1 + 3 r) / n, and is raised by that.
  */
-static double memory_of(const double *residuals, size_t n)
+static double correlation_of(const double *residuals, size_t n)
 {
     double above = 0;
     double below = 0;
@@ -247,20 +247,20 @@ static Trend trend_measure(const double *x, const double *y, size_t n)
     }
     trend.noise = 1.4826 * median_of(sorted, n);
 
-    /* Outliers must not hide the memory of the rest. */
+    /* Outliers must not hide the correlation of the other values. */
     for (size_t i = 0; i < n; i++)
         residuals[i] = MAX(MIN(residuals[i], 3 * trend.noise), -3 * trend.noise);
-    double memory = memory_of(residuals, n);
-    double independent = MAX((double)n * (1 - memory) / (1 + memory), 2.0);
+    double correlation = correlation_of(residuals, n);
+    double independent = MAX((double)n * (1 - correlation) / (1 + correlation), 2.0);
     double span = trend.ended - trend.began;
     trend.error = trend.noise / (span / sqrt(12) * sqrt(independent));
-    /* A line without any noise would divide by nothing. */
+    /* Without any noise, the error would be 0. */
     trend.t = trend.slope == 0 ? 0 : trend.slope / MAX(trend.error, fabs(trend.slope) / 1e6);
     return trend;
 }
 
-/* Noise as neighbours show it: how far each lies from the middle of those beside it. A curve that rises and
- * then stays is far from any line, and yet smooth. */
+/* Noise as neighbours show it: how far each value lies from the mean of those beside it. A curve that rises
+ * and then stays is far from any line, and yet smooth. */
 static double neighbour_noise(const double *y, size_t n)
 {
     double bends[WINDOWS_MAX];
@@ -306,7 +306,7 @@ static Trend trend_judge(const double *x, const double *y, size_t n, int again)
     bool few = trend.rises < MIN((size_t)RISES_LEAST, n / 4);
     bool stepped = growth > 0 && ((most > STEP_SHARE * growth && most > 4 * trend.noise) || few);
 
-    /* A step that is early is no part of what goes on behind it. */
+    /* An early step is not part of the growth after it. */
     if (stepped && again > 0 && n - at >= MAX(n / 3, (size_t)WINDOWS_LEAST)) {
         Trend behind = trend_judge(x + at, y + at, n - at, again - 1);
         if (behind.kind == TREND_RISING)
@@ -332,7 +332,7 @@ static Trend trend_judge(const double *x, const double *y, size_t n, int again)
                      ? TREND_SETTLING
                      : TREND_RISING;
 
-    /* Steep at first, and then straight on: a start, and what came after it. */
+    /* Steep at first and then straight: a warm-up, and what came after it. */
     size_t third_of = n / 3;
     if (trend.kind == TREND_SETTLING && again > 0 && third > STEADY_LATE_RATIO * second &&
         n - third_of >= WINDOWS_LEAST) {
@@ -361,7 +361,7 @@ Trend trend_of_few(const ValueSeries *figures, double from, double until)
 {
     Trend trend = {0};
     double first_at = 0;
-    double low = 0; /* of the highest so far */
+    double low = 0; /* below the highest value so far */
     double value = 0;
     for (size_t i = figure_from(figures, from); i < figures->n && figures->seconds[i] <= until; i++) {
         if (!figure_at(figures, i, &value))
@@ -396,11 +396,11 @@ typedef struct Curve {
 typedef struct Turn {
     size_t trough;
     size_t peak;
-    size_t fallen; /* where it has fallen by the threshold, */
-    size_t bottom; /* and the lowest before the next rise */
+    size_t fallen; /* where it has fallen by the threshold */
+    size_t bottom; /* the lowest value before the next rise */
 } Turn;
 
-/* Ninety of a hundred values lie within. */
+/* The range that holds 90% of the values. */
 static double curve_range(const Curve *curve)
 {
     double copy[TEETH_WINDOWS_MAX];
@@ -410,7 +410,7 @@ static double curve_range(const Curve *curve)
     return high - low;
 }
 
-/* Turns that are larger than the threshold: each whole one has its trough before and its fall behind. */
+/* Turns that exceed the threshold: each complete one has a trough before it and a fall after it. */
 static size_t curve_turns(const Curve *curve, double threshold, Turn turns[static TEETH_MAX])
 {
     const double *y = curve->levels;
@@ -441,7 +441,7 @@ static size_t curve_turns(const Curve *curve, double threshold, Turn turns[stati
     return n;
 }
 
-/* A rise that takes its time and goes straight, and a fall that takes none. */
+/* A slow, straight rise and a fast fall. */
 static bool turn_is_gradual(const Curve *curve, const Turn *turn)
 {
     const double *y = curve->levels;
@@ -457,7 +457,7 @@ static bool turn_is_gradual(const Curve *curve, const Turn *turn)
     return most <= STEP_SHARE * height && middle >= 0.2 && middle <= 0.8;
 }
 
-/* Without spikes: each is replaced by the median of three. More would wear the teeth off. */
+/* Removes spikes: each value becomes the median of three. A wider median would wear the teeth off. */
 static void curve_smooth(Curve *curve)
 {
     double before[TEETH_WINDOWS_MAX];
@@ -490,7 +490,7 @@ Teeth teeth_of(const ValueSeries *figures, double from, double until)
     double highs[TEETH_MAX];
     Windows troughs = {0};
     teeth.cycles = curve_turns(&curve, 0.45 * range, turns);
-    /* Of the first the beginning was not seen. */
+    /* The start of the first one was not seen. */
     if (teeth.cycles > 0 && !turn_is_gradual(&curve, &turns[0]))
         memmove(turns, turns + 1, --teeth.cycles * sizeof *turns);
     for (size_t i = 0; i < teeth.cycles; i++) {

@@ -9,8 +9,7 @@
 
 #define STILL_THERE 0.05 /* of the history */
 
-/* --- ValueSeries
- * -------------------------------------------------------------------------------------------- */
+/* --- Series --------------------------------------------------------------------------------------------- */
 
 ValueSeries process_figures(const ProcessTrack *track, ProcessMetric metric)
 {
@@ -100,7 +99,7 @@ bool grew(const Trend *trend, Least least)
            worth_of(growth_of(trend), trend->until, least, seconds_of(trend)) == WORTH_NAMING;
 }
 
-/* --- How long it can go on ------------------------------------------------------------------------------ */
+/* --- How long until nothing is left --------------------------------------------------------------------- */
 
 static double room_between(uint64_t limit, uint64_t used)
 {
@@ -109,7 +108,7 @@ static double room_between(uint64_t limit, uint64_t used)
     return limit > used ? (double)(limit - used) : 0;
 }
 
-/* Pages of files make room when it is needed. */
+/* File pages count as free: the kernel drops them when memory is needed. */
 double memory_room(const VerdictContext *context, double seconds)
 {
     double available = room_between(job_at(context, JOB_MEMORY_AVAILABLE, seconds), 0);
@@ -144,9 +143,10 @@ const char *words_made(VerdictContext *context, const char *words)
 }
 
 /*
- * The further the slope lies above its error the surer, and few windows are less sure than many. Of the
- * series in tests/judge/verdicts/test-verdicts.c, which prints it, at least such a part was judged rightly. A
- * curve that rises and stays has no slope to speak of: its shape alone is less.
+ * Confidence rises with the ratio of the slope to its error, and with the number of windows. It is
+ * calibrated: at least this share of the series in tests/judge/verdicts/test-verdicts.c, which prints it, was
+ * judged correctly. A curve that rises and then stays has no useful slope; its shape alone gives less
+ * confidence.
  */
 double confidence_of(const Trend *trend)
 {

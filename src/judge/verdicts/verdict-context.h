@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the parts of verdicts share. A trial goes through a history job by job. Of each job, processes about
- * which the same is to be said are kin: one verdict, about the worst of them.
+ * What verdicts*.c share. A history is judged job by job. The processes of a job that have one verdict and
+ * one role are a group: one verdict, about the worst of them.
  */
 #pragma once
 
@@ -11,19 +11,20 @@
 
 #define MIB 0x1p20
 
-/* Less than this says nothing about anybody's memory, however regular it is. */
+/* Less than this says nothing about memory, however regular it is. */
 enum { SAMPLES_LEAST = 16 };
 #define SECONDS_LEAST 4.0
 
-/* The part of a process's time that is taken for its warm-up: imports, first batches, allocators that grow.
- */
-#define WARM_UP          0.20
-#define WARM_UP_ATTACHED 0.05 /* of one that had lived for longer than it was watched, when that began */
+/* The share of a process's time that counts as its warm-up: imports, first batches, allocators that grow. */
+#define WARM_UP 0.20
+#define WARM_UP_ATTACHED                                                                                     \
+    0.05 /* if, when the recording began, the process had already lived for longer than it was then observed \
+          */
 
 /*
- * What is smaller is nobody's trouble, or ordinary wear: an amount, and the part of the level at the end,
- * when it was watched for so many seconds. What was watched for less must be as many times more: pools and
- * caches fill in a straight line too, and only time tells them from what never ends.
+ * Smaller growth is harmless or normal: an amount, and a share of the level at the end, when it was observed
+ * for this many seconds. Growth that was observed for a shorter time must be that many times larger: pools
+ * and caches fill in a straight line too, and only time tells them from growth without end.
  */
 typedef struct Least {
     double amount;
@@ -33,7 +34,7 @@ typedef struct Least {
 
 #define LEAK_LEAST   ((Least){4 * MIB, 0.02, 300})
 #define SAW_LEAST    ((Least){8 * MIB, 0.03, 60})
-#define TEETH_LEAST  ((Least){16 * MIB, 0.10, 300}) /* allocators make even ones too, of a few seconds */
+#define TEETH_LEAST  ((Least){16 * MIB, 0.10, 300}) /* allocators make even teeth too, of a few seconds */
 #define SHARED_LEAST ((Least){4 * MIB, 0.10, 60})
 #define KEPT_LEAST   ((Least){32 * MIB, 0.67, 60})
 #define FILE_LEAST   ((Least){16 * MIB, 0.15, 60})
@@ -41,12 +42,12 @@ typedef struct Least {
 #define COPY_LEAST   ((Least){16 * MIB, 0.15, 60}) /* the share is of what was shared at fork */
 #define CROWD_LEAST  ((Least){64 * MIB, 0.20, 60})
 
-/* However short it was watched, growth by such a part of all is not asked to be a larger one. */
+/* Growth by this share is enough, however short the time was. */
 #define SHARE_MOST 0.30
 
 typedef enum Worth {
     WORTH_NOTHING,
-    WORTH_WAITING, /* a verdict, had it been watched for long enough */
+    WORTH_WAITING, /* would be a verdict, had it been observed for long enough */
     WORTH_NAMING,
 } Worth;
 
@@ -59,28 +60,29 @@ typedef struct VerdictGroup {
     double confidence;
     const char *evidence;
     size_t n;
-    double rate_of_all; /* of those that are still there */
-    double left_of_all; /* bytes that can follow, of what ends by itself: copies, teeth */
+    double rate_of_all; /* of the processes that are still alive */
+    double left_of_all; /* bytes that can follow, for growth that ends by itself: copies, teeth */
 } VerdictGroup;
 
-/* Growth that may become a verdict when it is watched for longer: the one that lacks least. */
+/* Growth that may become a verdict in a longer recording: the case that comes closest. */
 typedef struct PendingGrowth {
-    const ProcessTrack *track; /* NULL: there is none */
+    const ProcessTrack *track; /* NULL: no such growth */
     const char *metric;
     double rate;
-    double times; /* the least amount */
+    double times; /* as much as is needed */
     const char *evidence;
 } PendingGrowth;
 
 typedef struct JudgedJob {
     int id;
-    double first_worker; /* when it was born; 0 when there was one at the start, or is none */
-    bool renewed;        /* workers have ended and others have come: epochs */
+    double first_worker; /* when the first worker started; 0 when one was there from the start, or when there
+                            is none */
+    bool renewed;        /* workers have ended and others have started: epochs */
     double newest_worker;
-    double last_worker; /* when the last of them was seen; INFINITY when there was none */
-    double worker_life; /* the longest of those that have ended */
+    double last_worker; /* when the last worker was seen; INFINITY when there was none */
+    double worker_life; /* the longest life of a worker that has ended */
     Epochs epochs;
-    const ProcessTrack *judged; /* the one whose steadiness is worth a word */
+    const ProcessTrack *judged; /* the process that a verdict of "steady" is about */
     Trend judged_trend;
     PendingGrowth pending;
     VerdictGroup group[VERDICT_IDS][ROLES];
@@ -92,48 +94,47 @@ typedef struct VerdictContext {
     double end;
     bool guarded;
     Verdicts verdicts;
-    int r; /* the first error; what comes after it does nothing */
+    int r; /* the first error; nothing is added after it */
 } VerdictContext;
 
-/* --- ValueSeries
- * -------------------------------------------------------------------------------------------- */
+/* --- Series --------------------------------------------------------------------------------------------- */
 
 ValueSeries process_figures(const ProcessTrack *track, ProcessMetric metric);
-ValueSeries private_figures(const ProcessTrack *track); /* what is swapped out is the process's still */
+ValueSeries private_figures(const ProcessTrack *track); /* including what is swapped out */
 ValueSeries job_figures(const History *history, size_t metric);
 double track_until(const ProcessTrack *track);
 
-/* Or ended so late that it would have gone on. */
+/* Whether it is alive at the end, or ended so late that its growth would have continued. */
 bool track_is_there(const VerdictContext *context, const ProcessTrack *track);
 
-/* The newest value that is known at a time, at most a few minutes old; unknown. */
+/* The newest value known at a time, at most a few minutes old; else U64_UNKNOWN. */
 uint64_t value_at(const ValueSeries *figures, double seconds);
 uint64_t job_at(const VerdictContext *context, size_t metric, double seconds);
 
 double growth_of(const Trend *trend);
-double seconds_of(const Trend *trend); /* for which it was watched */
+double seconds_of(const Trend *trend); /* for which it was observed */
 
-/* What growth must be when it was watched for so long. */
+/* The least growth that counts after that time. */
 Least least_after(Least least, double seconds);
 Worth worth_of(double growth, double level, Least least, double seconds);
-Worth worth_growing(const Trend *trend, Least least); /* of what goes on */
+Worth worth_growing(const Trend *trend, Least least); /* of growth that continues */
 bool grows(const Trend *trend, Least least);
-bool grew(const Trend *trend, Least least); /* whether or not it goes on */
+bool grew(const Trend *trend, Least least); /* whether or not it continues */
 
-/* --- How long it can go on: seconds, INFINITY when that is unknown ----------------------------------------
+/* --- How long until nothing is left: seconds, INFINITY when that is unknown ------------------------------
  */
 
 double memory_room(const VerdictContext *context,
-                   double seconds); /* bytes of RAM that the job may still take, then */
+                   double seconds); /* bytes of RAM that the job may still take at that time */
 double shared_room(const VerdictContext *context, double seconds);
 double seconds_until(double room, double rate);
 
 /* --- Words ---------------------------------------------------------------------------------------------- */
 
-/* Sums of figures that a broken recording holds may be beyond any size. */
+/* The sums of a damaged recording may exceed any size. */
 #define BYTES(x) SIZE_TEXT((uint64_t)MIN(MAX((x), 0.0), 0x1p62))
 
-/* "" and the trial's error when there is no memory. */
+/* Text from the arena. Without memory: "", and the error is kept in context->r. */
 #define WORDS(context, ...) words_made((context), arena_printf((context)->arena, __VA_ARGS__))
 const char *words_made(VerdictContext *context, const char *words);
 
@@ -163,16 +164,17 @@ void verdict_add(VerdictContext *context, const Verdict *verdict);
 void pending_growth_add(VerdictContext *context, JudgedJob *job, const ProcessTrack *track, const char *grew,
                         const char *metric, const Trend *trend, Least least);
 
-/* One process by itself. */
+/* Judges a single process. */
 void process_judge(VerdictContext *context, JudgedJob *job, const ProcessTrack *track);
 
-/* A worker whose life is an epoch: its growth ends with it. */
+/* Whether this is a worker that lives for one epoch: its growth ends with it. */
 bool is_of_epoch(const JudgedJob *job, const ProcessTrack *track);
 
-/* All of those together, and others' figures folded by the epoch. */
+/* Judges all workers that live for one epoch, together. */
 void epochs_judge(VerdictContext *context, JudgedJob *job);
 
-/* What a process does within epochs, where these are known, and for how many seconds it was watched. */
+/* The trend of a process within its epochs, and for how many seconds they were observed. False when epochs
+ * are unknown. */
 bool epochs_fold(VerdictContext *context, const JudgedJob *job, const ProcessTrack *track, double from,
                  Trend *ret_trend, size_t *ret_epochs, double *ret_seconds);
 
@@ -182,7 +184,7 @@ Worth worth_copying(const Trend *copies, const Trend *own, const Trend *file, do
 void copies_add(VerdictContext *context, JudgedJob *job, const ProcessTrack *track, const Trend *copies,
                 double shared);
 
-/* The job as a whole. */
+/* Judge the job as a whole. */
 void crowd_judge(VerdictContext *context, const JudgedJob *job);
 void shared_judge(VerdictContext *context);
 void cache_judge(VerdictContext *context);

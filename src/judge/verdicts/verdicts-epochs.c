@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What happens within an epoch: workers that live for one, copies of what they shared at fork, and teeth. */
+/* What happens within an epoch: workers that live for one epoch, copies of what they shared at fork, and
+ * teeth. */
 #include <math.h>
 
 #include "units.h"
 #include "verdict-context.h"
 #include "verdicts-text.h"
 
-#define COPY_SHARE 0.7  /* of what a worker has for itself alone, the part that must be copies */
-#define COPY_MOST  1.15 /* times what was shared at fork: with what both have touched since */
+#define COPY_SHARE 0.7  /* the share of a worker's unshared memory that must be copies */
+#define COPY_MOST  1.15 /* times what was shared at fork; more than 1 for what both have written since */
 
-/* A life, or an epoch, is cut into phases. The first quarter is its warm-up; spawned workers may need half of
- * it. */
+/* A worker's life, or an epoch, is divided into phases. The first quarter is its warm-up; spawned workers may
+ * need half of it. */
 enum { PHASES_LEAST = 12, PHASES_MOST = 24, FOLDED_MOST = 256 };
 
 bool is_of_epoch(const JudgedJob *job, const ProcessTrack *track)
@@ -21,7 +22,7 @@ bool is_of_epoch(const JudgedJob *job, const ProcessTrack *track)
            track_until(track) - track->first_seconds < 1.5 * job->worker_life;
 }
 
-/* Its private memory counts what it has in common with the trainer since the fork; USS does not. */
+/* A worker's private memory includes what it shares with the trainer since the fork; its USS does not. */
 bool shared_at_fork(const ProcessTrack *track, double *ret_bytes)
 {
     const Series *series = &track->series;
@@ -36,7 +37,7 @@ bool shared_at_fork(const ProcessTrack *track, double *ret_bytes)
     return false;
 }
 
-/* What only this process has may also be new memory, or pages of a file that nobody else maps. */
+/* Unshared memory may also be new memory, or pages of a file that no other process maps. */
 Worth worth_copying(const Trend *copies, const Trend *own, const Trend *file, double shared, double seconds)
 {
     double growth = growth_of(copies);
@@ -46,7 +47,7 @@ Worth worth_copying(const Trend *copies, const Trend *own, const Trend *file, do
     if (!moved || rest < COPY_SHARE * growth || growth > COPY_MOST * shared)
         return WORTH_NOTHING;
     Worth worth = worth_of(rest, shared, COPY_LEAST, seconds);
-    /* What every worker copies when it starts has come to its end. */
+    /* What does not rise any more is what every worker copies when it starts. */
     return worth == WORTH_WAITING && copies->kind != TREND_RISING ? WORTH_NOTHING : worth;
 }
 
@@ -64,15 +65,15 @@ void copies_add(VerdictContext *context, JudgedJob *job, const ProcessTrack *tra
                                           BYTES(copies->from + shared), BYTES(shared), BYTES(left))});
 }
 
-/* A time in the life of a process. */
+/* A part of the life of a process. */
 typedef struct LifeSpan {
     const ProcessTrack *track;
     double from;
     double until;
 } LifeSpan;
 
-/* From the first of them to the end of the last: growth that comes again in each was watched for all of it.
- */
+/* From the start of the first span to the end of the last: growth that recurs in each span was observed for
+ * all of this time. */
 static double spans_seconds(const LifeSpan *spans, size_t n)
 {
     double from = INFINITY;
@@ -84,7 +85,7 @@ static double spans_seconds(const LifeSpan *spans, size_t n)
     return until - from;
 }
 
-/* Medians over many spans by the part of each that had passed. */
+/* Lays many spans over each other, by the part of each that has passed, and takes medians. */
 static int fold(Arena *arena, const LifeSpan *spans, size_t n, ProcessMetric metric, size_t phases,
                 Windows *ret)
 {
@@ -126,7 +127,7 @@ static Trend trend_behind(const Windows *windows, size_t skipped)
     return trend_of_windows(&rest);
 }
 
-/* Private memory over the phases of lives or epochs. */
+/* The trend of private memory over the phases of lives or epochs. */
 static int fold_own(Arena *arena, const LifeSpan *spans, size_t n, Trend *ret)
 {
     double *samples = arena_alloc(arena, n * sizeof *samples);
@@ -149,7 +150,8 @@ static int fold_own(Arena *arena, const LifeSpan *spans, size_t n, Trend *ret)
     return 0;
 }
 
-/* Those that are there now, and how much more they take until the end of an epoch as long as the others. */
+/* How fast the current workers grow together, and how much more they will take until the end of an epoch of
+ * usual length. */
 static void workers_ahead(const VerdictContext *context, const JudgedJob *job, double life,
                           VerdictGroup *group)
 {
@@ -221,7 +223,8 @@ static void workers_judge(VerdictContext *context, JudgedJob *job, const LifeSpa
                            "file", &late_file, FILE_LEAST);
 }
 
-/* Those that live long enough to be of the train loader rather than of a short validation, evenly chosen. */
+/* Takes workers that live long enough to belong to the training loader rather than to a short validation,
+ * evenly chosen. */
 void epochs_judge(VerdictContext *context, JudgedJob *job)
 {
     const History *history = context->history;

@@ -11,7 +11,7 @@ static double job_warm(const VerdictContext *context, double from)
     return from + WARM_UP * (context->end - from);
 }
 
-/* Processes that are steady and become more and more: workers of loaders that were never let go of. */
+/* Processes that are steady but grow in number: workers of loaders that were never deleted. */
 void crowd_judge(VerdictContext *context, const JudgedJob *job)
 {
     double from = job_warm(context, job->first_worker);
@@ -77,8 +77,8 @@ void shared_judge(VerdictContext *context)
     }
 }
 
-/* A control group that looks nearly full, of pages that the kernel can drop. Below that it is nobody's worry.
- */
+/* A control group that looks nearly full because of pages that the kernel can drop. A group with more room
+ * worries nobody. */
 void cache_judge(VerdictContext *context)
 {
     double from = job_warm(context, 0);

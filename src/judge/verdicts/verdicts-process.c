@@ -1,29 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one process does. */
+/* Verdicts about a single process. */
 #include "units.h"
 #include "verdict-context.h"
 #include "verdicts-text.h"
 
-/* The worst word needs the best evidence: a job has many processes, and each has its chance to look like one.
- */
+/* The worst verdict needs the best evidence: a job has many processes, and each may look like a leak by
+ * chance. */
 #define LEAK_T 6.0
 
-/* Private memory that goes with something else that grows: objects that stand for kept tensors or open files.
- */
+/* Private memory that grows along with something else: the objects of kept tensors or open files. */
 #define SHADOW_SHARE  0.10
 #define SHADOW_PER_FD (16 * 1024.0)
 
 #define LOADING_SHARE 0.25
 #define TEETH_GRADUAL 0.7 /* of all cycles */
-#define TRAINED_LEAST 0.7 /* of its life: a worker that is born later does not begin the training */
+#define TRAINED_LEAST                                                                                        \
+    0.7 /* of its life: a worker that starts later does not mark the start of the training */
 
-/* An allocator that gives memory back from time to time makes two that look like teeth. */
+/* Three, because an allocator that returns memory from time to time makes two that look like teeth. */
 enum { TEETH_COUNT = 3, TEETH_SAMPLES_LEAST = 200, TEETH_SCALES = 4 };
-#define TEETH_REGULAR 1.6 /* times as long as the shortest, at most: epochs are even, a collector is not */
+#define TEETH_REGULAR                                                                                        \
+    1.6 /* times as long as the shortest, at most: epochs are even, a garbage collector is not */
 
 /*
  * The part of a process's life that is judged: without its warm-up. What a trainer does before its first
- * worker is born and after its last has ended is no training, when that is the smaller part of its life.
+ * worker starts and after its last has ended is not training, if that is the smaller part of its life.
  */
 typedef struct Span {
     double from;
@@ -50,7 +51,7 @@ static Span span_of(const VerdictContext *context, const JudgedJob *job, const P
 typedef struct Trends {
     Trend own;      /* private memory */
     Trend copies;   /* USS */
-    Trend shared;   /* segments that are held, or of which pages were touched: the one that grows more */
+    Trend shared;   /* segments that are held, or touched pages of segments: whichever grows more */
     Trend segments; /* their number */
     Trend file;
     Trend fds;
@@ -90,7 +91,7 @@ static bool teeth_are_found(const Teeth *teeth)
            worth_of(teeth->height, teeth->high, TEETH_LEAST, teeth->ended - teeth->began) == WORTH_NAMING;
 }
 
-/* An epoch may be a small part of a long recording: if the whole shows no teeth, its last parts may. */
+/* An epoch may be a small part of a long recording: if the whole shows no teeth, its last part may. */
 static bool teeth_find(const ProcessTrack *track, Span span, Teeth *ret)
 {
     ValueSeries own = private_figures(track);
@@ -243,7 +244,7 @@ void process_judge(VerdictContext *context, JudgedJob *job, const ProcessTrack *
             pending_growth_add(context, job, track,
                                PENDING(context, VERDICT_PENDING_COPIES, track, &trends.copies), "private",
                                &trends.copies, COPY_LEAST);
-        /* Files that come with private memory, and then no more, are libraries that are loaded. */
+        /* File pages that come together with private memory and then stop growing are loaded libraries. */
         bool loads = trends.file.kind == TREND_SETTLING &&
                      growth_of(&trends.own) > LOADING_SHARE * growth_of(&trends.file);
         if (grew(&trends.file, FILE_LEAST) && !loads)

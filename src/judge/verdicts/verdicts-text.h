@@ -169,3 +169,6 @@
 #define VERDICT_TOO_SHORT_SAMPLES_MANY                                                                       \
     "%zu samples in %s: no training process was observed for long enough after its start (at least %d "      \
     "samples and %.0f s)."
+
+/* A minus sign or nothing, a number, and a unit of time: s, min or h. */
+#define VERDICT_RATE_DESCRIPTORS "%s%.1f descriptors/%s"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What memory does over time: is it a leak, of what kind, and how long until there is none left? Pure; the
- * arithmetic and its limits are in docs/verdicts.md.
+ * What memory does over time: does it leak, in what way, and how long until none is left? Pure;
+ * docs/verdicts.md explains the arithmetic and its limits. All that is known about a verdict besides how it
+ * is reached is one row of verdict-table.c.
  */
 #pragma once
 
@@ -14,7 +15,7 @@ typedef enum VerdictId {
     VERDICT_LEAK,          /* private memory grows without end */
     VERDICT_COPY_ON_WRITE, /* private memory grows towards what was shared at fork */
     VERDICT_SAWTOOTH,      /* grows in an epoch, falls at its end */
-    VERDICT_BACKLOG,       /* shared memory is made faster than it is let go, or kept by the trainer */
+    VERDICT_BACKLOG,       /* shared memory is created faster than it is released, or kept by the trainer */
     VERDICT_FD_LEAK,
     VERDICT_PAGE_CACHE, /* file-backed growth that the kernel can drop */
     VERDICT_TOO_SHORT,  /* not enough samples to say */
@@ -23,10 +24,10 @@ typedef enum VerdictId {
 
 typedef struct Verdict {
     VerdictId id;
-    int pid;              /* whom it is about; 0: the job */
+    int pid;              /* of the process it is about; 0: the whole job */
     Role role;            /* of pid */
     const char *metric;   /* "private", "shared", "descriptors", … */
-    double rate;          /* bytes, or a number, a second */
+    double rate;          /* bytes per second, or a number per second */
     double confidence;    /* 0…1 */
     const char *evidence; /* in words, with figures */
     double exhausts_in;   /* seconds from the end of the history; INFINITY: never, or unknown */
@@ -50,6 +51,6 @@ Severity verdict_severity(VerdictId id);
 const char *verdict_title(VerdictId id);
 const char *verdict_meaning(VerdictId id);
 
-/* Which way a figure goes, for an arrow beside it: a robust slope, a second; 0 when it is not told from
- * noise. Values that are unknown are skipped. */
+/* The direction of a figure, for an arrow beside it: a robust slope per second; 0 when it cannot be told from
+ * noise. Unknown values are skipped. */
 double trend_slope(const double *seconds, const uint64_t *values, size_t n);

@@ -32,7 +32,7 @@ static json_t *json_segment(const PsSegment *shown)
     const Segment *segment = shown->segment;
     char device[32];
     snprintf(device, sizeof device, "%u:%u", segment->device.major, segment->device.minor);
-    /* Both come from the same stat. */
+    /* Both come from one stat call. */
     uint64_t uid = segment->allocated_estimated ? U64_UNKNOWN : segment->uid;
     return json_pack("{s:o, s:o, s:s, s:o, s:o, s:s, s:b, s:s, s:s, s:o, s:s, s:o, s:o}", "name",
                      json_raw(segment->name), "inode", json_size(segment->inode), "device", device, "size",

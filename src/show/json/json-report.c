@@ -6,7 +6,7 @@
 #include "show-fixes.h"
 #include "show-report.h"
 
-/* ISO 8601, UTC; null for what no calendar has. */
+/* ISO 8601, UTC; null for times that no calendar has. */
 static json_t *json_time(double seconds)
 {
     char text[32];
@@ -36,14 +36,16 @@ json_t *json_verdict(const ReportView *view, const Verdict *verdict)
     double confidence = isfinite(verdict->confidence) ? verdict->confidence : 0;
     if (isfinite(verdict->rate) && verdict_rate_words(verdict, &rate) < 0)
         return NULL;
-    return json_pack(
-        "{s:s, s:{s:o, s:s}, s:o, s:o, s:s, s:f, s:s, s:o, s:o, s:o, s:o}", "id", verdict_name(verdict->id),
-        "subject", "pid", json_pid(of_job ? view->history->pid : verdict->pid), "role",
-        of_job ? "job" : role_name(verdict->role), "metric", json_prose(verdict->metric), "rate",
-        json_number(verdict->rate), "rate_words", buffer_text(&rate), "confidence", confidence,
-        "confidence_words", confidence_words(confidence), "evidence", json_prose(verdict->evidence),
-        "exhausts_in", json_number(verdict->exhausts_in), "meaning", json_prose(verdict_meaning(verdict->id)),
-        "fixes", json_fixes(&verdict->fixes));
+    return json_pack("{s:s, s:s, s:s, s:b, s:{s:o, s:s}, s:o, s:o, s:s, s:f, s:s, s:o, s:o, s:o, s:o}", "id",
+                     verdict_name(verdict->id), "severity", severity_name(verdict_severity(verdict->id)),
+                     "title", verdict_title(verdict->id), "grows", (int)verdict_grows(verdict), "subject",
+                     "pid", json_pid(of_job ? view->history->pid : verdict->pid), "role",
+                     of_job ? "job" : role_name(verdict->role), "metric", json_prose(verdict->metric), "rate",
+                     json_number(verdict->rate), "rate_words", buffer_text(&rate), "confidence", confidence,
+                     "confidence_words", confidence_words(confidence), "evidence",
+                     json_prose(verdict->evidence), "exhausts_in", json_number(verdict->exhausts_in),
+                     "meaning", json_prose(verdict_meaning(verdict->id)), "fixes",
+                     json_fixes(&verdict->fixes));
 }
 
 json_t *json_recording(const ReportView *view)
@@ -63,8 +65,8 @@ json_t *json_event(const Event *event)
                      event->pid > 0 ? role_name(event->role) : "job", "text", json_raw(text_of(event->text)));
 }
 
-/* PSS is summed from looks at different times: estimated is its own object, so that nobody takes it for
- * measured. */
+/* PSS is summed from samples of different times, so it stands in an object of its own, `estimated`, where it
+ * cannot be mistaken for a measured figure. */
 json_t *json_report_peaks(const ReportView *view)
 {
     return json_pack(
@@ -112,8 +114,8 @@ int json_report(FILE *out, bool indented, const ReportView *view)
         json_writer_item(&writer, json_track(&view->tracks[i]));
     json_writer_list_end(&writer);
     json_writer_list(&writer, "events");
-    for (size_t i = 0; i < history->n_events; i++)
-        json_writer_item(&writer, json_event(&history->events[i]));
+    for (size_t i = 0; i < view->events.n; i++)
+        json_writer_item(&writer, json_event(&view->events.items[i]));
     json_writer_list_end(&writer);
     return json_writer_close(&writer);
 }

@@ -36,7 +36,7 @@ json_t *json_values(const AttemptValue *values, size_t n)
     return object;
 }
 
-/* The Python stack is text of many lines: one string a line, outermost last. */
+/* The Python stack: one string per line, outermost last. */
 static json_t *json_stack(const char *stack)
 {
     if (!stack)
@@ -50,7 +50,7 @@ static json_t *json_stack(const char *stack)
     return list;
 }
 
-/* The contract's fields, and what more is known of the death. */
+/* The documented fields of a cause, and what else is known about the death. */
 static json_t *json_judged(const Diagnosis *judged)
 {
     json_t *cause = json_cause(&judged->cause);
@@ -128,7 +128,7 @@ static json_t *json_guard(const RunResult *result, const Evidence *evidence)
                      json_unguarded(&evidence->coverage), "joined", result->joined);
 }
 
-/* What is not measured is null. */
+/* null for what was not measured. */
 json_t *json_peaks(const Peaks *peaks)
 {
     return json_pack("{s:o, s:o, s:o, s:o}", "shm", json_size(peaks->shm_bytes), "rss",

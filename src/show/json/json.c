@@ -13,8 +13,8 @@ void json_writer_open(JsonWriter *writer, FILE *out, bool indented)
     fputc('{', out);
 }
 
-/* jansson starts every value at the left margin: what it writes after a newline is moved to where we are. Its
- * strings hold no newline. */
+/* jansson starts every value at the left margin: what it writes after a newline is indented to the current
+ * depth. Its strings hold no newline. */
 static int value_bytes(const char *bytes, size_t n, void *context)
 {
     JsonWriter *writer = context;
@@ -106,7 +106,7 @@ json_t *json_prose(const char *text)
 {
     if (!text)
         return json_null();
-    json_t *value = json_string(text); /* NULL when it is no UTF-8 */
+    json_t *value = json_string(text); /* NULL if it is not UTF-8 */
     return value ? value : json_raw(text_of(text));
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * JSON for scripts. Values are jansson's; lists are written item by item, so that the output's size is no
- * matter of memory. All strings are valid UTF-8.
+ * JSON for scripts. Values are jansson's; lists are written item by item, so that the size of the output does
+ * not cost memory. All strings are valid UTF-8.
  */
 #pragma once
 
@@ -14,8 +14,8 @@ typedef struct JsonWriter {
     FILE *out;
     bool indented;
     unsigned depth;
-    bool first; /* nothing yet in the object or list that is open */
-    int error;  /* 0, or the first thing that went wrong: -ENOMEM */
+    bool first; /* the open object or list is still empty */
+    int error;  /* 0 or -ENOMEM */
 } JsonWriter;
 
 /* One object: open, fields and lists, close. Values are stolen; a NULL one (no memory) is remembered. */
@@ -24,9 +24,9 @@ void json_writer_field(JsonWriter *writer, const char *name, json_t *value);
 void json_writer_list(JsonWriter *writer, const char *name);
 void json_writer_item(JsonWriter *writer, json_t *value);
 void json_writer_list_end(JsonWriter *writer);
-int json_writer_close(JsonWriter *writer); /* 0 or writer's error. Errors of the stream are the stream's. */
+int json_writer_close(JsonWriter *writer); /* 0 or -ENOMEM. Errors of the stream are left to ferror. */
 
-json_t *json_size(uint64_t bytes);    /* null for U64_UNKNOWN; at most INT64_MAX, which stands for no limit */
+json_t *json_size(uint64_t bytes);    /* null for U64_UNKNOWN; at most INT64_MAX, which means no limit */
 json_t *json_raw(Text text);          /* a stranger's bytes: escaped */
-json_t *json_prose(const char *text); /* our own words, escaped only when they are no UTF-8; null for NULL */
+json_t *json_prose(const char *text); /* our own text, escaped only if it is not UTF-8; null for NULL */
 json_t *json_proses(const char *const *texts, size_t n);

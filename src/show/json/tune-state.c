@@ -36,7 +36,7 @@ static json_t *command_of(char *const *command)
     return strings_of((const char *const *)command, n);
 }
 
-/* A list and not an object: the order of the names is that of the grid. */
+/* A list, not an object, since the order of the names is that of the grid. */
 static json_t *vary_of(const Tune *tune)
 {
     json_t *list = json_array();
@@ -71,7 +71,7 @@ static int refuse(Buffer *error, const char *what)
     return -EINVAL;
 }
 
-/* A field that must equal what this call was given. */
+/* A field that must equal what this run was given. */
 static int field_is(const json_t *root, const char *name, json_t *wanted, Buffer *error, const char *what)
 {
     _cleanup_json_ json_t *own = wanted;
@@ -109,7 +109,7 @@ static bool bool_read(const json_t *object, const char *name, bool *ret)
     return json_is_boolean(value);
 }
 
-/* The value of the axis that the file has escaped. */
+/* The value of the axis that is escaped in the file. */
 static bool place_read(const TuneAxis *axis, const json_t *values, size_t *ret)
 {
     const char *wanted = json_string_value(json_object_get(values, axis->name));

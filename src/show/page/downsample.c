@@ -2,8 +2,8 @@
 #include "downsample.h"
 
 typedef struct DownsampledStretch {
-    double from;   /* to where the next one begins */
-    size_t point;  /* its first */
+    double from;   /* the next one begins where it ends */
+    size_t point;  /* index of its first point */
     size_t points; /* 1 or 2 */
     size_t n;      /* samples that it stands for */
 } DownsampledStretch;
@@ -22,7 +22,7 @@ int downsample_times(const double *seconds, size_t n, size_t points_most, Arena 
     for (size_t i = 0; i < n;) {
         size_t end = i + 1;
         if (thin) {
-            /* By its number, not by adding up: the last of them takes in the end. */
+            /* Computed from its number, not by adding up: the last stretch includes the end. */
             size_t number = (size_t)((seconds[i] - seconds[0]) / grid.stretch_seconds);
             number = MIN(number, stretches - 1);
             double until = seconds[0] + grid.stretch_seconds * (double)(number + 1);
@@ -40,7 +40,7 @@ int downsample_times(const double *seconds, size_t n, size_t points_most, Arena 
     return 0;
 }
 
-/* The samples of the least and of the most among [begin, end), the earlier one first; false: none is known.
+/* The samples with the minimum and the maximum in [begin, end), the earlier one first. False: none is known.
  */
 static bool extremes_find(const uint64_t *key, size_t begin, size_t end, size_t *ret_early, size_t *ret_late)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Series with fewer points that still show every peak and every valley. All series of a history are put on
- * one grid of times, so that they can be stacked and read off together: a stretch of time has at most two
- * points, and a series gives them its least and its most there, in the order in which they came.
+ * Thins series so that every peak and every valley still shows. All series of a history are put on one grid
+ * of times, so that they can be stacked and read together: a stretch of time has at most two points, which
+ * are the minimum and the maximum of a series there, in their order.
  */
 #pragma once
 
@@ -11,7 +11,7 @@
 typedef struct Downsampling {
     double *seconds; /* of the points */
     size_t n;
-    double stretch_seconds;               /* that two points stand for; 0: nothing was thinned */
+    double stretch_seconds;               /* of time that two points stand for; 0: nothing was thinned */
     struct DownsampledStretch *stretches; /* in order of time */
     size_t n_stretches;
 } Downsampling;
@@ -20,8 +20,8 @@ typedef struct Downsampling {
 int downsample_times(const double *seconds, size_t n, size_t points_most, Arena *arena, Downsampling *ret);
 
 /*
- * Values on the grid; unknown where the series has none. Which samples stand for a stretch is decided by
- * `key`: series that are stacked share one, so that what is shown together was together.
+ * Puts values on the grid; unknown where the series has none. `key` decides which samples stand for a
+ * stretch: stacked series share one key, so that values drawn together are of the same time.
  */
 void downsample_values(const Downsampling *grid, const double *seconds, size_t n, const uint64_t *key,
                        const uint64_t *values, uint64_t *ret);

@@ -9,10 +9,10 @@
 enum {
     COMMAND_COLUMNS = 200,
     VERDICTS_MOST = 200,
-    MARKS_MOST = 1000, /* events that are told one by one: a hostile recording has no end of them */
+    MARKS_MOST = 1000, /* events that are listed one by one; a hostile recording may have any number */
 };
 
-/* What is written, and the room to reckon in. */
+/* The output, and scratch memory. */
 typedef struct PageData {
     const ReportView *view;
     Buffer *out;
@@ -34,8 +34,8 @@ static void put_text(PageData *data, const char *text)
     put(data, text, strlen(text));
 }
 
-/* A script element ends at its end tag, whatever the quotes around it: "<" is written as JSON lets us. It
- * stands nowhere but in strings. */
+/* An end tag ends a script element even within quotes, so "<" is written as a JSON escape. It occurs only in
+ * strings. */
 static int json_bytes(const char *bytes, size_t n, void *context)
 {
     PageData *data = context;
@@ -68,8 +68,8 @@ static void put_number(PageData *data, int64_t number)
 /* --- Columns of numbers -------------------------------------------------------------------------------- */
 
 /*
- * Numbers as differences from the known one before; [n]: n unknown, [-n]: n more of the same. Most of what a
- * job does is nothing new, and a day of it must fit.
+ * Numbers as differences from the last known one; [n]: n unknown, [-n]: n more of the same. Most values of a
+ * job do not change, and a day of them must fit.
  */
 static void put_column(PageData *data, const int64_t *numbers, const bool *known, size_t n)
 {
@@ -98,7 +98,7 @@ static void put_column(PageData *data, const int64_t *numbers, const bool *known
     put_text(data, "]");
 }
 
-/* What has been placed, in KiB or as it is. */
+/* The values on the grid, in KiB or as they are. */
 static void put_placed(PageData *data, Arena *scratch, bool bytes)
 {
     size_t n = data->grid.n;
@@ -132,7 +132,7 @@ static void put_times(PageData *data, Arena *scratch)
     put_column(data, numbers, known, n);
 }
 
-/* "name":[…], when anything of it is known. */
+/* "name":[…], if any value is known. */
 static void put_series(PageData *data, bool *first, const char *name, const Series *series,
                        const uint64_t *key, size_t metric, bool bytes)
 {
@@ -185,13 +185,12 @@ static void put_sums(PageData *data)
 
 /* --- Processes ----------------------------------------------------------------------------------------- */
 
-/* Whom a verdict is about matters most, then trainers, then the large ones. */
+/* Processes that a verdict is about come first, then trainers, then the largest. */
 static int track_rank(const PageData *data, const TrackView *shown)
 {
     const Verdicts *verdicts = data->view->verdicts;
     for (size_t i = 0; i < verdicts->n; i++)
-        if (verdicts->items[i].pid == shown->track->last.pid && verdicts->items[i].id != VERDICT_STEADY &&
-            verdicts->items[i].id != VERDICT_TOO_SHORT)
+        if (verdicts->items[i].pid == shown->track->last.pid && verdict_grows(&verdicts->items[i]))
             return 2;
     return shown->track->last.role == ROLE_TRAINER;
 }
@@ -298,7 +297,7 @@ static void put_event(PageData *data, bool *first, const Event *event, size_t co
     *first = false;
 }
 
-/* Of these there are many: those between two points of the grid are one event with a number. */
+/* These are frequent: those between two points of the grid become one event with a count. */
 static bool is_counted(EventKind kind)
 {
     return kind == EVENT_BORN || kind == EVENT_ENDED || kind == EVENT_EPOCH;
@@ -306,21 +305,21 @@ static bool is_counted(EventKind kind)
 
 static void put_events(PageData *data)
 {
-    const History *history = data->view->history;
-    size_t open[EVENT_KINDS] = {0}; /* the event that its like are counted with */
+    const EventList *events = &data->view->events;
+    size_t open[EVENT_KINDS] = {0}; /* the event that counts those of its kind */
     size_t counts[EVENT_KINDS] = {0};
     size_t marks = 0;
     size_t point = 0;
     bool first = true;
     put_text(data, "\"events\":[");
-    for (size_t i = 0; i <= history->n_events; i++) {
-        const Event *event = i < history->n_events ? &history->events[i] : NULL;
+    for (size_t i = 0; i <= events->n; i++) {
+        const Event *event = i < events->n ? &events->items[i] : NULL;
         size_t before = point;
         while (event && point + 1 < data->grid.n && data->grid.seconds[point + 1] <= event->seconds)
             point++;
         for (EventKind kind = 0; (!event || point != before) && kind < EVENT_KINDS; kind++) {
             if (counts[kind] > 0)
-                put_event(data, &first, &history->events[open[kind]], counts[kind]);
+                put_event(data, &first, &events->items[open[kind]], counts[kind]);
             counts[kind] = 0;
         }
         if (!event)

@@ -7,7 +7,7 @@
 /* Where the data go. */
 #define PLACE "@SHMGUARD_DATA@"
 
-/* The densest data that fit: thinned more only when they are too large, in proportion. */
+/* The densest data that fit; data that are too large are thinned in proportion. */
 static int data_fit(const ReportView *view, size_t most_bytes, Buffer *ret)
 {
     size_t points = PAGE_POINTS_MOST;

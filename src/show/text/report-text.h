@@ -15,7 +15,7 @@
 
 #define REPORT_LABEL_JOB       "job"
 #define REPORT_LABEL_RECORDED  "recorded"
-#define REPORT_RECORDED        "%s from %s, sampled every %g s (samples kept: %zu)"
+#define REPORT_RECORDED        "%s from %s, interval %g s, samples kept: %zu"
 #define REPORT_LABEL_PROCESSES "processes"
 #define REPORT_PROCESSES       "at most %llu at a time, %zu in total"
 #define REPORT_LABEL_MEMORY    "memory"

@@ -94,23 +94,14 @@ static void show_limits(const Terminal *terminal, const Machine *machine)
     show_line(terminal, DOCTOR_LABEL_LIMITS, buffer_text(&line));
 }
 
-static const struct {
-    Mark mark;
-    Style style;
-} severity_looks[] = {
-    [SEVERITY_INFO] = {MARK_INFO, STYLE_BOLD},
-    [SEVERITY_WARNING] = {MARK_WARNING, STYLE_WARNING},
-    [SEVERITY_CRITICAL] = {MARK_BAD, STYLE_BAD},
-};
-
 static void show_finding(const Terminal *terminal, const Finding *finding)
 {
     enum { INDENT = 2 };
     _cleanup_buffer_ Buffer title = {0};
-    const char *mark = terminal_mark(terminal, severity_looks[finding->severity].mark);
+    const char *mark = terminal_mark(terminal, severity_mark(finding->severity));
     const char *word = severity_name(finding->severity);
     fputc('\n', terminal->out);
-    terminal_print(terminal, severity_looks[finding->severity].style, "%s %s", mark, word);
+    terminal_print(terminal, severity_style(finding->severity), "%s %s", mark, word);
     fputs(": ", terminal->out);
     (void)buffer_printf(&title, "%s [%s]", finding->title, finding->id);
     terminal_wrap(terminal, (unsigned)(text_columns(text_of(mark)) + strlen(word) + 3), INDENT,

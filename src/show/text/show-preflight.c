@@ -14,8 +14,7 @@ void show_preflight(const Terminal *terminal, const Preflight *preflight)
         const Threat *threat = &preflight->items[i];
         const char *severity = severity_name(threat->severity);
         terminal_print(terminal, STYLE_BOLD, "%s", name);
-        terminal_print(terminal, threat->severity == SEVERITY_CRITICAL ? STYLE_BAD : STYLE_WARNING,
-                       "%s:", severity);
+        terminal_print(terminal, severity_style(threat->severity), "%s:", severity);
         buffer_clear(&line);
         (void)buffer_printf(&line, "%s. %s", threat->text, threat->remedy);
         fputc(' ', terminal->out);

@@ -153,6 +153,14 @@ static const Column segment_columns[] = {
     [COL_HOLDERS] = {PS_HEAD_HOLDERS, .least = 8},
 };
 
+const char *segment_state_words(const Segment *segment)
+{
+    return segment->backing == BACKING_MEMFD ? PS_STATE_MEMFD
+           : segment->deleted                ? PS_STATE_UNLINKED
+           : segment->on_mount               ? PS_STATE_NAMED
+                                             : PS_STATE_ELSEWHERE;
+}
+
 typedef struct SegmentRows {
     const PsView *view;
     size_t pids_most; /* holders shown by pid; the rest is a number */
@@ -204,10 +212,7 @@ static void segment_cell(const void *context, size_t row, size_t column, Buffer 
         (void)buffer_append_text(out, segment_kind_name(segment->kind));
         break;
     case COL_STATE:
-        (void)buffer_append_text(out, segment->backing == BACKING_MEMFD ? PS_STATE_MEMFD
-                                      : segment->deleted                ? PS_STATE_UNLINKED
-                                      : segment->on_mount               ? PS_STATE_NAMED
-                                                                        : PS_STATE_ELSEWHERE);
+        (void)buffer_append_text(out, segment_state_words(segment));
         break;
     case COL_SIZE:
         (void)buffer_append_text(out, SIZE_TEXT(segment->size_bytes));

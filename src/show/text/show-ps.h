@@ -6,6 +6,9 @@
 #include "ps-view.h"
 #include "terminal.h"
 
+/* "named", "unlinked" and the like. */
+const char *segment_state_words(const Segment *segment);
+
 /* Shows each segment if `segments`, else the processes and the segments summed up by kind. */
 void show_ps(const Terminal *terminal, const PsView *view, bool segments);
 

@@ -22,34 +22,6 @@ enum {
 
 /* --- Verdicts ------------------------------------------------------------------------------------------ */
 
-static Mark verdict_mark(VerdictId id)
-{
-    switch (id) {
-    case VERDICT_STEADY:
-        return MARK_GOOD;
-    case VERDICT_PAGE_CACHE:
-    case VERDICT_TOO_SHORT:
-        return MARK_INFO;
-    case VERDICT_COPY_ON_WRITE:
-    case VERDICT_SAWTOOTH:
-        return MARK_WARNING;
-    case VERDICT_LEAK:
-    case VERDICT_BACKLOG:
-    case VERDICT_FD_LEAK:
-    case VERDICT_IDS:
-        break;
-    }
-    return MARK_BAD;
-}
-
-static Style mark_style(Mark mark)
-{
-    return mark == MARK_GOOD      ? STYLE_GOOD
-           : mark == MARK_WARNING ? STYLE_WARNING
-           : mark == MARK_BAD     ? STYLE_BAD
-                                  : STYLE_BOLD;
-}
-
 /* The same verdict about another process of the same role: eight workers with one dataset are one problem. */
 static bool verdicts_alike(const Verdict *a, const Verdict *b)
 {
@@ -75,7 +47,7 @@ static void show_alike(const Terminal *terminal, const Verdicts *verdicts, size_
         if (!verdicts_alike(&verdicts->items[first], other) || ++n > ALIKE_MOST)
             continue;
         message_add(&list, ", ", "%d", other->pid);
-        if (other->id != VERDICT_STEADY && other->id != VERDICT_TOO_SHORT) {
+        if (verdict_grows(other)) {
             (void)buffer_append_text(&list, " (");
             (void)verdict_rate_words(other, &list);
             (void)buffer_append_text(&list, ")");
@@ -93,9 +65,9 @@ static void show_alike(const Terminal *terminal, const Verdicts *verdicts, size_
 
 static void show_verdict(const Terminal *terminal, const Verdict *verdict)
 {
-    Mark mark = verdict_mark(verdict->id);
-    terminal_print(terminal, mark_style(mark), "%s %s", terminal_mark(terminal, mark),
-                   verdict_name(verdict->id));
+    Severity severity = verdict_severity(verdict->id);
+    terminal_print(terminal, severity_style(severity), "%s %s",
+                   terminal_mark(terminal, severity_mark(severity)), verdict_name(verdict->id));
     if (verdict->pid > 0)
         fprintf(terminal->out, ": %s %d", role_name(verdict->role), verdict->pid);
     if (verdict->id != VERDICT_TOO_SHORT)
@@ -106,7 +78,7 @@ static void show_verdict(const Terminal *terminal, const Verdict *verdict)
         fprintf(terminal->out, "%*s", INDENT, "");
         terminal_wrap(terminal, INDENT, INDENT, verdict->evidence);
     }
-    if (verdict->rate != 0 && mark != MARK_GOOD && verdict->id != VERDICT_TOO_SHORT) {
+    if (verdict_grows(verdict)) {
         _cleanup_buffer_ Buffer rate = {0};
         _cleanup_buffer_ Buffer line = {0};
         (void)verdict_rate_words(verdict, &rate);
@@ -206,7 +178,7 @@ static void show_peaks(const Terminal *terminal, const ReportView *view)
         show_peak(terminal, REPORT_LABEL_GUARD, job[JOB_GUARD_BYTES], job[JOB_GUARD_BUDGET]);
 }
 
-static void show_events(const Terminal *terminal, const History *history)
+static void show_events(const Terminal *terminal, const EventList *events)
 {
     static const char *const labels[EVENT_KINDS] = {
         [EVENT_BORN] = REPORT_BORN,        [EVENT_ENDED] = REPORT_ENDED, [EVENT_OOM_KILL] = REPORT_OOM_KILLS,
@@ -214,8 +186,8 @@ static void show_events(const Terminal *terminal, const History *history)
     };
     size_t counts[EVENT_KINDS] = {0};
     _cleanup_buffer_ Buffer line = {0};
-    for (size_t i = 0; i < history->n_events; i++)
-        counts[history->events[i].kind]++;
+    for (size_t i = 0; i < events->n; i++)
+        counts[events->items[i].kind]++;
     for (EventKind kind = 0; kind < EVENT_KINDS; kind++)
         if (counts[kind] > 0)
             message_add(&line, ", ", REPORT_EVENT, labels[kind], counts[kind]);
@@ -375,6 +347,6 @@ void show_report(const Terminal *terminal, const ReportView *view)
     show_verdicts(terminal, view->verdicts);
     show_job(terminal, view);
     show_peaks(terminal, view);
-    show_events(terminal, view->history);
+    show_events(terminal, &view->events);
     show_processes(terminal, view);
 }

@@ -6,16 +6,6 @@
 #include "terminal.h"
 #include "tune.h"
 
-typedef struct TuneReport {
-    Tune tune;
-    TuneVerdict verdict;
-    char *const *command; /* as it was given, NULL-terminated */
-    bool by_bytes;        /* rates are bytes of tensors a second, counted by the guard; else samples */
-    double trial_seconds;
-    bool interrupted;
-    const char *why; /* one paragraph; NULL while nothing was found */
-} TuneReport;
-
 /* "812.4 samples/s", "1.2 GiB/s". 0 or -ENOMEM. */
 int tune_rate_words(const TuneReport *report, double rate, Buffer *out);
 

@@ -25,7 +25,7 @@ static void widths_measure(const Terminal *terminal, const Table *table, Buffer 
     }
 }
 
-/* Takes from the widest column that may shrink until the table fits. */
+/* Shrinks the widest column that may shrink, until the table fits. */
 static void widths_fit(const Terminal *terminal, const Table *table, size_t widths[static TABLE_COLUMNS_MAX])
 {
     size_t total = 0;
@@ -49,7 +49,7 @@ static void widths_fit(const Terminal *terminal, const Table *table, size_t widt
 static void row_print(const Terminal *terminal, const Table *table, const size_t *widths, const size_t *row,
                       Buffer *cell, Buffer *fitted)
 {
-    size_t pending = 0; /* blanks owed before the next cell: none are left at the end of a line */
+    size_t pending = 0; /* blanks due before the next cell, so that no line ends with blanks */
     for (size_t c = 0; c < table->n_columns; c++) {
         const Column *column = &table->columns[c];
         if (!is_shown(terminal, column))

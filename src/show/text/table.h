@@ -10,7 +10,7 @@
 typedef struct Column {
     const char *title;
     bool right;            /* numbers */
-    unsigned least;        /* not 0: may be shortened to this many columns when the table is too wide */
+    unsigned least;        /* not 0: may shrink to this many columns when the table is too wide */
     unsigned appears_from; /* shown on terminals at least this wide */
 } Column;
 

@@ -11,7 +11,7 @@ enum {
     COLUMNS_DEFAULT = 80,
     COLUMNS_LEAST = 40,
     COLUMNS_MOST = 1000,
-    PROSE_COLUMNS = 100, /* longer lines are hard to read, however wide the terminal */
+    PROSE_COLUMNS = 100, /* longer lines are hard to read, however wide the terminal is */
 };
 
 static unsigned columns_clamp(uint64_t columns)
@@ -72,6 +72,28 @@ const char *terminal_mark(const Terminal *terminal, Mark mark)
     return marks[mark][terminal->utf8];
 }
 
+Mark severity_mark(Severity severity)
+{
+    static const Mark marks[] = {
+        [SEVERITY_GOOD] = MARK_GOOD,
+        [SEVERITY_INFO] = MARK_INFO,
+        [SEVERITY_WARNING] = MARK_WARNING,
+        [SEVERITY_CRITICAL] = MARK_BAD,
+    };
+    return marks[severity];
+}
+
+Style severity_style(Severity severity)
+{
+    static const Style styles[] = {
+        [SEVERITY_GOOD] = STYLE_GOOD,
+        [SEVERITY_INFO] = STYLE_BOLD,
+        [SEVERITY_WARNING] = STYLE_WARNING,
+        [SEVERITY_CRITICAL] = STYLE_BAD,
+    };
+    return styles[severity];
+}
+
 const char *terminal_spark(bool utf8, double height)
 {
     static const char *const levels[][2] = {{"_", "▁"}, {".", "▂"}, {":", "▃"}, {"-", "▄"},
@@ -98,7 +120,7 @@ void terminal_wrap(const Terminal *terminal, unsigned at, unsigned indent, const
     _cleanup_buffer_ Buffer safe = {0};
     size_t limit = MIN(terminal->columns, (unsigned)PROSE_COLUMNS);
     size_t column = at;
-    bool fresh = true; /* nothing on this line yet: a word goes here even when it is too long */
+    bool fresh = true; /* the line is empty: even a word that is too long goes here */
     Text rest = text_of(text);
     Text word;
     while (text_word(&rest, &word)) {
@@ -135,48 +157,4 @@ void terminal_label(const Terminal *terminal, const char *label)
 {
     terminal_print(terminal, STYLE_BOLD, "%s", label);
     fprintf(terminal->out, "%*s", LABEL_COLUMNS - (int)text_columns(text_of(label)), "");
-}
-
-size_t text_character(Text text, size_t *ret_columns)
-{
-    size_t n = 1;
-    while (n < text.size && ((unsigned char)text.data[n] & 0xC0) == 0x80)
-        n++;
-    *ret_columns = text_columns((Text){text.data, n});
-    return n;
-}
-
-int text_shorten(Text text, size_t columns, const char *ellipsis, Buffer *out)
-{
-    size_t all = text_columns(text);
-    if (all <= columns)
-        return buffer_append(out, text.data, text.size);
-
-    size_t gap = text_columns(text_of(ellipsis));
-    size_t room = columns > gap ? columns - gap : 0;
-    size_t head_room = room - room / 2;
-    size_t head = 0;
-    size_t head_columns = 0;
-    size_t width = 0;
-    while (head < text.size) {
-        size_t n = text_character((Text){text.data + head, text.size - head}, &width);
-        if (head_columns + width > head_room)
-            break;
-        head += n;
-        head_columns += width;
-    }
-    /* Drop characters after the head until what is left fits, and the combining ones that lost their base. */
-    size_t tail = head;
-    size_t left = all - head_columns;
-    while (tail < text.size) {
-        size_t n = text_character((Text){text.data + tail, text.size - tail}, &width);
-        if (left <= room - head_columns && width > 0)
-            break;
-        left -= width;
-        tail += n;
-    }
-    int r = buffer_append(out, text.data, head);
-    if (r >= 0)
-        r = buffer_append_text(out, columns >= gap ? ellipsis : "");
-    return r < 0 ? r : buffer_append(out, text.data + tail, text.size - tail);
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where people read: how wide it is, whether it shows colours and more than ASCII. Text from strangers never
- * reaches it raw: what could steer a terminal is escaped on the way.
+ * A stream that people read: how wide it is, whether it shows colours and more than ASCII. Text from
+ * strangers never reaches it raw: what could control a terminal is escaped first.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "severity.h"
 #include "text.h"
 
 typedef enum ColorMode {
@@ -25,7 +26,7 @@ typedef enum Style {
     STYLES,
 } Style;
 
-/* Signs beside a word; colour is never the only sign. */
+/* Signs beside a word, since colour is never the only sign. */
 typedef enum Mark {
     MARK_GOOD,
     MARK_INFO,
@@ -50,30 +51,27 @@ Terminal terminal_of(FILE *out, ColorMode color);
 void terminal_print(const Terminal *terminal, Style style, const char *format, ...) _printf_(3, 4);
 const char *terminal_mark(const Terminal *terminal, Mark mark);
 
-/* One of eight heights of a sparkline, 0…1 of the full one. */
+/* How findings and verdicts of a severity look. */
+Mark severity_mark(Severity severity);
+Style severity_style(Severity severity);
+
+/* One of eight characters of a sparkline; height is 0…1. */
 const char *terminal_spark(bool utf8, double height);
 
 /*
- * Prints prose, broken at blanks to fit, with a newline at its end. The cursor stands at column `at`; further
- * lines are indented by `indent`. Words that are no plain text are escaped.
+ * Prints prose, broken at blanks to fit, with a newline at its end. The cursor is at column `at`; further
+ * lines are indented by `indent`. Words that are not plain text are escaped.
  */
 void terminal_wrap(const Terminal *terminal, unsigned at, unsigned indent, const char *text);
 
-/* Prints text as it stands, each of its lines indented and escaped where needed: commands to copy, lines of a
- * log. */
+/* Prints text unchanged but for the indentation of its lines and escapes where needed: commands to copy, log
+ * lines. */
 void terminal_verbatim(const Terminal *terminal, unsigned indent, const char *text);
 
-/* "Label     ", padded to the width that the labelled lines of all commands share. */
+/* "Label     ", padded to a width that all commands share. */
 enum { LABEL_COLUMNS = 14 };
 void terminal_label(const Terminal *terminal, const char *label);
 
-/* Our own words, which may quote a stranger's: escaped only when they hold what text_escape would replace. A
- * backslash alone stays single, since the words may be a command to copy. */
+/* Our own text, which may quote a stranger's: escaped only if it contains what text_escape would replace. A
+ * backslash alone is not doubled, since the text may be a command to copy. */
 int text_escape_prose(Text text, Buffer *out);
-
-/* The bytes and columns of the character at the start of valid UTF-8, which is not empty. */
-size_t text_character(Text text, size_t *ret_columns);
-
-/* Appends valid UTF-8, shortened in the middle to at most `columns`: both ends of a name tell more than one.
- */
-int text_shorten(Text text, size_t columns, const char *ellipsis, Buffer *out);

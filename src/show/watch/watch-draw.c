@@ -4,15 +4,19 @@
 #include <string.h>
 #include <time.h>
 
+#include "message.h"
+#include "ps-text.h"
+#include "show-ps.h"
 #include "units.h"
 #include "watch-internal.h"
+#include "watch-text.h"
 
 enum {
     ROWS_FULL = 14,  /* below this height the meters share one row */
     ROWS_KINDS = 16, /* from here on there is a row for the kinds of segments */
     ROWS_KEYS = 7,
     ROWS_EVENTS = 5,
-    YET_SECONDS = 300, /* what is not known by then will not be: we may not read it */
+    YET_SECONDS = 300, /* what is still unknown after this time, we are not permitted to read */
 };
 
 typedef struct ColumnLook {
@@ -23,22 +27,28 @@ typedef struct ColumnLook {
 } ColumnLook;
 
 static const ColumnLook column_looks[WATCH_COLUMNS] = {
-    [WATCH_PID] = {"PID", 7, 0, true},           [WATCH_ROLE] = {"ROLE", 11, 24, false},
-    [WATCH_USS] = {"USS", 5, 38, true},          [WATCH_PSS] = {"PSS", 5, 46, true},
-    [WATCH_RSS] = {"RSS", 5, 0, true},           [WATCH_SHARED] = {"SHR", 5, 54, true},
-    [WATCH_HELD] = {"SHM", 5, 100, true},        [WATCH_FDS] = {"FDS", 5, 62, true},
-    [WATCH_THREADS] = {"THR", 4, 120, true},     [WATCH_CPU] = {"CPU%", 5, 110, true},
-    [WATCH_TREND] = {"", 10, 40, false},         [WATCH_RATE] = {"RATE", 10, 100, true},
-    [WATCH_COMMAND] = {"COMMAND", 0, 30, false},
+    [WATCH_PID] = {WATCH_TEXT_HEAD_PID, 7, 0, true},
+    [WATCH_ROLE] = {WATCH_TEXT_HEAD_ROLE, 11, 24, false},
+    [WATCH_USS] = {WATCH_TEXT_HEAD_USS, 5, 38, true},
+    [WATCH_PSS] = {WATCH_TEXT_HEAD_PSS, 5, 46, true},
+    [WATCH_RSS] = {WATCH_TEXT_HEAD_RSS, 5, 0, true},
+    [WATCH_SHARED] = {WATCH_TEXT_HEAD_SHARED, 5, 54, true},
+    [WATCH_HELD] = {WATCH_TEXT_HEAD_HELD, 5, 100, true},
+    [WATCH_FDS] = {WATCH_TEXT_HEAD_FDS, 5, 62, true},
+    [WATCH_THREADS] = {WATCH_TEXT_HEAD_THREADS, 4, 120, true},
+    [WATCH_CPU] = {WATCH_TEXT_HEAD_CPU, 5, 110, true},
+    [WATCH_TREND] = {"", 10, 40, false},
+    [WATCH_RATE] = {WATCH_TEXT_HEAD_RATE, 10, 100, true},
+    [WATCH_COMMAND] = {WATCH_TEXT_HEAD_COMMAND, 0, 30, false},
 };
 
-/* The figure whose way over time is shown: the one that is sorted by, else the one that every look has. */
+/* The figure whose trend is shown: the one that is sorted by, else the one that every sample has. */
 static WatchColumn trend_column(const WatchView *view)
 {
     return column_is_figure(view->sort) && view->sort != WATCH_CPU ? view->sort : WATCH_RSS;
 }
 
-/* "14:03:22", of that second of the history. */
+/* The time of day at that second of the history: "14:03:22". */
 static void clock_text(const History *history, double at, char buf[static 16])
 {
     time_t seconds = (time_t)(history->began + at);
@@ -49,7 +59,7 @@ static void clock_text(const History *history, double at, char buf[static 16])
 
 /* --- The title ---------------------------------------------------------------------------------------- */
 
-/* In the corner, in a few words. Returns the columns that are left of it. */
+/* What watch itself takes, in the corner. Returns the columns to the left of it. */
 static unsigned cost_draw(const WatchScene *scene, Picture *picture)
 {
     char text[64];
@@ -58,14 +68,15 @@ static unsigned cost_draw(const WatchScene *scene, Picture *picture)
     bool late = scene->late_seconds >= 1;
     if (!late && (scene->replay || scene->own_bytes == U64_UNKNOWN || all < 60))
         return all;
-    const char *name = all >= 100 ? "watch itself: " : "watch ";
+    bool wide = all >= 100;
     figure_text(scene->own_bytes, true, size);
     if (late)
-        snprintf(text, sizeof text, "the look is %.0f s late", scene->late_seconds);
+        snprintf(text, sizeof text, WATCH_TEXT_LATE, scene->late_seconds);
     else if (scene->own_cpu < 0)
-        snprintf(text, sizeof text, "%s%s", name, size);
+        snprintf(text, sizeof text, wide ? WATCH_TEXT_COST_FIRST_LONG : WATCH_TEXT_COST_FIRST, size);
     else
-        snprintf(text, sizeof text, "%s%.1f%% %s", name, scene->own_cpu * 100, size);
+        snprintf(text, sizeof text, wide ? WATCH_TEXT_COST_LONG : WATCH_TEXT_COST, scene->own_cpu * 100,
+                 size);
     unsigned columns = (unsigned)text_columns(text_of(text));
     if (columns + 1 >= all)
         return all;
@@ -73,7 +84,7 @@ static unsigned cost_draw(const WatchScene *scene, Picture *picture)
     return all - columns - 1;
 }
 
-static void counts_append(const WatchScene *scene, const WatchView *view, Buffer *out)
+static void counts_add(const WatchScene *scene, const WatchView *view, Buffer *out)
 {
     size_t trainers = 0;
     size_t workers = 0;
@@ -86,11 +97,11 @@ static void counts_append(const WatchScene *scene, const WatchView *view, Buffer
         workers += track->last.role == ROLE_WORKER;
         all++;
     }
-    (void)buffer_printf(out, "%zu trainer%s, %zu worker%s", trainers, trainers == 1 ? "" : "s", workers,
-                        workers == 1 ? "" : "s");
-    if (all > trainers + workers)
-        (void)buffer_printf(out, ", %zu other%s", all - trainers - workers,
-                            all - trainers - workers == 1 ? "" : "s");
+    size_t others = all - trainers - workers;
+    message_add(out, ", ", PLURAL(trainers, WATCH_TEXT_TRAINERS_ONE, WATCH_TEXT_TRAINERS_MANY), trainers);
+    message_add(out, ", ", PLURAL(workers, WATCH_TEXT_WORKERS_ONE, WATCH_TEXT_WORKERS_MANY), workers);
+    if (others > 0)
+        message_add(out, ", ", PLURAL(others, WATCH_TEXT_OTHERS_ONE, WATCH_TEXT_OTHERS_MANY), others);
 }
 
 static void title_draw(const WatchScene *scene, const WatchView *view, Picture *picture)
@@ -101,17 +112,16 @@ static void title_draw(const WatchScene *scene, const WatchView *view, Picture *
     unsigned at = picture_print(picture, 0, 0, end, INK_BOLD, "shmguard ");
     at += picture_print(picture, 0, at, end - at, INK_PLAIN, "%s ", time);
     if (scene->over)
-        at += picture_text(picture, 0, at, end - at, INK_WARNING, TEXT("the job has ENDED "));
+        at += picture_text(picture, 0, at, end - at, INK_WARNING, TEXT(WATCH_TEXT_ENDED " "));
     else if (view->paused && !scene->replay)
-        at += picture_text(picture, 0, at, end - at, INK_WARNING, TEXT("PAUSED "));
+        at += picture_text(picture, 0, at, end - at, INK_WARNING, TEXT(WATCH_TEXT_PAUSED " "));
     _cleanup_buffer_ Buffer words = {0};
-    if (scene->replay) {
-        (void)buffer_append_text(&words, "recording ");
-        (void)text_escape(text_of(scene->replay), &words);
-        (void)buffer_append_text(&words, ", ");
-    } else if (scene->job)
-        (void)buffer_printf(&words, "job of pid %d, ", scene->history->pid);
-    counts_append(scene, view, &words);
+    _cleanup_buffer_ Buffer file = {0};
+    if (scene->replay && text_escape(text_of(scene->replay), &file) == 0)
+        message_add(&words, ", ", WATCH_TEXT_RECORDING, buffer_text(&file));
+    else if (scene->job)
+        message_add(&words, ", ", WATCH_TEXT_JOB, scene->history->pid);
+    counts_add(scene, view, &words);
     picture_text(picture, 0, at, end - at, INK_PLAIN, (Text){buffer_text(&words), words.size});
 }
 
@@ -128,12 +138,11 @@ static void position_draw(const WatchScene *scene, const WatchView *view, Pictur
         snprintf(speed, sizeof speed, "x%d", 1 << view->speed);
     else
         snprintf(speed, sizeof speed, "x1/%d", 1 << -view->speed);
-    snprintf(words, sizeof words, " %02lld:%02lld of %02lld:%02lld %s %s", (long long)gone / 60,
-             (long long)gone % 60, (long long)whole / 60, (long long)whole % 60, speed,
-             view->playing ? "playing" : "stopped");
+    snprintf(words, sizeof words, view->playing ? WATCH_TEXT_PLAYING : WATCH_TEXT_STOPPED,
+             (long long)gone / 60, (long long)gone % 60, (long long)whole / 60, (long long)whole % 60, speed);
     unsigned tail = (unsigned)strlen(words);
-    if (picture->columns > tail + 8) {
-        unsigned inside = picture->columns - tail - 2;
+    if (picture->columns > tail + 9) {
+        unsigned inside = picture->columns - tail - 3;
         unsigned mark = whole > 0 ? (unsigned)(gone / whole * (inside - 1)) : 0;
         picture_text(picture, row, 0, 1, INK_BOLD, TEXT("["));
         for (unsigned i = 0; i < inside; i++)
@@ -145,9 +154,9 @@ static void position_draw(const WatchScene *scene, const WatchView *view, Pictur
                          : i == mark ? TEXT(">")
                                      : TEXT("-"));
         picture_text(picture, row, 1 + inside, 1, INK_BOLD, TEXT("]"));
-        picture_text(picture, row, 2 + inside, tail, INK_PLAIN, text_of(words));
+        picture_text(picture, row, 3 + inside, tail, INK_PLAIN, text_of(words));
     } else
-        picture_text(picture, row, 0, picture->columns, INK_PLAIN, text_of(words + 1));
+        picture_text(picture, row, 0, picture->columns, INK_PLAIN, text_of(words));
 }
 
 /* --- Processes ---------------------------------------------------------------------------------------- */
@@ -181,7 +190,7 @@ static void heads_draw(const WatchView *view, Picture *picture, unsigned row, bo
         WatchColumn column = (WatchColumn)place->what;
         char title[32];
         if (column == WATCH_TREND)
-            snprintf(title, sizeof title, "%s trend", column_looks[trend_column(view)].title);
+            snprintf(title, sizeof title, WATCH_TEXT_HEAD_TREND, column_looks[trend_column(view)].title);
         else
             snprintf(title, sizeof title, "%s", column_looks[column].title);
         if (column == WATCH_TREND && place->columns < 9)
@@ -190,7 +199,7 @@ static void heads_draw(const WatchView *view, Picture *picture, unsigned row, bo
             picture_right(picture, row, place->column, place->columns, INK_TITLE, title);
         else
             picture_text(picture, row, place->column, place->columns, INK_TITLE, text_of(title));
-        /* The sign stands in the gap behind the title, so that numbers keep their edge. */
+        /* The sign stands in the gap after the title, so that numbers stay aligned. */
         if (marked && column == view->sort)
             picture_text(picture, row, place->column + place->columns, 1, INK_TITLE,
                          view->inverted == column_is_figure(column)
@@ -215,7 +224,7 @@ static void figure_append(const WatchItem *item, WatchColumn column, const Watch
     char text[FIGURE_MAX];
     uint64_t value = track_figure(item->track, column, view->at);
     if (value == U64_UNKNOWN)
-        /* In its turn, or not for us. */
+        /* Its turn has not come yet, or we are not permitted to read it. */
         (void)buffer_append_text(out, view->at - item->track->first_seconds >= YET_SECONDS ? "?"
                                       : utf8                                               ? "…"
                                                                                            : "..");
@@ -241,7 +250,7 @@ static const char *arrow_text(Direction direction, bool utf8)
 }
 
 static void trend_append(const WatchScene *scene, const WatchItem *item, const WatchView *view,
-                         unsigned columns, bool utf8, WatchTrend trend, Buffer *out)
+                         unsigned columns, bool utf8, CurrentTrend trend, Buffer *out)
 {
     (void)buffer_append_text(out, arrow_text(trend.direction, utf8));
     if (columns > 2) {
@@ -250,14 +259,14 @@ static void trend_append(const WatchScene *scene, const WatchItem *item, const W
     }
 }
 
-static void rate_append(const WatchView *view, WatchTrend trend, Buffer *out)
+static void rate_append(const WatchView *view, CurrentTrend trend, Buffer *out)
 {
     char text[FIGURE_MAX];
-    double a_minute = fabs(trend.rate) * 60;
+    double per_minute = fabs(trend.rate) * 60;
     if (trend.direction == DIRECTION_UP || trend.direction == DIRECTION_DOWN)
         (void)buffer_printf(
-            out, "%c%s/min", trend.rate > 0 ? '+' : '-',
-            figure_text((uint64_t)MIN(a_minute, 0x1p62), column_is_bytes(trend_column(view)), text));
+            out, WATCH_TEXT_RATE, trend.rate > 0 ? '+' : '-',
+            figure_text((uint64_t)MIN(per_minute, 0x1p62), column_is_bytes(trend_column(view)), text));
 }
 
 static Text without_directory(Text word)
@@ -267,7 +276,7 @@ static Text without_directory(Text word)
                                                       : word;
 }
 
-/* Where there is no room for all of it, what is run tells more than where that lies. */
+/* Where the whole command does not fit, the program tells more than its directory. */
 static void command_append(const char *command, unsigned columns, Buffer *out)
 {
     (void)text_escape(text_of(command), out);
@@ -291,7 +300,7 @@ static void command_append(const char *command, unsigned columns, Buffer *out)
 static void process_draw(const WatchScene *scene, const WatchView *view, const WatchItem *item,
                          Picture *picture, unsigned row, Buffer *text)
 {
-    WatchTrend trend = track_trend(scene->history, item->track, trend_column(view), view->at);
+    CurrentTrend trend = track_trend(scene->history, item->track, trend_column(view), view->at);
     for (size_t i = 0; i < view->layout.n_heads; i++) {
         const WatchPlace *place = &view->layout.heads[i];
         WatchColumn column = (WatchColumn)place->what;
@@ -327,17 +336,17 @@ enum { SEGMENT_NAME, SEGMENT_KIND, SEGMENT_STATE, SEGMENT_SIZE, SEGMENT_ALLOCATE
 
 static const struct {
     const char *title;
-    unsigned columns; /* 0: a half of what is left */
+    unsigned columns; /* 0: a part of what is left */
     unsigned appears_from;
     PsSort sort;
     bool right;
 } segment_looks[] = {
-    [SEGMENT_NAME] = {"NAME", 0, 0, PS_SORT_NAME, false},
-    [SEGMENT_KIND] = {"KIND", 9, 40, PS_SORT_NONE, false},
-    [SEGMENT_STATE] = {"STATE", 9, 100, PS_SORT_NONE, false},
-    [SEGMENT_SIZE] = {"SIZE", 5, 60, PS_SORT_SIZE, true},
-    [SEGMENT_ALLOCATED] = {"ALLOC", 6, 0, PS_SORT_ALLOCATED, true},
-    [SEGMENT_HOLDERS] = {"HELD BY", 0, 30, PS_SORT_HOLDERS, false},
+    [SEGMENT_NAME] = {WATCH_TEXT_HEAD_NAME, 0, 0, PS_SORT_NAME, false},
+    [SEGMENT_KIND] = {WATCH_TEXT_HEAD_KIND, 9, 40, PS_SORT_NONE, false},
+    [SEGMENT_STATE] = {WATCH_TEXT_HEAD_STATE, 9, 100, PS_SORT_NONE, false},
+    [SEGMENT_SIZE] = {WATCH_TEXT_HEAD_SIZE, 5, 60, PS_SORT_SIZE, true},
+    [SEGMENT_ALLOCATED] = {WATCH_TEXT_HEAD_ALLOCATED, 6, 0, PS_SORT_ALLOCATED, true},
+    [SEGMENT_HOLDERS] = {WATCH_TEXT_HEAD_HOLDERS, 0, 30, PS_SORT_HOLDERS, false},
 };
 
 PsSort segment_place_sort(int what)
@@ -379,7 +388,7 @@ static void segment_heads_draw(const WatchScene *scene, const WatchView *view, P
     picture_ink(picture, row, 0, picture->columns, INK_TITLE);
     if (scene->survey && picture->columns >= 100) {
         clock_text(scene->history, scene->survey_seconds, time);
-        snprintf(seen, sizeof seen, "seen at %s", time);
+        snprintf(seen, sizeof seen, WATCH_TEXT_SEEN_AT, time);
         picture_right(picture, row, 0, picture->columns, INK_TITLE, seen);
     }
     for (size_t i = 0; i < view->layout.n_heads; i++) {
@@ -419,10 +428,7 @@ static void segment_draw(const WatchView *view, const WatchItem *item, Picture *
             (void)buffer_append_text(text, segment_kind_name(segment->kind));
             break;
         case SEGMENT_STATE:
-            (void)buffer_append_text(text, segment->backing == BACKING_MEMFD ? "memfd"
-                                           : segment->deleted                ? "unlinked"
-                                           : segment->on_mount               ? "named"
-                                                                             : "elsewhere");
+            (void)buffer_append_text(text, segment_state_words(segment));
             break;
         case SEGMENT_SIZE:
             (void)buffer_append_text(text, figure_text(segment->size_bytes, true, figure));
@@ -435,7 +441,7 @@ static void segment_draw(const WatchView *view, const WatchItem *item, Picture *
             for (size_t holder = 0; holder < segment->n_holders; holder++)
                 (void)buffer_printf(text, "%s%d", holder > 0 ? " " : "", segment->holders[holder]);
             if (segment->n_holders == 0)
-                (void)buffer_append_text(text, "nobody seen");
+                (void)buffer_append_text(text, PS_NO_HOLDERS);
             ink = segment->n_holders == 0 ? INK_WARNING : INK_PLAIN;
         }
         if (segment_looks[place->what].right)
@@ -460,23 +466,21 @@ static void event_draw(const WatchScene *scene, const WatchItem *item, Picture *
 
 /* --- The list ----------------------------------------------------------------------------------------- */
 
-/* What to say where there is nothing to list. */
+/* What an empty list says instead. */
 static const char *list_empty_words(const WatchScene *scene, const WatchView *view, const WatchList *list)
 {
     if (list->all > 0)
-        return "Nothing matches the filter; F4 changes it.";
+        return WATCH_TEXT_NO_MATCH;
     switch (view->page) {
     case PAGE_SEGMENTS:
-        return scene->replay   ? "A recording has the sums by kind, above, and no single segments."
-               : scene->survey ? "No segment of shared memory is to be seen."
-                               : "Not looked at yet.";
+        return scene->replay ? WATCH_TEXT_NO_RECORDED : scene->survey ? PS_NO_SEGMENTS : WATCH_TEXT_NOT_YET;
     case PAGE_EVENTS:
-        return "Nothing has happened since watch was started.";
+        return WATCH_TEXT_NO_EVENTS;
     case PAGE_PROCESSES:
     case PAGES:
         break;
     }
-    return "No training process and no holder of shared memory is to be seen.";
+    return PS_NO_PROCESSES;
 }
 
 static void cursor_settle(WatchView *view, const WatchList *list)
@@ -508,7 +512,7 @@ static void cursor_settle(WatchView *view, const WatchList *list)
         view->top = view->cursor;
     else if (view->cursor >= view->top + seen)
         view->top = view->cursor - seen + 1;
-    /* No blank rows at the end while there is something above. */
+    /* No blank rows at the end while items above are out of view. */
     if (view->top + seen > n)
         view->top = n > seen ? n - seen : 0;
 }
@@ -550,8 +554,7 @@ static void list_heads(const WatchScene *scene, WatchView *view, Picture *pictur
         if (drawn) {
             clock_text(scene->history, 0, time);
             picture_ink(picture, row, 0, picture->columns, INK_TITLE);
-            picture_print(picture, row, 0, picture->columns, INK_TITLE,
-                          "TIME      WHAT HAPPENED since %s, the newest first", time);
+            picture_print(picture, row, 0, picture->columns, INK_TITLE, WATCH_TEXT_HEAD_EVENTS, time);
         }
         break;
     case PAGE_PROCESSES:
@@ -565,7 +568,7 @@ static void list_heads(const WatchScene *scene, WatchView *view, Picture *pictur
 
 /* --- The bottom --------------------------------------------------------------------------------------- */
 
-/* "▲ /dev/shm full in about 4 min (estimate); 12 s ago: worker 4711 ended" */
+/* "! /dev/shm full in about 4 min (estimated); 12 s ago: worker 4711 ended" */
 static void events_draw(const WatchScene *scene, const WatchView *view, Picture *picture, unsigned row)
 {
     _cleanup_buffer_ Buffer words = {0};
@@ -578,29 +581,32 @@ static void events_draw(const WatchScene *scene, const WatchView *view, Picture 
     }
     buffer_clear(&words);
     Ink ink = INK_PLAIN;
-    if (happened_words(scene->history, view->at, &ink, &words))
+    EventList events = scene_events(scene);
+    if (happened_words(&events, view->at, &ink, &words))
         picture_text(picture, row, at, picture->columns, ink, (Text){buffer_text(&words), words.size});
     else
-        picture_text(picture, row, at, picture->columns, INK_DIM, TEXT("no events yet"));
+        picture_text(picture, row, at, picture->columns, INK_DIM, TEXT(WATCH_TEXT_NO_NEWS));
 }
 
 static void keys_draw(const WatchScene *scene, const WatchView *view, Picture *picture, unsigned row)
 {
-    const char *next = view->page == PAGE_PROCESSES  ? "Segments"
-                       : view->page == PAGE_SEGMENTS ? "Events"
-                                                     : "Processes";
+    const char *next = view->page == PAGE_PROCESSES  ? WATCH_TEXT_KEY_SEGMENTS
+                       : view->page == PAGE_SEGMENTS ? WATCH_TEXT_KEY_EVENTS
+                                                     : WATCH_TEXT_KEY_PROCESSES;
     bool processes = view->page == PAGE_PROCESSES;
     const char *const keys[][2] = {
-        {"F1", "Help"},
+        {"F1", WATCH_TEXT_KEY_HELP},
         {"F2", next},
-        {"F3", "Search"},
-        {"F4", view->filter[0] != '\0' ? "FILTER" : "Filter"},
-        {processes ? "F5" : NULL, view->flat ? "Tree" : "Flat"},
-        {view->page != PAGE_EVENTS ? "F6" : NULL, "Sort"},
-        {scene->replay || scene->over ? NULL : "Z", view->paused ? "Go on" : "Pause"},
-        {scene->replay ? "Spc" : NULL, view->playing ? "Stop" : "Play"},
-        {scene->replay || view->paused ? "<->" : NULL, "Time"},
-        {"q", "Quit"},
+        {"F3", WATCH_TEXT_KEY_SEARCH},
+        {"F4", view->filter[0] != '\0' ? WATCH_TEXT_KEY_FILTER_ON : WATCH_TEXT_KEY_FILTER},
+        {processes ? "F5" : NULL, view->flat ? WATCH_TEXT_KEY_TREE : WATCH_TEXT_KEY_FLAT},
+        {view->page != PAGE_EVENTS ? "F6" : NULL, WATCH_TEXT_KEY_SORT},
+        {scene->replay || scene->over ? NULL : "Z",
+         view->paused ? WATCH_TEXT_KEY_RESUME : WATCH_TEXT_KEY_PAUSE},
+        {scene->replay ? WATCH_TEXT_KEY_NAME_SPACE : NULL,
+         view->playing ? WATCH_TEXT_KEY_STOP : WATCH_TEXT_KEY_PLAY},
+        {scene->replay || view->paused ? "<->" : NULL, WATCH_TEXT_KEY_TIME},
+        {"q", WATCH_TEXT_KEY_QUIT},
     };
     unsigned at = 0;
     for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
@@ -619,57 +625,31 @@ static void edit_draw(const WatchView *view, Picture *picture, unsigned row)
     for (unsigned i = 0; i < picture->columns; i++)
         picture_text(picture, row, i, 1, INK_PLAIN, TEXT(" "));
     unsigned at = picture_text(picture, row, 0, picture->columns, INK_TITLE,
-                               search ? TEXT("Search:") : TEXT("Filter:"));
+                               search ? TEXT(WATCH_TEXT_EDIT_SEARCH) : TEXT(WATCH_TEXT_EDIT_FILTER));
     at += picture_print(picture, row, at, picture->columns, INK_BOLD, " %s",
                         search ? view->search : view->filter);
     at += picture_text(picture, row, at, 1, INK_CHOSEN, TEXT(" "));
     if (search && view->missed)
-        at += picture_text(picture, row, at, picture->columns, INK_WARNING, TEXT(" not found"));
+        at += picture_text(picture, row, at, picture->columns, INK_WARNING, TEXT(" " WATCH_TEXT_EDIT_MISSED));
     picture_text(picture, row, at, picture->columns, INK_DIM,
-                 search ? TEXT("  Enter ends, F3 next, Esc leaves it")
-                        : TEXT("  Enter keeps it, Esc takes it away"));
+                 search ? TEXT("  " WATCH_TEXT_EDIT_SEARCH_KEYS) : TEXT("  " WATCH_TEXT_EDIT_FILTER_KEYS));
 }
-
-static const char *const help_lines[] = {
-    "F1 h ?       this help; any key leaves it",
-    "F2 Tab       processes, segments, events",
-    "F3 /         search; F3 or n: the next one, N: the one before",
-    "F4 \\         filter: only rows that have these words",
-    "F5 t         trees of trainers and workers, or one flat list",
-    "F6 > . < ,   sort by the next column, the one before; I turns the order round",
-    "Z            pause until Z again; meanwhile Left and Right go back in time",
-    "q F10        quit",
-    "arrows, PgUp, PgDn, Home, End, mouse: move; a click on a title sorts by it",
-    "In a recording: Space plays and stops, Left and Right step, [ and ] go 60 steps,",
-    "             + and - change the speed, b and e go to its beginning and end",
-    "",
-    "USS    private memory: what would come free if the process ended",
-    "PSS    the same, and its share of what it has in common with others",
-    "RSS    all that is resident; shared pages count in full for each process",
-    "SHR    of that, shared memory       SHM    in the segments that it holds",
-    "FDS    open descriptors             RATE   of the trend",
-    "trend  of the column that is sorted by, else of RSS, over 2 minutes (120 looks);",
-    "       the arrow is flat where it cannot be told from noise",
-    "USS, PSS and SHM are costly and looked at in turns: an ellipsis until the first",
-    "time, ? when that is not permitted. \"full in about\" is an estimate: what is left",
-    "divided by the slope of the last two minutes.",
-    "Letters in the bar of /dev/shm are kinds, with sizes below; : is cache of files.",
-    "Meters: warning from 80% on, critical from 90% on; budget: waits, refusals.",
-};
 
 static void help_draw(Picture *picture)
 {
     picture_ink(picture, 0, 0, picture->columns, INK_TITLE);
-    picture_text(picture, 0, 0, picture->columns, INK_TITLE, TEXT("shmguard watch: help"));
-    for (size_t i = 0; i < ARRAY_SIZE(help_lines); i++)
-        picture_text(picture, (unsigned)i + (picture->rows > ARRAY_SIZE(help_lines) ? 1 : 0), 0,
-                     picture->columns, INK_PLAIN, text_of(help_lines[i]));
+    picture_text(picture, 0, 0, picture->columns, INK_TITLE, TEXT(WATCH_TEXT_HELP_TITLE));
+    unsigned n = 0;
+    TEXT_FOR_EACH_LINE (line, text_of(WATCH_TEXT_HELP))
+        n++;
+    unsigned row = picture->rows > n ? 1 : 0; /* without a spare row the title is left out */
+    TEXT_FOR_EACH_LINE (line, text_of(WATCH_TEXT_HELP))
+        picture_text(picture, row++, 0, picture->columns, INK_PLAIN, line);
 }
 
 /* --- All of it ---------------------------------------------------------------------------------------- */
 
-/* Lays the rows out, from the top: title, meters, position, heads, list; and from the bottom: keys, events.
- */
+/* Lays the rows out. From the top: title, meters, position, heads, list; from the bottom: keys, events. */
 static void layout_make(const WatchScene *scene, const WatchView *view, unsigned rows, bool whole,
                         WatchLayout *layout)
 {
@@ -677,20 +657,19 @@ static void layout_make(const WatchScene *scene, const WatchView *view, unsigned
     bool kinds = whole || rows >= ROWS_KINDS;
     unsigned at = full ? 1 + meters_rows(scene, view->at, kinds) : 1;
     at += scene->replay && !whole && rows >= ROWS_EVENTS;
-    /* At three rows there is one for the list and one for the keys or what is typed. */
+    /* Of three rows one is for the list, and one for the keys or what is typed. */
     bool heads = whole || rows >= 4;
     unsigned below = whole ? 1 : (rows >= ROWS_KEYS || view->edit != EDIT_NONE) + (rows >= ROWS_EVENTS);
     *layout = (WatchLayout){.head_row = heads ? at : UINT32_MAX, .list_row = at + heads};
     layout->list_rows = rows > layout->list_row + below ? rows - layout->list_row - below : 0;
 }
 
-/* What there is before the first look. */
+/* What there is to draw before the first sample. */
 static void waiting_draw(const WatchScene *scene, Picture *picture)
 {
     unsigned end = cost_draw(scene, picture);
     picture_text(picture, 0, 0, end, INK_BOLD, TEXT("shmguard"));
-    picture_text(picture, 1, 0, picture->columns, INK_PLAIN,
-                 TEXT("The first look at the machine takes its time: a process there hangs. q quits."));
+    picture_text(picture, 1, 0, picture->columns, INK_PLAIN, TEXT(WATCH_TEXT_FIRST_IS_LATE));
 }
 
 static int draw(const WatchScene *scene, WatchView *view, Picture *picture, unsigned columns, unsigned rows,

@@ -3,17 +3,8 @@
 
 #include "watch-internal.h"
 
-/* How far back a figure is still worth showing: costly ones come round long before. */
+/* How many samples back a figure is still worth showing: costly ones are sampled more often than that. */
 enum { STEPS_BACK = 600 };
-
-bool series_place(const Series *series, double at, size_t *ret)
-{
-    size_t low = LOWER_BOUND(i, series->n, series->seconds[i] <= at);
-    if (low == 0)
-        return false;
-    *ret = low - 1;
-    return true;
-}
 
 uint64_t series_known(const Series *series, size_t metric, double at)
 {

@@ -98,10 +98,10 @@ bool watch_play(WatchView *view, const History *history, double elapsed_seconds)
     return true;
 }
 
-/* True: it was a key about time. */
+/* True if the key moves through time. */
 static bool time_press(WatchView *view, const WatchScene *scene, uint32_t key)
 {
-    /* Live, there is a past to look at only while nothing new comes. */
+    /* A live view goes back in time only while it is paused. */
     const History *history = scene->history;
     if ((!scene->replay && !view->paused) || history->series.n == 0)
         return false;
@@ -130,7 +130,7 @@ static bool time_press(WatchView *view, const WatchScene *scene, uint32_t key)
     if (!scene->replay)
         return false;
     if (key == ' ' || key == 'Z') {
-        /* At its end it starts again. */
+        /* At the end it plays again from the start. */
         if (!view->playing && view->at >= history->series.seconds[history->series.n - 1])
             time_step(view, history, -(long)history->series.n);
         view->playing = !view->playing;
@@ -169,8 +169,8 @@ static bool column_sorts(WatchColumn column)
     return column != WATCH_TREND && column != WATCH_RATE;
 }
 
-/* Columns that a narrow terminal does not show are sorted by, too: the list is then in an order that cannot
- * be seen, but never stuck. */
+/* Also steps to columns that a narrow terminal does not show: the order is then not visible, but the step is
+ * never stuck. */
 static void sort_step(WatchView *view, int step)
 {
     if (view->page == PAGE_PROCESSES)
@@ -274,7 +274,7 @@ WatchAct watch_press(WatchView *view, const WatchScene *scene, uint32_t key)
         return ACT_NONE;
     case '/':
     case WATCH_KEY_F0 + 3:
-        /* Again: on to the next one. */
+        /* A repeated search moves to the next match. */
         if (key != '/' && view->search[0] != '\0') {
             view->find = 1;
             return ACT_NONE;

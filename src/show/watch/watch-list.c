@@ -71,7 +71,7 @@ static int item_order(const void *left, const void *right, void *context)
     const Order *order = context;
     int by = 0;
     if (column_is_figure(order->column)) {
-        /* What is not known comes last either way. */
+        /* Unknown values come last in either order. */
         bool a_known = a->sort_value != U64_UNKNOWN;
         bool b_known = b->sort_value != U64_UNKNOWN;
         if (a_known != b_known)
@@ -107,14 +107,14 @@ static long item_find(const ByPid *by_pid, size_t n, int pid)
     return found ? found->item : NOBODY;
 }
 
-/* Who is older than its child: so there is no circle, whatever a recording says. */
+/* A parent is older than its child, so there are no cycles, whatever a recording claims. */
 static bool may_be_parent(const ProcessMoment *parent, const ProcessMoment *child)
 {
     return parent->start_ticks < child->start_ticks ||
            (parent->start_ticks == child->start_ticks && parent->pid < child->pid);
 }
 
-/* The process above it, else the trainer that it works for: its own parent may have ended. */
+/* Its parent, else the trainer that it works for, since its own parent may have ended. */
 static long parent_find(const WatchItem *items, const ByPid *by_pid, size_t n, const WatchItem *item)
 {
     const int candidates[] = {item->track->last.ppid, item->track->last.job};
@@ -133,7 +133,7 @@ typedef struct Node {
     long next;
 } Node;
 
-/* Puts children behind their parents; brothers and sisters stay in the order in which they came. */
+/* Puts children after their parents; siblings keep their order. */
 static int items_plant(WatchItem *items, size_t n, Arena *arena, WatchItem **ret)
 {
     Node *nodes = arena_alloc(arena, (n + 1) * sizeof *nodes);
@@ -145,7 +145,7 @@ static int items_plant(WatchItem *items, size_t n, Arena *arena, WatchItem **ret
         by_pid[i] = (ByPid){items[i].track->last.pid, (long)i};
     qsort(by_pid, n, sizeof *by_pid, pid_order);
 
-    /* The last node is above all roots. */
+    /* The last node is the parent of all roots. */
     long top = (long)n;
     for (size_t i = 0; i <= n; i++)
         nodes[i] = (Node){NOBODY, NOBODY, NOBODY, NOBODY};
@@ -223,7 +223,7 @@ static int list_processes(const WatchScene *scene, const WatchView *view, Arena 
 
 /* --- Segments and events ------------------------------------------------------------------------------ */
 
-/* Each tmpfs numbers its files from the beginning. */
+/* Inode numbers are unique within one tmpfs only. */
 static uint64_t segment_key(const Segment *segment)
 {
     return segment->inode ^ (uint64_t)segment->device.major << 52 ^ (uint64_t)segment->device.minor << 40;
@@ -251,17 +251,23 @@ static int list_segments(const WatchScene *scene, const WatchView *view, Arena *
     return 0;
 }
 
-/* The newest first. */
-static int list_events(const WatchScene *scene, const WatchView *view, Arena *arena, WatchList *ret)
+EventList scene_events(const WatchScene *scene)
 {
     const History *history = scene->history;
-    WatchItem *items = arena_alloc(arena, (history->n_events + 1) * sizeof *items);
+    return scene->told.n > 0 ? scene->told : (EventList){history->events, history->n_events};
+}
+
+/* Newest first. */
+static int list_events(const WatchScene *scene, const WatchView *view, Arena *arena, WatchList *ret)
+{
+    EventList events = scene_events(scene);
+    WatchItem *items = arena_alloc(arena, (events.n + 1) * sizeof *items);
     if (!items)
         return -ENOMEM;
     size_t n = 0;
     size_t all = 0;
-    for (size_t i = history->n_events; i-- > 0;) {
-        WatchItem item = {.key = i, .event = &history->events[i]};
+    for (size_t i = events.n; i-- > 0;) {
+        WatchItem item = {.key = i, .event = &events.items[i]};
         if (item.event->seconds > view->at)
             continue;
         all++;

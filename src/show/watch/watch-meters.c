@@ -4,26 +4,19 @@
 
 #include "units.h"
 #include "watch-internal.h"
+#include "watch-text.h"
 
 enum {
     METERS = 4,
     PARTS = SEGMENT_KINDS + 2,
     LABEL = 9,
-    FIGURES = 40, /* "999M of 1.0G 100% critical, run 1234567 of 2" is the longest that is usual */
+    FIGURES = 40, /* for "999M of 1.0G 100% critical, run 1234567 of 2", the longest that is common */
     WIDE = 100,   /* from here on sizes are written in full */
     FIGURES_WIDE = 56,
     BAR_COLUMNS = 60, /* from this width of the picture on there are bars */
     BAR_MOST = 100,
     WORTH_A_ROW = 1 << 20,
 };
-
-typedef enum State {
-    STATE_NONE, /* there is no limit */
-    STATE_FINE,
-    STATE_WARNING,
-    STATE_CRITICAL,
-    STATES,
-} State;
 
 typedef struct MeterPart {
     char letter;
@@ -35,10 +28,10 @@ typedef struct WatchMeter {
     const char *name;
     const char *name_short;
     uint64_t used;
-    uint64_t limit; /* U64_UNKNOWN: none to be seen */
-    State state;
+    uint64_t limit; /* U64_UNKNOWN: none, or not known */
+    Alert alert;
     MeterPart parts[PARTS];
-    size_t n_parts; /* 0: all is of one kind */
+    size_t n_parts; /* 0: all of one kind */
     uint64_t cache; /* beyond `used`: pages of files that can be dropped */
     char note[64];
 } WatchMeter;
@@ -46,11 +39,6 @@ typedef struct WatchMeter {
 static double meter_share(const WatchMeter *meter)
 {
     return meter->limit == U64_UNKNOWN || meter->limit == 0 ? -1 : (double)meter->used / (double)meter->limit;
-}
-
-static State share_state(double share)
-{
-    return share < 0 ? STATE_NONE : share >= 0.9 ? STATE_CRITICAL : share >= 0.8 ? STATE_WARNING : STATE_FINE;
 }
 
 /* --- What they measure -------------------------------------------------------------------------------- */
@@ -71,9 +59,9 @@ static char kind_letter(SegmentKind kind)
     return letters[kind];
 }
 
-/* Of what is used in /dev/shm, who has it. A live look knows which segments are files of the mount; a
- * recording has sums in which memfds count too, so the guard's and those of an unknown kind, which most
- * memfds are, are left out, and the rest is cut to fit. */
+/* Which kinds of segments use /dev/shm. A live survey knows which segments are files of the mount. The sums
+ * of a recording include memfds, so the guard's segments and those of an unknown kind, which most memfds are,
+ * are left out, and the rest is reduced to what fits. */
 static void shm_parts(const WatchScene *scene, double at, WatchMeter *meter)
 {
     uint64_t kinds[SEGMENT_KINDS] = {0};
@@ -97,15 +85,17 @@ static void shm_parts(const WatchScene *scene, double at, WatchMeter *meter)
         left -= bytes;
     }
     unheld = MIN(unheld, left);
-    part_add(meter, '-', "no holder seen", unheld);
-    part_add(meter, '?', scene->survey && !scene->job ? "unattributed" : "others", left - unheld);
+    part_add(meter, '-', WATCH_TEXT_PART_UNHELD, unheld);
+    part_add(meter, '?', scene->survey && !scene->job ? WATCH_TEXT_PART_UNATTRIBUTED : WATCH_TEXT_PART_OTHERS,
+             left - unheld);
 }
 
 static bool shm_meter(const WatchScene *scene, double at, WatchMeter *ret)
 {
     const Series *series = &scene->history->series;
-    WatchMeter meter = {
-        .name = "/dev/shm", .name_short = "shm", .used = series_known(series, JOB_SHM_USED, at)};
+    WatchMeter meter = {.name = WATCH_TEXT_METER_SHM,
+                        .name_short = WATCH_TEXT_METER_SHM_SHORT,
+                        .used = series_known(series, JOB_SHM_USED, at)};
     if (meter.used == U64_UNKNOWN)
         return false;
     meter.limit = series_known(series, JOB_SHM_SIZE, at);
@@ -123,8 +113,10 @@ static bool memory_meter(const WatchScene *scene, double at, WatchMeter *ret)
     uint64_t available = series_known(series, JOB_MEMORY_AVAILABLE, at);
     if (total == U64_UNKNOWN || available == U64_UNKNOWN)
         return false;
-    *ret = (WatchMeter){
-        .name = "RAM", .name_short = "RAM", .used = total - MIN(available, total), .limit = total};
+    *ret = (WatchMeter){.name = WATCH_TEXT_METER_MEMORY,
+                        .name_short = WATCH_TEXT_METER_MEMORY,
+                        .used = total - MIN(available, total),
+                        .limit = total};
     return true;
 }
 
@@ -137,12 +129,15 @@ static bool group_meter(const WatchScene *scene, double at, WatchMeter *ret)
     if (limit == U64_UNKNOWN || used == U64_UNKNOWN)
         return false;
     file = file == U64_UNKNOWN ? 0 : MIN(file, used);
-    *ret = (WatchMeter){
-        .name = "cgroup", .name_short = "cg", .used = used - file, .limit = limit, .cache = file};
+    *ret = (WatchMeter){.name = WATCH_TEXT_METER_GROUP,
+                        .name_short = WATCH_TEXT_METER_GROUP_SHORT,
+                        .used = used - file,
+                        .limit = limit,
+                        .cache = file};
     return true;
 }
 
-/* Requests that were refused of late, as far back as trends look. */
+/* Requests that were refused recently, as far back as trends look. */
 static uint64_t refused_lately(const History *history, size_t place, double at)
 {
     const uint64_t *refused = history->series.values[JOB_GUARD_REFUSED];
@@ -153,42 +148,39 @@ static uint64_t refused_lately(const History *history, size_t place, double at)
     return refused[place] == U64_UNKNOWN ? 0 : refused[place] - before;
 }
 
-/* A budget is there to be used up: what is full is fine for as long as nobody has to wait for room in it, and
- * the training is harmed when a worker gets none. */
 static bool guard_meter(const WatchScene *scene, double at, WatchMeter *ret)
 {
     const Series *series = &scene->history->series;
     size_t place = 0;
     if (!series_place(series, at, &place))
         return false;
-    /* Of this look alone: what was known before may be of a run that has ended. */
+    /* Of this sample alone: an older figure may belong to a run that has ended. */
     uint64_t used = series->values[JOB_GUARD_BYTES][place];
     uint64_t budget = series->values[JOB_GUARD_BUDGET][place];
     uint64_t waiting = series->values[JOB_GUARD_WAITING][place];
     uint64_t refused = refused_lately(scene->history, place, at);
-    bool waits = waiting != U64_UNKNOWN && waiting > 0;
-    WatchMeter meter = {.name = "budget", .name_short = "budget", .used = used, .limit = budget};
+    waiting = waiting == U64_UNKNOWN ? 0 : waiting;
+    WatchMeter meter = {.name = WATCH_TEXT_METER_BUDGET,
+                        .name_short = WATCH_TEXT_METER_BUDGET,
+                        .used = used,
+                        .limit = budget};
     if (used != U64_UNKNOWN) {
-        meter.state = budget == U64_UNKNOWN ? STATE_NONE
-                      : refused > 0         ? STATE_CRITICAL
-                      : waits               ? STATE_WARNING
-                                            : STATE_FINE;
+        meter.alert = budget == U64_UNKNOWN ? ALERT_UNKNOWN : alert_of_budget(waiting, refused);
         if (refused > 0)
-            snprintf(meter.note, sizeof meter.note, "%llu refused", (unsigned long long)refused);
-        else if (waits)
-            snprintf(meter.note, sizeof meter.note, "%llu waiting", (unsigned long long)waiting);
+            snprintf(meter.note, sizeof meter.note, WATCH_TEXT_NOTE_REFUSED, (unsigned long long)refused);
+        else if (waiting > 0)
+            snprintf(meter.note, sizeof meter.note, WATCH_TEXT_NOTE_WAITING, (unsigned long long)waiting);
         else if (budget == U64_UNKNOWN)
-            snprintf(meter.note, sizeof meter.note, "of the guarded run, no ceiling");
+            snprintf(meter.note, sizeof meter.note, WATCH_TEXT_NOTE_NO_CEILING);
         else if (scene->guards > 1)
-            snprintf(meter.note, sizeof meter.note, "run %d of %u", scene->guard_pid, scene->guards);
+            snprintf(meter.note, sizeof meter.note, WATCH_TEXT_NOTE_RUN, scene->guard_pid, scene->guards);
     } else {
-        /* Its memory can be seen from outside, its budget only from its own side. */
+        /* The guard's memory is visible from outside, its budget only to the run itself. */
         meter.used = series_known(series, JOB_KIND_BYTES + KIND_SHMGUARD, at);
-        if (meter.used == U64_UNKNOWN || meter.used < WORTH_A_ROW) /* a page of counters is no segment */
+        if (meter.used == U64_UNKNOWN || meter.used < WORTH_A_ROW) /* a page of counters is not worth a row */
             return false;
-        meter.name = "guard";
-        meter.name_short = "guard";
-        snprintf(meter.note, sizeof meter.note, "budget not known here");
+        meter.name = meter.name_short = WATCH_TEXT_METER_GUARD;
+        snprintf(meter.note, sizeof meter.note, WATCH_TEXT_NOTE_UNKNOWN);
     }
     *ret = meter;
     return true;
@@ -212,35 +204,23 @@ static void meters_take(const WatchScene *scene, double at, Meters *ret)
         WatchMeter *meter = &ret->items[ret->n];
         if (!all[i](scene, at, meter))
             continue;
-        if (meter->state == STATE_NONE)
-            meter->state = share_state(meter_share(meter));
+        if (meter->alert == ALERT_UNKNOWN)
+            meter->alert = alert_of_share(meter_share(meter));
         ret->n++;
     }
 }
 
 /* --- How they look ------------------------------------------------------------------------------------ */
 
-static Ink state_ink(State state)
+static Ink alert_ink(Alert alert)
 {
-    static const Ink inks[STATES] = {
-        [STATE_NONE] = INK_PLAIN,
-        [STATE_FINE] = INK_GOOD,
-        [STATE_WARNING] = INK_WARNING,
-        [STATE_CRITICAL] = INK_BAD,
+    static const Ink inks[ALERTS] = {
+        [ALERT_UNKNOWN] = INK_PLAIN,
+        [ALERT_FINE] = INK_GOOD,
+        [ALERT_WARNING] = INK_WARNING,
+        [ALERT_CRITICAL] = INK_BAD,
     };
-    return inks[state];
-}
-
-/* Colour is not the only sign; the words are doctor's. */
-static const char *state_word(State state)
-{
-    static const char *const words[STATES] = {
-        [STATE_NONE] = "",
-        [STATE_FINE] = "fine",
-        [STATE_WARNING] = "warning",
-        [STATE_CRITICAL] = "critical",
-    };
-    return words[state];
+    return inks[alert];
 }
 
 static unsigned cells_of(uint64_t bytes, uint64_t limit, unsigned cells)
@@ -252,7 +232,7 @@ static unsigned cells_of(uint64_t bytes, uint64_t limit, unsigned cells)
 static void bar_draw(const WatchMeter *meter, Picture *picture, unsigned row, unsigned column, unsigned width)
 {
     unsigned inside = width - 2;
-    Ink ink = state_ink(meter->state);
+    Ink ink = alert_ink(meter->alert);
     char bar[BAR_MOST + 1];
     memset(bar, ' ', inside);
     bar[inside] = '\0';
@@ -273,15 +253,29 @@ static void bar_draw(const WatchMeter *meter, Picture *picture, unsigned row, un
     picture_text(picture, row, column + width - 1, 1, INK_BOLD, TEXT("]"));
 }
 
-static unsigned size_draw(Picture *picture, unsigned row, unsigned at, const char *before, uint64_t bytes)
+enum { SIZE_MAX_COLUMNS = MAX((int)SIZE_TEXT_MAX, (int)FIGURE_MAX) };
+
+static char *size_text(const Picture *picture, uint64_t bytes, char buf[static SIZE_MAX_COLUMNS])
 {
-    char text[MAX((int)SIZE_TEXT_MAX, (int)FIGURE_MAX)];
-    unsigned drawn = picture_text(picture, row, at, picture->columns, INK_PLAIN, text_of(before));
-    if (picture->columns >= WIDE)
-        size_format(bytes, text);
-    else
-        figure_text(bytes, true, text);
-    return drawn + picture_text(picture, row, at + drawn, picture->columns, INK_PLAIN, text_of(text));
+    return picture->columns >= WIDE ? size_format(bytes, buf) : figure_text(bytes, true, buf);
+}
+
+/* "950M of 1.0G 93% warning". Colour is not the only sign. */
+static unsigned share_draw(const WatchMeter *meter, Picture *picture, unsigned row, unsigned column)
+{
+    char used[SIZE_MAX_COLUMNS];
+    char limit[SIZE_MAX_COLUMNS];
+    double percent = meter_share(meter) * 100;
+    unsigned at = column;
+    at += picture_print(picture, row, at, picture->columns, INK_PLAIN, WATCH_TEXT_METER_OF,
+                        size_text(picture, meter->used, used), size_text(picture, meter->limit, limit));
+    at += picture_text(picture, row, at, 1, INK_PLAIN, TEXT(" "));
+    at += picture_print(picture, row, at, picture->columns, alert_ink(meter->alert),
+                        meter->alert == ALERT_CRITICAL  ? WATCH_TEXT_METER_CRITICAL
+                        : meter->alert == ALERT_WARNING ? WATCH_TEXT_METER_WARNING
+                                                        : WATCH_TEXT_METER_FINE,
+                        percent);
+    return at - column;
 }
 
 static void meter_draw(const WatchMeter *meter, Picture *picture, unsigned row)
@@ -296,12 +290,10 @@ static void meter_draw(const WatchMeter *meter, Picture *picture, unsigned row)
         bar_draw(meter, picture, row, at, width);
         at += width + 1;
     }
-    at += size_draw(picture, row, at, "", meter->used);
-    if (share >= 0)
-        at += size_draw(picture, row, at, " of ", meter->limit);
-    if (share >= 0)
-        at += picture_print(picture, row, at, columns, state_ink(meter->state), " %.0f%% %s", share * 100,
-                            state_word(meter->state));
+    char used[SIZE_MAX_COLUMNS];
+    at += share >= 0 ? share_draw(meter, picture, row, at)
+                     : picture_text(picture, row, at, columns, INK_PLAIN,
+                                    text_of(size_text(picture, meter->used, used)));
     if (meter->note[0] != '\0')
         picture_print(picture, row, at, columns, INK_PLAIN, share >= 0 ? ", %s" : " %s", meter->note);
 }
@@ -355,10 +347,10 @@ void meters_draw_short(const WatchScene *scene, double at, Picture *picture, uns
             continue;
         column += picture_print(picture, row, column, picture->columns, INK_PLAIN, "%s%s ",
                                 column > 0 ? " " : "", meter->name_short);
-        column += picture_print(picture, row, column, picture->columns, state_ink(meter->state), "%.0f%%%s",
+        column += picture_print(picture, row, column, picture->columns, alert_ink(meter->alert), "%.0f%%%s",
                                 share * 100,
-                                meter->state == STATE_CRITICAL  ? "!!"
-                                : meter->state == STATE_WARNING ? "!"
+                                meter->alert == ALERT_CRITICAL  ? "!!"
+                                : meter->alert == ALERT_WARNING ? "!"
                                                                 : "");
     }
 }

@@ -71,7 +71,7 @@ unsigned picture_text(Picture *picture, unsigned row, unsigned column, unsigned 
     Cell *cells = row_cells(picture, row);
     unsigned end = column + MIN(width, picture->columns - column);
     unsigned at = column;
-    unsigned base = column; /* of the last character, for those that combine with it */
+    unsigned base = column; /* of the last character, to which combining ones are added */
     while (text.size > 0) {
         size_t columns = 0;
         size_t n = text_character(text, &columns);
@@ -103,7 +103,7 @@ unsigned picture_print(Picture *picture, unsigned row, unsigned column, unsigned
     int n = vsnprintf(line, sizeof line, format, list);
     va_end(list);
     size_t size = n < 0 ? 0 : MIN((size_t)n, sizeof line - 1);
-    /* Half a character at the end of what was cut is not valid UTF-8. */
+    /* A truncated character at the end is not valid UTF-8. */
     while (n >= (int)sizeof line && size > 0 && ((unsigned char)line[size] & 0xC0) == 0x80)
         size--;
     return picture_text(picture, row, column, width, ink, (Text){line, size});
@@ -142,7 +142,7 @@ bool picture_run(const Picture *picture, unsigned row, unsigned *column, Picture
     return true;
 }
 
-/* Blanks at the end of a row are seen only on a screen. */
+/* Trailing blanks matter only on a screen. */
 static unsigned row_end(const Picture *picture, unsigned row)
 {
     const Cell *cells = row_cells(picture, row);
@@ -165,7 +165,7 @@ void picture_write(const Picture *picture, const Terminal *terminal)
         PictureRun run;
         unsigned column = 0;
         unsigned end = row_end(picture, row);
-        Picture cut = *picture; /* its rows are as far apart as before: only this one is looked at */
+        Picture cut = *picture; /* one row of it, truncated; the stride of further rows does not matter */
         cut.cells = row_cells(picture, row);
         cut.columns = end;
         cut.rows = end > 0;

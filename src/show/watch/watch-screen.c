@@ -2,7 +2,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-/* ncurses' headers define what they like (columns!): they come last, and nowhere else. */
+/* The headers of ncurses define common words as macros (columns), so they come last, and only here. */
 #include "watch-screen.h"
 
 #define NCURSES_NOMACROS 1
@@ -61,15 +61,14 @@ ScreenError screen_open(const Terminal *terminal)
         return SCREEN_UNKNOWN;
     const char *place = tigetstr("cup");
     bool dumb = !place || place == (const char *)-1;
-    del_curterm(cur_term); /* newterm makes its own */
+    del_curterm(cur_term); /* newterm allocates another one */
     if (dumb)
         return SCREEN_DUMB;
     if (!newterm(NULL, stdout, stdin))
         return SCREEN_FAILED;
     if (terminal->color && has_colors())
         colors_prepare();
-    /* Ctrl-C and Ctrl-Z come as keys: so they do not hit us in the middle of painting, and Ctrl-S does not
-     * make a picture wait. */
+    /* Ctrl-C and Ctrl-Z arrive as keys, so they do not interrupt painting, and Ctrl-S does not block it. */
     raw();
     noecho();
     nonl();
@@ -77,7 +76,7 @@ ScreenError screen_open(const Terminal *terminal)
     keypad(stdscr, TRUE);
     nodelay(stdscr, TRUE);
     leaveok(stdscr, TRUE);
-    typeahead(-1); /* a picture is painted whole: keys come after it */
+    typeahead(-1); /* a picture is painted completely before keys are read */
     set_escdelay(ESCAPE_MSEC);
     mouseinterval(0);
     mousemask(BUTTON1_PRESSED | BUTTON4_PRESSED | BUTTON5_PRESSED, NULL);
@@ -112,7 +111,7 @@ void screen_size(unsigned *ret_columns, unsigned *ret_rows)
 {
     struct winsize size = {0};
     (void)ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
-    /* A serial line does not tell: what terminfo has of it. */
+    /* A serial line has no size of its own: take that of terminfo. */
     unsigned columns = size.ws_col > 0 ? size.ws_col : (unsigned)MAX(COLS, 1);
     unsigned rows = size.ws_row > 0 ? size.ws_row : (unsigned)MAX(LINES, 1);
     *ret_columns = MIN(columns, (unsigned)SIZE_MOST);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The terminal, through ncurses: paints pictures and reads keys and the mouse. ncurses has one terminal a
- * process, so there is one screen at a time. Between screen_open and screen_close nothing else writes there.
+ * The terminal, through ncurses: paints pictures and reads keys and the mouse. ncurses has one terminal per
+ * process, so there is one screen at a time. Between screen_open and screen_close nothing else may write to
+ * it.
  *
- * Signals are the caller's: they must be blocked before it is opened, and screen_close come before death by
- * one.
+ * Signals are handled by the caller: it must block them before screen_open, and call screen_close before it
+ * dies of one.
  */
 #pragma once
 
@@ -12,16 +13,16 @@
 
 typedef enum ScreenError {
     SCREEN_GOOD,
-    SCREEN_UNKNOWN, /* TERM is not set, or names no terminal that is known here */
-    SCREEN_DUMB,    /* it cannot place text */
+    SCREEN_UNKNOWN, /* TERM is not set, or names an unknown terminal */
+    SCREEN_DUMB,    /* the terminal cannot position the cursor */
     SCREEN_FAILED,
 } ScreenError;
 
-/* Terminal: of standard output, where colours are wanted or not. */
+/* `terminal` is that of standard output; it says whether colours are wanted. */
 ScreenError screen_open(const Terminal *terminal);
 void screen_close(void);
 
-/* After the terminal was left to somebody else, or has another size. */
+/* Around a time in which another program has the terminal, and after its size has changed. */
 void screen_leave(void);
 void screen_return(void);
 
@@ -32,7 +33,7 @@ typedef enum ScreenInputKind {
     INPUT_KEY,
     INPUT_CLICK,
     INPUT_WHEEL,
-    INPUT_OTHER, /* nothing to us */
+    INPUT_OTHER, /* ignored */
 } ScreenInputKind;
 
 typedef struct ScreenInput {
@@ -43,5 +44,5 @@ typedef struct ScreenInput {
     int wheel; /* -1 up, 1 down */
 } ScreenInput;
 
-/* False: nothing more was typed. Does not wait. */
+/* False: no more input. Does not wait. */
 bool screen_read(ScreenInput *ret);

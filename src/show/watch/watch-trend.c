@@ -1,70 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <math.h>
-
 #include "units.h"
-#include "verdicts.h"
 #include "watch-internal.h"
+#include "watch-text.h"
 
 enum {
-    WINDOW_LOOKS = 120, /* two minutes at a look a second */
-    POINTS_LEAST = 8,
-    POINTS_MOST = 128,
-    SOON_SECONDS = 3600,
     TOGETHER_SECONDS = 2, /* events that are told as one */
     RECENT_SECONDS = 60,
 };
-
-double trend_window(const History *history)
-{
-    return WINDOW_LOOKS * history->interval;
-}
-
-/* --- Slopes ------------------------------------------------------------------------------------------- */
-
-typedef struct Points {
-    double seconds[POINTS_MOST];
-    uint64_t values[POINTS_MOST];
-    size_t n;
-} Points;
-
-typedef uint64_t (*ValueAt)(const void *context, size_t place);
-
-/* What is known in the window, evenly thinned; the newest is always among it. */
-static Points points_take(const Series *series, double at, double window, ValueAt value, const void *context)
-{
-    Points points = {0};
-    size_t end = 0;
-    if (!series_place(series, at, &end))
-        return points;
-    size_t known = 0;
-    size_t begin = end + 1;
-    while (begin > 0 && at - series->seconds[begin - 1] <= window) {
-        begin--;
-        known += value(context, begin) != U64_UNKNOWN;
-    }
-    size_t stride = MAX((known + POINTS_MOST - 1) / POINTS_MOST, (size_t)1);
-    size_t left = known;
-    for (size_t i = begin; i <= end; i++) {
-        uint64_t v = value(context, i);
-        if (v == U64_UNKNOWN)
-            continue;
-        left--;
-        if (left % stride != 0)
-            continue;
-        points.seconds[points.n] = series->seconds[i];
-        points.values[points.n++] = v;
-    }
-    return points;
-}
-
-/* False: there is too little to tell. */
-static bool points_slope(const Points *points, double window, double *ret)
-{
-    if (points->n < POINTS_LEAST || points->seconds[points->n - 1] - points->seconds[0] < window / 12)
-        return false;
-    *ret = trend_slope(points->seconds, points->values, points->n);
-    return true;
-}
 
 typedef struct TrackColumn {
     const Series *series;
@@ -77,20 +19,12 @@ static uint64_t column_value(const void *context, size_t place)
     return track_value(of->series, of->column, place);
 }
 
-WatchTrend track_trend(const History *history, const ProcessTrack *track, WatchColumn column, double at)
+CurrentTrend track_trend(const History *history, const ProcessTrack *track, WatchColumn column, double at)
 {
-    double window = trend_window(history);
-    TrackColumn of = {&track->series, column};
-    Points points = points_take(&track->series, at, window, column_value, &of);
-    double slope = 0;
-    if (!points_slope(&points, window, &slope))
-        return (WatchTrend){DIRECTION_UNKNOWN, 0};
-    /* What nobody would act on is flat: less than a hundredth of the figure in the time looked at, or less
-     * than a MiB (of numbers: one). */
-    double least = MAX((double)points.values[points.n - 1] / 100, column_is_bytes(column) ? 0x1p20 : 1.0);
-    if (fabs(slope) * window < least)
-        return (WatchTrend){DIRECTION_FLAT, 0};
-    return (WatchTrend){slope > 0 ? DIRECTION_UP : DIRECTION_DOWN, slope};
+    /* Less than a MiB, or than one, is not worth an arrow. */
+    double least = column_is_bytes(column) ? 0x1p20 : 1.0;
+    return trend_judge(&track->series, at, trend_window(history), least, column_value,
+                       &(TrackColumn){&track->series, column});
 }
 
 /* --- Sparklines --------------------------------------------------------------------------------------- */
@@ -125,7 +59,7 @@ void track_sparkline(const History *history, const ProcessTrack *track, WatchCol
             most = MAX(most, last);
         }
     }
-    /* Noise is not blown up to mountains: the full height is at least a twentieth of the figure. */
+    /* The full height is at least a twentieth of the figure, so that noise does not look like mountains. */
     double span = MAX(MAX((double)(most - MIN(least, most)), (double)most / 20),
                       column_is_bytes(column) ? 0x1p20 : 8.0);
     for (unsigned i = 0; i < columns; i++) {
@@ -134,72 +68,28 @@ void track_sparkline(const History *history, const ProcessTrack *track, WatchCol
     }
 }
 
-/* --- Forecasts ---------------------------------------------------------------------------------------- */
-
-typedef struct Supply {
-    const char *words; /* "/dev/shm full" */
-    JobMetric used;    /* that rises towards `limit`, less `droppable` */
-    JobMetric limit;
-    JobMetric droppable; /* JOB_METRICS: none */
-    const Series *series;
-} Supply;
-
-static uint64_t supply_left(const void *context, size_t place)
-{
-    const Supply *supply = context;
-    uint64_t *const *values = supply->series->values;
-    uint64_t used = values[supply->used][place];
-    uint64_t limit = values[supply->limit][place];
-    uint64_t droppable = supply->droppable == JOB_METRICS ? 0 : values[supply->droppable][place];
-    if (used == U64_UNKNOWN || limit == U64_UNKNOWN || limit == 0)
-        return U64_UNKNOWN;
-    used -= droppable == U64_UNKNOWN ? 0 : MIN(droppable, used);
-    return limit > used ? limit - used : 0;
-}
-
-static uint64_t memory_left(const void *context, size_t place)
-{
-    const Supply *supply = context;
-    return supply->series->values[supply->used][place];
-}
-
-/* Seconds until it is used up; INFINITY. */
-static double supply_lasts(const Supply *supply, double at, double window)
-{
-    ValueAt value = supply->limit == supply->used ? memory_left : supply_left;
-    Points points = points_take(supply->series, at, window, value, supply);
-    double slope = 0;
-    if (!points_slope(&points, window, &slope) || slope >= 0)
-        return INFINITY;
-    return (double)points.values[points.n - 1] / -slope;
-}
+/* --- Forecasts and events ----------------------------------------------------------------------------- */
 
 bool forecast_words(const History *history, double at, Buffer *out)
 {
-    const Series *series = &history->series;
-    const Supply supplies[] = {
-        {"/dev/shm full", JOB_SHM_USED, JOB_SHM_SIZE, JOB_METRICS, series},
-        {"cgroup full", JOB_GROUP_USED, JOB_GROUP_LIMIT, JOB_GROUP_FILE, series},
-        {"RAM gone", JOB_MEMORY_AVAILABLE, JOB_MEMORY_AVAILABLE, JOB_METRICS, series},
-    };
-    const Supply *first = NULL;
-    double soonest = SOON_SECONDS;
-    for (size_t i = 0; i < ARRAY_SIZE(supplies); i++) {
-        double seconds = supply_lasts(&supplies[i], at, trend_window(history));
-        if (seconds < soonest) {
-            soonest = seconds;
-            first = &supplies[i];
-        }
-    }
-    if (!first)
+    Supply supply = SUPPLIES;
+    double seconds = 0;
+    if (!forecast_make(history, at, &supply, &seconds))
         return false;
-    (void)buffer_printf(out, "%s in about %s (estimate)", first->words, DURATION_TEXT(soonest));
-    return true;
+    switch (supply) {
+    case SUPPLY_SHM:
+        return buffer_printf(out, WATCH_TEXT_FORECAST_SHM, DURATION_TEXT(seconds)) == 0;
+    case SUPPLY_GROUP:
+        return buffer_printf(out, WATCH_TEXT_FORECAST_GROUP, DURATION_TEXT(seconds)) == 0;
+    case SUPPLY_MEMORY:
+        return buffer_printf(out, WATCH_TEXT_FORECAST_MEMORY, DURATION_TEXT(seconds)) == 0;
+    case SUPPLIES:
+        break;
+    }
+    return false;
 }
 
-/* --- Events ------------------------------------------------------------------------------------------- */
-
-/* The lower the graver. */
+/* The lower, the more serious. */
 static int event_rank(const Event *event)
 {
     switch (event->kind) {
@@ -228,51 +118,73 @@ Ink event_ink(const Event *event)
 /* "8 workers", "worker 4711", "job" */
 static void append_subject(const Event *event, size_t n, Buffer *out)
 {
-    const char *what = event->role == ROLE_OTHER ? "process" : role_name(event->role);
-    if (n > 1)
-        (void)buffer_printf(out, "%zu %s%s", n, what, event->role == ROLE_OTHER ? "es" : "s");
-    else if (event->pid > 0)
-        (void)buffer_printf(out, "%s %d", what, event->pid);
-    else
-        (void)buffer_append_text(out, "job");
+    if (n == 1 && event->pid <= 0) {
+        (void)buffer_append_text(out, WATCH_TEXT_SUBJECT_JOB);
+        return;
+    }
+    switch (event->role) {
+    case ROLE_TRAINER:
+        (void)(n > 1 ? buffer_printf(out, WATCH_TEXT_SUBJECT_TRAINERS, n)
+                     : buffer_printf(out, WATCH_TEXT_SUBJECT_TRAINER, event->pid));
+        break;
+    case ROLE_WORKER:
+        (void)(n > 1 ? buffer_printf(out, WATCH_TEXT_SUBJECT_WORKERS, n)
+                     : buffer_printf(out, WATCH_TEXT_SUBJECT_WORKER, event->pid));
+        break;
+    case ROLE_MANAGER:
+        (void)(n > 1 ? buffer_printf(out, WATCH_TEXT_SUBJECT_MANAGERS, n)
+                     : buffer_printf(out, WATCH_TEXT_SUBJECT_MANAGER, event->pid));
+        break;
+    case ROLE_OTHER:
+        (void)(n > 1 ? buffer_printf(out, WATCH_TEXT_SUBJECT_PROCESSES, n)
+                     : buffer_printf(out, WATCH_TEXT_SUBJECT_PROCESS, event->pid));
+        break;
+    }
+}
+
+static void append_event(const Event *event, size_t n, Buffer *out)
+{
+    _cleanup_buffer_ Buffer subject = {0};
+    append_subject(event, n, &subject);
+    switch (event->kind) {
+    case EVENT_BORN:
+        (void)buffer_printf(out, WATCH_TEXT_EVENT_BORN, buffer_text(&subject));
+        break;
+    case EVENT_ENDED:
+        (void)buffer_printf(out, WATCH_TEXT_EVENT_ENDED, buffer_text(&subject));
+        break;
+    case EVENT_OOM_KILL:
+        if (event->pid > 0)
+            (void)buffer_printf(out, WATCH_TEXT_EVENT_KILL_OF, buffer_text(&subject));
+        else
+            (void)buffer_append_text(out, WATCH_TEXT_EVENT_KILL);
+        break;
+    case EVENT_ATTEMPT:
+        (void)buffer_append_text(out, WATCH_TEXT_EVENT_ATTEMPT);
+        break;
+    case EVENT_EPOCH:
+        (void)buffer_append_text(out, n > 1 ? WATCH_TEXT_EVENT_EPOCHS : WATCH_TEXT_EVENT_EPOCH);
+        break;
+    case EVENT_MARK:
+    case EVENT_KINDS:
+        (void)buffer_append_text(out, WATCH_TEXT_EVENT_MARK);
+        break;
+    }
 }
 
 static void events_words(const Event *event, size_t n, Buffer *out)
 {
-    switch (event->kind) {
-    case EVENT_BORN:
-        append_subject(event, n, out);
-        (void)buffer_append_text(out, " started");
-        break;
-    case EVENT_ENDED:
-        append_subject(event, n, out);
-        (void)buffer_append_text(out, " ended");
-        break;
-    case EVENT_OOM_KILL:
-        (void)buffer_append_text(out, "OOM kill");
-        if (event->pid > 0) {
-            (void)buffer_append_text(out, " of ");
-            append_subject(event, n, out);
-        }
-        break;
-    case EVENT_ATTEMPT:
-        (void)buffer_append_text(out, "attempt");
-        break;
-    case EVENT_EPOCH:
-        if (event->text[0] == '\0' || n > 1)
-            (void)buffer_append_text(out, n > 1 ? "epochs" : "epoch");
-        else
-            (void)text_escape(text_of(event->text), out); /* it has the word */
-        return;
-    case EVENT_MARK:
-    case EVENT_KINDS:
-        (void)buffer_append_text(out, "mark");
-        break;
-    }
-    if (event->text[0] != '\0' && n == 1) {
-        (void)buffer_append_text(out, ": ");
-        (void)text_escape(text_of(event->text), out);
-    }
+    _cleanup_buffer_ Buffer what = {0};
+    _cleanup_buffer_ Buffer detail = {0};
+    append_event(event, n, &what);
+    if (n == 1)
+        (void)text_escape(text_of(event->text), &detail);
+    if (detail.size == 0)
+        (void)buffer_append_text(out, buffer_text(&what));
+    else if (event->kind == EVENT_EPOCH) /* its text says that it is one */
+        (void)buffer_append_text(out, buffer_text(&detail));
+    else
+        (void)buffer_printf(out, WATCH_TEXT_EVENT_DETAIL, buffer_text(&what), buffer_text(&detail));
 }
 
 void event_words(const Event *event, Buffer *out)
@@ -280,24 +192,25 @@ void event_words(const Event *event, Buffer *out)
     events_words(event, 1, out);
 }
 
-bool happened_words(const History *history, double at, Ink *ret_ink, Buffer *out)
+bool happened_words(const EventList *events, double at, Ink *ret_ink, Buffer *out)
 {
-    size_t n = history->n_events;
-    while (n > 0 && history->events[n - 1].seconds > at)
+    _cleanup_buffer_ Buffer words = {0};
+    size_t n = events->n;
+    while (n > 0 && events->items[n - 1].seconds > at)
         n--;
     if (n == 0)
         return false;
-    /* The gravest of the last minute, else the newest. */
+    /* The most serious event of the last minute, else the newest. */
     size_t best = n - 1;
-    for (size_t i = n; i-- > 0 && at - history->events[i].seconds <= RECENT_SECONDS;)
-        if (event_rank(&history->events[i]) < event_rank(&history->events[best]))
+    for (size_t i = n; i-- > 0 && at - events->items[i].seconds <= RECENT_SECONDS;)
+        if (event_rank(&events->items[i]) < event_rank(&events->items[best]))
             best = i;
-    const Event *event = &history->events[best];
+    const Event *event = &events->items[best];
     size_t alike = 0;
-    for (size_t i = best + 1; i-- > 0 && event->seconds - history->events[i].seconds <= TOGETHER_SECONDS;)
-        alike += history->events[i].kind == event->kind && history->events[i].role == event->role;
+    for (size_t i = best + 1; i-- > 0 && event->seconds - events->items[i].seconds <= TOGETHER_SECONDS;)
+        alike += events->items[i].kind == event->kind && events->items[i].role == event->role;
     *ret_ink = event_ink(event);
-    (void)buffer_printf(out, "%s ago: ", DURATION_TEXT(at - event->seconds));
-    events_words(event, alike, out);
+    events_words(event, alike, &words);
+    (void)buffer_printf(out, WATCH_TEXT_AGO, DURATION_TEXT(at - event->seconds), buffer_text(&words));
     return true;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `watch`: a history as a picture, and what keys and the mouse change in it. Pure: the same for a live
- * machine and for a recording, and tested without either. The order is watch_press or watch_click, then
+ * `watch`: draws a history as a picture, and changes the view as keys and the mouse ask for. Pure: the same
+ * for a live machine and for a recording, and tested without either. Call watch_press or watch_click, then
  * watch_draw.
  *
- * scene: what there is to see. view: how somebody looks at it; it outlives scenes.
+ * scene: what there is to see. view: how the user looks at it; it outlives scenes.
  */
 #pragma once
 
@@ -29,7 +29,7 @@ typedef enum WatchColumn {
     WATCH_HELD,   /* in the segments that it holds */
     WATCH_FDS,
     WATCH_THREADS,
-    WATCH_CPU, /* thousandths of a core, since the look before */
+    WATCH_CPU, /* thousandths of a core, since the sample before */
     WATCH_TREND,
     WATCH_RATE,
     WATCH_COMMAND,
@@ -37,17 +37,18 @@ typedef enum WatchColumn {
 } WatchColumn;
 
 typedef struct WatchScene {
-    const History *history; /* without a moment: the first look goes on */
-    const Survey *survey;   /* its segments; NULL: not looked at yet, or a recording, which has none */
-    double survey_seconds;  /* when that was */
+    const History *history; /* empty while the first sample is taken */
+    EventList told;         /* of a recording: its events with the epochs among them; else empty */
+    const Survey *survey;   /* with the segments; NULL: not surveyed yet, or a recording, which has none */
+    double survey_seconds;  /* when it was taken */
     const char *replay;     /* the name of the recording; NULL: live */
-    bool over;              /* the job has ended: this is its past */
+    bool over;              /* the job has ended */
     bool job;               /* one job, else all training on the machine */
-    int guard_pid;          /* whose budget the moments have; 0: not known */
-    unsigned guards;        /* that were found */
-    double own_cpu;         /* of a core; negative: not known yet */
-    uint64_t own_bytes;     /* resident */
-    double late_seconds;    /* for which the look that is due has not come; 0: it is not late */
+    int guard_pid;          /* the run whose budget is shown; 0: not known */
+    unsigned guards;        /* how many guarded runs were found */
+    double own_cpu;         /* share of a core that watch takes; negative: not known yet */
+    uint64_t own_bytes;     /* resident memory of watch */
+    double late_seconds;    /* how late the next sample is; 0: in time */
 } WatchScene;
 
 enum { WATCH_WORDS_MAX = 64, WATCH_SPEED_MOST = 16, WATCH_SPEED_LEAST = -2 };
@@ -58,20 +59,20 @@ typedef enum WatchEdit {
     EDIT_FILTER,
 } WatchEdit;
 
-/* Where things are in the picture that was drawn last: what the mouse points at. */
+/* Where things are in the picture that was drawn last, for the mouse. */
 typedef struct WatchPlace {
     unsigned column;
     unsigned columns;
-    int what; /* a WatchColumn; on the page of segments one of its own */
+    int what; /* a WatchColumn, or a column of the page of segments */
 } WatchPlace;
 
 typedef struct WatchLayout {
-    unsigned head_row; /* the heads of the columns */
+    unsigned head_row; /* the titles of the columns */
     unsigned list_row;
     unsigned list_rows;
     WatchPlace heads[WATCH_COLUMNS];
     size_t n_heads;
-    size_t n_items; /* in the list, seen and unseen */
+    size_t n_items; /* in the list, visible or not */
 } WatchLayout;
 
 typedef struct WatchView {
@@ -85,20 +86,21 @@ typedef struct WatchView {
     WatchEdit edit;
     char search[WATCH_WORDS_MAX];
     char filter[WATCH_WORDS_MAX];
-    double at;    /* the moment that is looked at: seconds of the history */
+    double at;    /* the time that is shown, in seconds of the history */
     bool playing; /* a recording */
-    int speed;    /* of that, a power of two */
+    int speed;    /* of playing, as a power of two */
 
     size_t cursor; /* in the list */
-    size_t top;    /* the first item that is seen */
+    size_t top;    /* the first visible item */
     uint64_t chosen;
-    bool follow; /* the cursor stays on `chosen` wherever that moves; else it stays where it is */
-    int find;    /* 1: draw moves the cursor to the next match, 2: at or behind it, -1: to the one before */
-    bool missed; /* there was none */
+    bool follow; /* the cursor stays on `chosen` wherever that moves; else it stays in its row */
+    int find; /* 1: draw moves the cursor to the next match, 2: to one at or after it, -1: to the previous one
+               */
+    bool missed; /* there was no match */
     WatchLayout layout;
 } WatchView;
 
-/* Keys beyond characters, which are themselves. */
+/* Keys that are not characters. */
 typedef enum WatchKey {
     WATCH_KEY_UP = 0x200000,
     WATCH_KEY_DOWN,
@@ -120,7 +122,7 @@ typedef enum WatchAct {
     ACT_QUIT,
     ACT_INTERRUPT, /* Ctrl-C */
     ACT_SUSPEND,   /* Ctrl-Z */
-    ACT_REPAINT,   /* Ctrl-L: somebody else has written to the terminal */
+    ACT_REPAINT,   /* Ctrl-L: another program has written to the terminal */
 } WatchAct;
 
 /* `key` is a character (a Unicode point) or a WatchKey. */
@@ -128,12 +130,12 @@ WatchAct watch_press(WatchView *view, const WatchScene *scene, uint32_t key);
 void watch_click(WatchView *view, unsigned row, unsigned column);
 void watch_wheel(WatchView *view, int rows);
 
-/* Moves the view of a recording on by that much time, at its speed. False: it stands. */
+/* Plays a recording for that much time, at its speed. False: it is stopped. */
 bool watch_play(WatchView *view, const History *history, double elapsed_seconds);
 
-/* -ENOMEM: the picture may be blank. The view's cursor and layout follow what is there. */
+/* Draws the scene, and updates the cursor and the layout of the view. -ENOMEM: the picture may be blank. */
 int watch_draw(const WatchScene *scene, WatchView *view, Picture *picture, unsigned columns, unsigned rows,
                bool utf8);
 
-/* All of it, however long, for a pipe: without keys and cursor. */
+/* Draws all rows, however many, for a pipe: without keys and cursor. */
 int watch_draw_whole(const WatchScene *scene, WatchView *view, Picture *picture, unsigned columns, bool utf8);

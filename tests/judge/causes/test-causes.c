@@ -1,4 +1,4 @@
-/* From evidence to cause: every cause in several ways, alone, with what agrees and with what contradicts. */
+/* From evidence to cause: every cause in several ways, alone and with facts that support or contradict it. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -625,7 +625,7 @@ static void test_cases(void **state)
             fail_msg("no case for %s", cause_name(id));
 }
 
-/* A mistyped name or a wrong option: the program has said so, and we do not guess. */
+/* A mistyped name or a wrong option: the program has printed its reason, and we do not guess. */
 static void test_plain_exit(void **state)
 {
     (void)state;
@@ -711,7 +711,7 @@ static bool fixes_mention(const Fixes *fixes, const char *part)
     return false;
 }
 
-/* The guard is only offered where it was not at work, and the rest fits the machine. */
+/* The guard is only offered where it was not in use, and the other fixes suit the machine. */
 static void test_fixes(void **state)
 {
     (void)state;

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "clues.h"
 #include "explain.h"
 
 static void explainer_cleanup(Explainer **explainer)
@@ -284,6 +285,23 @@ static void test_every_log_is_in_the_table(void **state)
     assert_int_equal(logs, ARRAY_SIZE(log_cases));
 }
 
+/* A clue has patterns, and a row that says what they mean. */
+static void test_every_clue_is_in_the_tables(void **state)
+{
+    (void)state;
+    for (Clue clue = 0; clue < CLUES; clue++) {
+        const ClueInfo *info = &clue_infos[clue];
+        bool decides = info->tier == TIER_CAUSE || info->tier == TIER_FALLBACK;
+        if ((!info->evidence && info->tier != TIER_CONTEXT) || (!info->summary && decides))
+            fail_msg("clue %d lacks its row, its evidence or its summary in clues.c", (int)clue);
+        size_t n = 0;
+        for (size_t i = 0; i < n_patterns; i++)
+            n += patterns[i].clue == clue;
+        if (n == 0)
+            fail_msg("clue %d has no pattern in patterns.c", (int)clue);
+    }
+}
+
 static void test_pieces_of_any_size(void **state)
 {
     (void)state;
@@ -478,7 +496,7 @@ static void test_truncated_logs(void **state)
         for (size_t n = 0; n < text.size; n += 61) {
             _cleanup_arena_ Arena arena = {0};
             _cleanup_free_ char *copy =
-                malloc(n + 1); /* of its own size, so that the sanitizer sees a step too far */
+                malloc(n + 1); /* of the exact size, so that the sanitizer sees a read beyond it */
             assert_non_null(copy);
             memcpy(copy, buffer_text(&text), n);
             Diagnosis got;
@@ -522,7 +540,7 @@ static void test_notes_fit_the_log(void **state)
     (void)state;
     static const struct {
         const char *log;
-        const char *note; /* NULL: there is none at all */
+        const char *note; /* NULL: no notes at all */
     } cases[] = {
         {"beliefs", "'file_system' avoids shared memory"},
         {"beliefs", "pin_memory=False halves"},
@@ -562,7 +580,7 @@ static void test_what_is_shown_is_harmless(void **state)
     assert_string_equal(got.matched[0], "ValueError: a]0;title\\x07 b\\xff\\xe2\\x80\\xae c");
 }
 
-/* The kernel's log of this machine names the worker that the log only knows as killed. */
+/* This machine's kernel log names the worker of which the log only says that it was killed. */
 static void test_machine_knows_the_victim(void **state)
 {
     (void)state;
@@ -598,7 +616,7 @@ static void test_machine_knows_the_victim(void **state)
         assert_true(got.fixes.items[i - 1].needs <= got.fixes.items[i].needs);
 }
 
-/* Whoever may not read the kernel's log is told who may. */
+/* A user who may not read the kernel's log is told who may. */
 static void test_kernel_log_is_for_whom(void **state)
 {
     (void)state;
@@ -633,7 +651,7 @@ static void test_kernel_log_is_for_whom(void **state)
     }
 }
 
-/* No assertion on time, which depends on the machine; the figure is printed. */
+/* Prints the speed. It is not asserted, because it depends on the machine. */
 static void test_speed(void **state)
 {
     (void)state;
@@ -674,6 +692,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_logs),
         cmocka_unit_test(test_every_log_is_in_the_table),
+        cmocka_unit_test(test_every_clue_is_in_the_tables),
         cmocka_unit_test(test_pieces_of_any_size),
         cmocka_unit_test(test_junk_in_front),
         cmocka_unit_test(test_one_line_of_50_mb),

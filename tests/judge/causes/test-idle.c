@@ -29,7 +29,7 @@ static void test_reasons(void **state)
          .without = {{.pid = 5, .why = ABSENCE_STATIC}},
          .idle = IDLE_NOT_LOADED,
          .worst = 5},
-        /* A helper without the guard is of no consequence where the training has it. */
+        /* A helper without the guard does not matter if the training has it. */
         {.guarded = true, .with = 1, .without = {{.pid = 5, .why = ABSENCE_STATIC}}, .idle = IDLE_NO_TENSORS},
         {.guarded = true,
          .with = 1,
@@ -50,7 +50,7 @@ static void test_reasons(void **state)
          .idle = IDLE_NOT_LOADED,
          .worst = 5},
         {.guarded = true, .without = {{.pid = 5, .why = ABSENCE_UNREADABLE_PROCESS}}, .idle = IDLE_UNKNOWN},
-        /* Without the guard nobody misses it. */
+        /* Without the guard no process can lack it. */
         {.guarded = false,
          .without = {{.pid = 5, .role = ROLE_TRAINER, .why = ABSENCE_OFF}},
          .idle = IDLE_NOT},

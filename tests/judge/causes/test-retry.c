@@ -1,4 +1,4 @@
-/* Is it worth another attempt? */
+/* Whether another attempt is worth it. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>

@@ -980,7 +980,7 @@ static void test_too_short(void **state)
     assert_int_equal(verdicts.items[0].id, VERDICT_TOO_SHORT);
 }
 
-/* A verdict is a row of the table with all that is said about it, and is documented. */
+/* A verdict is a row of the table with all that is said about it, is documented, and has series. */
 static void test_table(void **state)
 {
     (void)state;
@@ -1001,10 +1001,17 @@ static void test_table(void **state)
         }
         if (advised == (verdict_severity(id) == SEVERITY_GOOD))
             fail_msg("%s: a severity above good and advice go together in verdict-table.c", name);
-        if (!page_names(&page, name))
-            fail_msg("docs/verdicts.md does not mention %s", name);
+        char row[64];
+        snprintf(row, sizeof row, "| `%s` | %s |", name, severity_name(verdict_severity(id)));
+        if (!strstr(buffer_text(&page), row))
+            fail_msg("docs/verdicts.md has no row that begins with %s", row);
         if (!manual_names(&manual, name))
             fail_msg("man/shmguard.1 does not mention %s", name);
+        bool made = id == VERDICT_TOO_SHORT;
+        for (size_t k = 0; k < ARRAY_SIZE(kinds); k++)
+            made = made || kinds[k].id == id;
+        if (!made)
+            fail_msg("no series above is made to be %s", name);
     }
 }
 

@@ -344,7 +344,7 @@ static void test_nothing(void **state)
     }
     fixture.view.page = PAGE_PROCESSES;
     draw(&fixture, 80, 24, true);
-    assert_true(shows(&fixture, "No training process"));
+    assert_true(shows(&fixture, "No training processes"));
     press(&fixture, WATCH_KEY_DOWN);
     press(&fixture, WATCH_KEY_END);
     press(&fixture, '/');
@@ -471,7 +471,7 @@ static void test_pages_help_and_quit(void **state)
     press(fixture, WATCH_KEY_F0 + 2);
     assert_true(shows(fixture, "torch_4101_1_0"));
     assert_true(shows(fixture, "psm_\\x1b[2J数据"));
-    assert_true(shows(fixture, "nobody seen"));
+    assert_true(shows(fixture, "none seen"));
     press(fixture, '>'); /* by name: the order of bytes */
     assert_int_equal(fixture->view.segment_sort, PS_SORT_NAME);
     assert_int_equal(fixture->view.chosen, 4);
@@ -622,13 +622,13 @@ static void test_forecast_and_events(void **state)
     draw(fixture, 120, 24, true);
     /* 148 MiB are left, 10 MiB a second go. */
     assert_true(
-        shows(fixture, "/dev/shm full in about 15 s (estimate); 10 s ago: worker 4102 ended: SIGKILL\\n"));
+        shows(fixture, "/dev/shm full in about 15 s (estimated); 10 s ago: worker 4102 ended: SIGKILL\\n"));
     fixture->view.at = 30;
     draw(fixture, 120, 24, true);
-    assert_true(shows(fixture, "/dev/shm full in about 105 s (estimate); no events yet"));
+    assert_true(shows(fixture, "/dev/shm full in about 105 s (estimated); no events yet"));
     fixture->view.at = 5;
     draw(fixture, 120, 24, true);
-    assert_false(shows(fixture, "estimate")); /* too early to tell */
+    assert_false(shows(fixture, "estimated")); /* too early to tell */
     fixture->view.at = 101;
     draw(fixture, 120, 24, true);
     assert_true(shows(fixture, "…")); /* its turn is to come */

@@ -8,52 +8,49 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "clock.h"
-#include "command.h"
 #include "crash.h"
 #include "recorder.h"
 #include "sampler.h"
 
-/* How long the end of a job waits for a disk, before the recording is given up. */
+/* How long the end of a job waits for a disk before the recording is given up. */
 enum { HANG_SECONDS = 10 };
 
-/* The end of a job is told within so many seconds. Looks that come more often see it by themselves; else so
- * many of its processes are waited for between two looks. */
+/* The end of a job is noticed within END_SECONDS. Samples at shorter intervals see it themselves; between two
+ * samples at longer intervals, up to AWAITED_MOST processes of the job are waited for. */
 #define END_SECONDS 1.0
 enum { AWAITED_MOST = 256 };
 
 struct Recorder {
-    /* Of whoever opened it. */
-    char *path;
+    /* Used by the opener's thread only. */
     double interval;
     double origin; /* CLOCK_MONOTONIC of second 0 */
     int over_fd;
-    int stop_fd; /* readable: the thread is to end */
+    int stop_fd; /* readable: the thread has to end */
     Root root;
     pthread_t thread;
     bool runs;
-    bool hangs; /* the thread was given up: what it has is lost to us */
+    bool hangs; /* the thread was given up, and everything that it uses with it */
     bool discards;
-    bool said;
+    bool error_taken;
 
-    /* The thread's while it runs. */
+    /* Used by the recording thread only, while it runs. */
     Recording *recording;
     Sampler *sampler;
     int pid;
     MomentRelay *relay;
-    double offset; /* the sampler's second 0 in the recording's time */
+    double offset; /* of the sampler's second 0, in seconds of the recording */
     Event attempt;
     bool attempt_due;
     Event *events;
     size_t events_capacity;
-    const ProcessMoment *there; /* in the newest moment */
+    const ProcessMoment *there; /* the processes of the newest sample */
     size_t n_there;
 
-    /* Of both. */
+    /* Shared by both threads: under the mutex, or atomic. */
     pthread_mutex_t mutex;
     GuardFigures guard;
     bool guard_fresh;
@@ -80,7 +77,7 @@ static void guard_take(Recorder *recorder, uint64_t *values)
     values[JOB_GUARD_REFUSED] = guard.refused;
 }
 
-/* The moment in the recording's time, with the event that we know of. */
+/* Converts the moment to the recording's time, and adds the start of an attempt to its events. */
 static int moment_shift(Recorder *recorder, Moment *moment)
 {
     size_t n = moment->n_events + 1;
@@ -122,7 +119,7 @@ static int moment_add(Recorder *recorder, Moment moment)
     if (r < 0)
         return r;
     pthread_mutex_lock(&recorder->mutex);
-    recorder->status.moments++;
+    recorder->status.samples++;
     recorder->status.processes += processes_met(&moment, first);
     pthread_mutex_unlock(&recorder->mutex);
     return 0;
@@ -141,8 +138,8 @@ static int moment_record(Recorder *recorder)
     return moment_add(recorder, moment);
 }
 
-/* Those that were there and have not ended; false: they cannot be waited for (before Linux 5.3, in some
- * sandboxes, without descriptors). */
+/* Opens the processes of the newest sample that still run. False: they cannot be waited for (before Linux
+ * 5.3, in some sandboxes, without free descriptors). */
 static bool awaited_open(const Recorder *recorder, struct pollfd *ret, size_t *ret_n)
 {
     size_t n = 0;
@@ -166,15 +163,16 @@ static int patience_msec(double until)
 }
 
 /*
- * Until the next look is due, which is earlier when all who were there have ended. False: we are to end. A
- * pid may be somebody else's by the time it is opened: then the end is seen when it was due.
+ * Waits until the next sample is due, which is earlier when all processes of the newest sample have ended.
+ * False: the thread has to end. By the time that a pid is opened, it may belong to another process: the end
+ * of the job is then seen when the next sample is due.
  */
 static bool time_wait(const Recorder *recorder, double until)
 {
     struct pollfd fds[1 + AWAITED_MOST] = {{.fd = recorder->stop_fd, .events = POLLIN}};
     size_t n = 0;
     bool await = recorder->interval > END_SECONDS && awaited_open(recorder, fds + 1, &n);
-    double soon = now_seconds() + END_SECONDS / 2; /* no sooner: they may leave others behind */
+    double soon = now_seconds() + END_SECONDS / 2; /* not at once: they may leave other processes behind */
     while (!(fds[0].revents & POLLIN) && (!await || n > 0) &&
            (poll(fds, 1 + n, patience_msec(until)) != 0 || now_seconds() < until))
         for (size_t i = n; i > 0; i--)
@@ -201,31 +199,32 @@ static void over_tell(Recorder *recorder, int error)
 }
 
 /*
- * SQLite maps the -shm, and a file system that copies on write may have no room for a page of it, or somebody
- * cuts it short: SIGBUS. That ends the recording, not the supervisor of a training. Nothing can be undone in
- * the middle of SQLite, so the thread stays where it is, with all that it holds, until the program ends. It
- * faults in SQLite alone, where it does not hold the mutex.
+ * SQLite maps its -shm file. When a copy-on-write file system has no room for a page of that file, or another
+ * program truncates it, the thread gets SIGBUS. That must end the recording and not the supervisor of a
+ * training. Nothing can be undone in the middle of SQLite, so the thread stays where it is, with everything
+ * that it holds, until the program ends. It can fault only in SQLite, where it does not hold the mutex.
  */
-static _Thread_local Recorder *recorder_here; /* NULL: another thread's fault, which is none of ours */
-static struct sigaction bus_before;           /* for those */
+static _Thread_local Recorder *recorder_here; /* NULL in other threads, whose faults are not handled here */
+static struct sigaction bus_before;           /* handles those */
 
 static void bus_park(int signo)
 {
     Recorder *recorder = recorder_here;
     if (!recorder) {
         (void)sigaction(signo, &bus_before, NULL);
-        (void)raise(signo); /* it comes again when we return */
+        (void)raise(signo); /* delivered when this handler returns */
         return;
     }
     uint64_t one = 1;
     atomic_store(&recorder->parked, true);
     if (write(recorder->over_fd, &one, sizeof one) < 0)
-        errno = 0; /* it was told already */
+        errno = 0; /* the counter is full: the reader has been woken already */
     for (;;)
         pause();
 }
 
-/* After a look that took too long the next one is not due at once: it keeps to the beat. */
+/* A sample that took too long does not make the next one due at once: samples stay on multiples of the
+ * interval. */
 static void *record(void *context)
 {
     Recorder *recorder = context;
@@ -256,7 +255,7 @@ static void *file_close(void *context)
     return NULL;
 }
 
-/* Before the thread takes them, for in the middle of a fault nothing can be looked up. */
+/* Before the thread starts: during a fault nothing can be looked up. */
 static void bus_take(void)
 {
     struct sigaction bus = {.sa_handler = bus_park};
@@ -265,8 +264,8 @@ static void bus_take(void)
         bus_before = before;
 }
 
-/* Signals are the main thread's, but for those of a crash: one that is blocked would end the program without
- * its handler (run/crash.h). */
+/* Signals go to the main thread, except those of a crash: a crash signal that is blocked would end the
+ * program without running its handler (run/crash.h). */
 static int thread_start(Recorder *recorder, void *(*work)(void *))
 {
     sigset_t all;
@@ -283,7 +282,7 @@ static int thread_start(Recorder *recorder, void *(*work)(void *))
     return -error;
 }
 
-/* In short waits: a thread that has parked does not end. */
+/* Waits in short steps, because a parked thread never ends. */
 static void thread_join(Recorder *recorder)
 {
     enum { WAITS_PER_SECOND = 10 };
@@ -297,7 +296,7 @@ static void thread_join(Recorder *recorder)
     recorder->runs = false;
 }
 
-/* --- Whoever opened it -------------------------------------------------------------------------------- */
+/* --- The opener's thread ------------------------------------------------------------------------------ */
 
 int recorder_open(const char *path, const char *command, double interval, Recorder **ret)
 {
@@ -305,7 +304,6 @@ int recorder_open(const char *path, const char *command, double interval, Record
     if (!recorder)
         return -ENOMEM;
     *recorder = (Recorder){
-        .path = strdup(path),
         .interval = interval,
         .origin = now_seconds(),
         .over_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
@@ -314,7 +312,7 @@ int recorder_open(const char *path, const char *command, double interval, Record
         .mutex = PTHREAD_MUTEX_INITIALIZER,
     };
     History head = {.began = clock_seconds(CLOCK_REALTIME), .interval = interval, .command = (char *)command};
-    int r = !recorder->path ? -ENOMEM : recorder->over_fd < 0 || recorder->stop_fd < 0 ? -EMFILE : 0;
+    int r = recorder->over_fd < 0 || recorder->stop_fd < 0 ? -EMFILE : 0;
     if (r >= 0)
         r = moment_relay_open(&recorder->relay);
     if (r >= 0)
@@ -325,7 +323,7 @@ int recorder_open(const char *path, const char *command, double interval, Record
         recorder_close(recorder, false);
         return r;
     }
-    /* For the user's marks. Whoever does not find it there can make none, which is no reason to end. */
+    /* For the user's own marks. Without the variable none can be made, which is no reason to stop. */
     _cleanup_free_ char *whole = realpath(path, NULL);
     if (whole)
         (void)setenv("SHMGUARD_RECORDING", whole, 1);
@@ -333,44 +331,7 @@ int recorder_open(const char *path, const char *command, double interval, Record
     return 0;
 }
 
-int recorder_complain(const char *name, const char *path, int error)
-{
-    _cleanup_buffer_ Buffer safe = {0};
-    (void)text_escape(text_of(path), &safe);
-    const char *file = buffer_text(&safe);
-    switch (error) {
-    case -EISDIR:
-        return complain(EX_DATAERR, "%s: %s is a directory; give the name of a file", name, file);
-    case -EEXIST:
-        return complain(EX_DATAERR,
-                        "%s: %s is there and is no recording; it stays as it is, give another name", name,
-                        file);
-    case -ENOTEMPTY:
-        return complain(EX_DATAERR,
-                        "%s: %s.old is there and is no recording; it stays as it is, give another name", name,
-                        file);
-    case -EBUSY:
-        return complain(EX_DATAERR, "%s: %s is in use, most likely by another recorder; give another name",
-                        name, file);
-    case -ENOENT:
-        return complain(EX_DATAERR, "%s: %s: there is no such folder to write into", name,
-                        path[0] == '\0' ? "\"\"" : file);
-    case -EOPNOTSUPP:
-        return complain(EX_UNAVAILABLE, "%s: %s: this file system cannot hold a recording; give a local one",
-                        name, file);
-    case -EACCES:
-    case -EPERM:
-    case -EROFS:
-        return complain(EX_NOPERM, "%s: %s may not be written: %s", name, file, strerror(-error));
-    case -ENOSPC:
-    case -EDQUOT:
-        return complain(EX_UNAVAILABLE, "%s: %s: %s", name, file, strerror(-error));
-    default:
-        return complain(EX_DATAERR, "%s: %s: %s", name, file, strerror(-error));
-    }
-}
-
-/* The job was over before it could be looked at: there was nothing, and it is told of. */
+/* The job was over before the first sample: one without processes says so. */
 static int nothing_record(Recorder *recorder)
 {
     Moment moment = {.seconds = 0};
@@ -428,6 +389,13 @@ MomentRelay *recorder_relay(const Recorder *recorder)
     return recorder->relay;
 }
 
+int recorder_take_error(Recorder *recorder)
+{
+    int error = recorder->error_taken ? 0 : recorder_status(recorder).error;
+    recorder->error_taken = recorder->error_taken || error < 0;
+    return error;
+}
+
 int recorder_fd(const Recorder *recorder)
 {
     return recorder->over_fd;
@@ -447,15 +415,16 @@ void recorder_end(Recorder *recorder)
     }
 }
 
-/* All of it goes into the file, which may take a disk long. */
-static void recorder_finish(Recorder *recorder)
+int recorder_save(Recorder *recorder)
 {
-    if (recorder->hangs || !recorder->recording)
-        return;
-    if (thread_start(recorder, file_close) < 0)
-        (void)file_close(recorder);
-    else
-        thread_join(recorder);
+    /* In a thread as well: a slow disk may take long to write everything. */
+    if (!recorder->hangs && recorder->recording) {
+        if (thread_start(recorder, file_close) < 0)
+            (void)file_close(recorder);
+        else
+            thread_join(recorder);
+    }
+    return !recorder->hangs ? 0 : atomic_load(&recorder->parked) ? -EIO : -ETIMEDOUT;
 }
 
 void recorder_close(Recorder *recorder, bool discard)
@@ -464,56 +433,12 @@ void recorder_close(Recorder *recorder, bool discard)
         return;
     recorder_end(recorder);
     recorder->discards = discard;
-    recorder_finish(recorder);
-    if (recorder->hangs)
-        return; /* its thread may still use all of it */
+    if (recorder_save(recorder) < 0)
+        return; /* the thread may still use everything */
     moment_relay_free(recorder->relay);
     root_close(&recorder->root);
     fd_close(recorder->over_fd);
     fd_close(recorder->stop_fd);
     free(recorder->events);
-    free(recorder->path);
     free(recorder);
-}
-
-void recorder_say(Recorder *recorder)
-{
-    struct stat st;
-    RecorderStatus status = recorder_status(recorder);
-    _cleanup_buffer_ Buffer safe = {0};
-    (void)text_escape(text_of(recorder->path), &safe);
-    (void)recorder_say_stopped(recorder);
-    recorder_finish(recorder); /* its size is known then */
-    if (recorder->hangs && !atomic_load(&recorder->parked))
-        complain(0, "the disk of %s does not answer; the recording may lack its end", buffer_text(&safe));
-    if (recorder->hangs)
-        return;
-    if (status.lost > 0)
-        complain(0,
-                 "somebody else held %s locked for long, and %llu look%s found no room; end each "
-                 "transaction of your own with COMMIT",
-                 buffer_text(&safe), (unsigned long long)status.lost, status.lost == 1 ? "" : "s");
-    if (status.error == -ESTALE || status.error == -EBADMSG)
-        return; /* there is nothing to read any more under this name */
-    uint64_t moments = status.moments - MIN(status.lost, status.moments);
-    complain(0, "%llu moment%s of %llu process%s in %s (%s); next: shmguard report %s",
-             (unsigned long long)moments, moments == 1 ? "" : "s", (unsigned long long)status.processes,
-             status.processes == 1 ? "" : "es", buffer_text(&safe),
-             SIZE_TEXT(stat(recorder->path, &st) == 0 ? (uint64_t)st.st_size : U64_UNKNOWN),
-             buffer_text(&safe));
-}
-
-bool recorder_say_stopped(Recorder *recorder)
-{
-    int error = recorder_status(recorder).error;
-    if (error == 0 || recorder->said)
-        return false;
-    recorder->said = true;
-    _cleanup_buffer_ Buffer safe = {0};
-    (void)text_escape(text_of(recorder->path), &safe);
-    complain(0, "the recording stops, the training goes on: %s: %s", buffer_text(&safe),
-             error == -ESTALE    ? "somebody took the file away"
-             : error == -EBADMSG ? "somebody else has written into the file"
-                                 : strerror(-error));
-    return true;
 }

@@ -1,0 +1,47 @@
+"""What the README claims, as far as a test can tell."""
+
+import re
+
+from conftest import PROJECT
+from test_bad_input import COMMANDS, options_of
+
+README = (PROJECT / "README.md").read_text()
+OWN = ["--help", "--version"]
+
+
+def command_lines():
+    """(command, options) of each `shmguard COMMAND …` in the README, without the words of the user's command."""
+    text = README.replace("\\\n", " ")
+    for line in re.findall(r"shmguard ((?:%s)\b[^\n`]*)" % "|".join(COMMANDS), text):
+        words = re.split(r"\s(?:--(?=\s)|#)", line, maxsplit=1)[0]
+        yield words.split()[0], re.findall(r"(?<!\S)--[a-z-]+", words)
+
+
+def test_commands():
+    named = {command for command, _ in command_lines()}
+    assert named == set(COMMANDS)
+
+
+def test_options_of_command_lines():
+    wrong = [(command, option) for command, options in command_lines() for option in options
+             if option not in options_of(command) and option not in OWN]
+    assert not wrong
+
+
+def test_options_in_prose():
+    """An option that stands alone in backquotes belongs to some command."""
+    known = {option for command in COMMANDS for option in options_of(command)} | set(OWN)
+    named = set(re.findall(r"`(--[a-z][a-z-]*)", README))
+    assert named and named <= known | {"--shm-size"}
+
+
+def test_links():
+    links = [link.split("#")[0] for link in re.findall(r"\]\(([^)]+)\)", README) if "://" not in link]
+    assert links and [link for link in links if not (PROJECT / link).exists()] == []
+
+
+def test_json():
+    """The sentence that names --json names the commands that have it."""
+    claim = next(sentence for sentence in re.split(r"(?<=[.;])\s+", README.replace("\n", " ")) if "`--json`" in sentence)
+    named = set(re.findall(r"`(\w+)`", claim))
+    assert named == {command for command in COMMANDS if "--json" in options_of(command)}, claim
