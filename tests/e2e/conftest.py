@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the end-to-end tests share: the real program, real PyTorch at both ends of the range, private /dev/shm mounts.
 
 Nothing here touches the machine's own /dev/shm: tests run in mount namespaces of their own, and only with processes and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Shared memory that belongs to nobody: made files and what killed trainings leave, each lot in a mount of its own."""
 
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A captured machine: it has what the readers read, gives the answers of the machine itself, and keeps secrets out."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every way in which a training dies, brought about for real, and the cause that `run` names: right, or unknown."""
 
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Removing what belongs to nobody, and only that. These tests run last: an orphan is a minute old (see leftovers.py)."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is wrong here: doctor on machines that are really broken in one way each. Findings are compared by id, for the
 machine below may have troubles of its own."""
 

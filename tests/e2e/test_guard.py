@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The preload library in real processes: what it costs, what it exports and needs, and that no byte of any batch is ever wrong."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nothing that remembers a shared tensor is fooled when its segment is used again (docs/identity.md). identity.py has the cases."""
 
 import pathlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The page of report -o in a real browser: it loads, draws, zooms, tells, and asks nobody for anything."""
 
 import contextlib

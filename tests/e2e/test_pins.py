@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Batches that a GPU reads where their worker wrote them: PyTorch's own loader, with a GPU that is made up."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who holds which shared memory: the real program against real PyTorch, compared with what the kernel says by itself."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`shmguard record` and `run --record`: what a training's memory does, in a file that anybody can open."""
 
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`shmguard run` around real trainings: they survive a small /dev/shm with every byte right, are told signals as without
 it, end with their own code, and leave nothing behind."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`run --shm`: a /dev/shm of the job's own, for root and for an ordinary user, with real trainings in it, and honest where
 it is refused. `run --check`: what threatens the job."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What people do with shared tensors gives the same results plainly, with the library preloaded by hand, and under `shmguard run`;
 the guarded ones in a /dev/shm of 1 MB. semantics.py has the cases; here are the ways to start them."""
 

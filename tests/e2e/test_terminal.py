@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What people see: through a pseudo terminal, narrow and wide, with colours and without."""
 
 import fcntl

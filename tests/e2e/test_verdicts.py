@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What report says of real trainings whose memory does what it is told to (grow.py): each verdict, and steady ones."""
 
 import concurrent.futures

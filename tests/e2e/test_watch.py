@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """shmguard watch on real terminals (tmux), at several sizes, with real PyTorch; and --once, --replay and bad input."""
 
 import contextlib

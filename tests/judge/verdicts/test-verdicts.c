@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Verdicts over made histories: what each kind of growth is called, how often chance is taken for growth and
  * growth for chance (a thousand series of each kind, the same every time), and how long a day's recording
