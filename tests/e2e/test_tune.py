@@ -120,7 +120,7 @@ def test_begins_where_it_is_safe(here, fake):
     assert {"batch": "32", "workers": "5"} in skipped and answer["start"]["values"] not in skipped
     answer = answer_of(here, *line, *fake)
     assert answer["start"]["assumed"] and answer["trials"][0]["values"] == {"batch": "4", "workers": "2"}
-    refused(here.shmguard("tune", *line, "--sample", "uint8[1073741824]", *fake), 65, "none of the settings fits 2.0 GiB")
+    refused(here.shmguard("tune", *line, "--sample", "uint8[1073741824]", *fake), 65, "none of the settings fits in 2.0 GiB")
 
 
 def test_trials_that_die(here, fake):
@@ -150,7 +150,7 @@ def test_going_on(here, fake, tmp_path, mark):
     kept = state.read_bytes(), state.stat().st_mtime_ns
     assert answer_of(here, *line) == answer and (state.read_bytes(), state.stat().st_mtime_ns) == kept, "nothing was left to try"
     # Of another search, or nonsense: refused, and left as it is.
-    for text, said in [(state.read_text(), "--vary"), ("{", "JSON"), ("[]", "no state"), ('{"schema": 5}', "no state")]:
+    for text, said in [(state.read_text(), "--vary"), ("{", "JSON"), ("[]", "not a state"), ('{"schema": 5}', "not a state")]:
         state.write_text(text)
         refused(here.shmguard("tune", "--state", state, *RATE, "--vary", "batch=1,2", "--vary", "workers=1", *fake), 65,
                 str(state), said)
