@@ -1398,7 +1398,7 @@ def verdicts(text):
 @needs_root
 def test_shared_memory_tests_of_python(small_shm, mark):
     if subprocess.run([PYTHON, "-c", "import test._test_multiprocessing"], stderr=subprocess.DEVNULL).returncode:
-        pytest.skip("Python's own tests are not installed (libpython3.11-testsuite)")
+        pytest.skip("Python's own tests are not installed (scripts/need test)")
     command = (PYTHON, "-m", "test", "-v", "test_multiprocessing_fork", "test_multiprocessing_spawn", "-m",
                "*SharedMemory*", "-m", "*ShareableList*")
     plain = small_shm.run(*command, env=mark)
