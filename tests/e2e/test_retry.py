@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`shmguard run --retry`: a training that died comes back, smaller where that helps, from its newest whole checkpoint."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`shmguard tune` with real loaders: it finds the fast settings, keeps below the ceiling, survives what dies, and goes on
 from where it was."""
 

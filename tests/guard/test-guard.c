@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An ordinary program, run under the preload library: it makes shared memory with the calls that PyTorch
  * makes and looks at what it gets. That a segment was issued again is seen by the inode

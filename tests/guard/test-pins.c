@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A trainer and its worker under the preload library, with a CUDA that is made up: what PyTorch does with a
  * batch, and what may go wrong when the GPU reads it late. That a segment was issued again is seen by its

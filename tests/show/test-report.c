@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What report shows of a history: JSON, text, and the data of the page. */
 #include <setjmp.h>
 #include <stdarg.h>

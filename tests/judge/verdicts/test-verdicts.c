@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Verdicts about artificial histories: what each kind of growth is called, how often noise is taken for
  * growth and growth for noise (a thousand series of each kind, the same every time), and how long the

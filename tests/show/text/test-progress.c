@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The line by a table, and on a terminal of its own. */
 #include <fcntl.h>
 #include <poll.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What tune shows, and the file it goes on from. */
 #include <setjmp.h>
 #include <stdarg.h>
