@@ -9,13 +9,13 @@
 
 #include "actor.h"
 #include "clock.h"
+#include "event-text.h"
 #include "fds.h"
 #include "internal.h"
 #include "job-processes.h"
 #include "maps.h"
 #include "proc-path.h"
 #include "proc-status.h"
-#include "sampler-text.h"
 #include "sampler.h"
 #include "smaps.h"
 #include "units.h"
@@ -153,7 +153,7 @@ static void end_tell(Sampler *sampler, SampledProcess *watched, int status)
     if (WIFSIGNALED(status))
         signal_format(WTERMSIG(status), text);
     else if (status != 0)
-        snprintf(text, sizeof text, "exit code %d", WEXITSTATUS(status));
+        snprintf(text, sizeof text, EVENT_EXIT_CODE, WEXITSTATUS(status));
     if (watched->shown) {
         born_tell(sampler, watched);
         event_add(sampler, sampler->now, EVENT_ENDED, &watched->actor, text);
@@ -609,10 +609,10 @@ static void oom_tell(Sampler *sampler, uint64_t kills, bool in_group)
         const OomKill *kill = &log.items[log.n - 1];
         const SampledProcess *watched = watched_find(sampler, kill->pid);
         victim = watched ? watched->actor : (Actor){.pid = 0};
-        snprintf(text, sizeof text, "%s (pid %d)", kill->comm, kill->pid);
+        snprintf(text, sizeof text, EVENT_OOM_VICTIM, kill->comm, kill->pid);
     }
     if (text[0] == '\0')
-        snprintf(text, sizeof text, in_group ? SAMPLER_OOM_IN_GROUP : SAMPLER_OOM_ON_MACHINE,
+        snprintf(text, sizeof text, in_group ? EVENT_OOM_IN_GROUP : EVENT_OOM_ON_MACHINE,
                  (unsigned long long)kills);
     event_add(sampler, sampler->now, EVENT_OOM_KILL, &victim, text);
 }
