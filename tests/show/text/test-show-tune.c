@@ -237,7 +237,7 @@ static void test_state_hostile(void **state)
             fail_msg("case %zu is taken: %s", i, cases[i].to);
         arena_free(&again.arena);
     }
-    for (size_t n = 0; n < strlen(text) - 1; n += 7) { /* cut short */
+    for (size_t n = 0; n < strlen(text) - 1; n += 7) { /* truncated */
         _cleanup_buffer_ Buffer error = {0};
         Made again;
         made_open(&again);
