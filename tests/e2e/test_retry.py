@@ -280,7 +280,7 @@ def test_second_attempt_has_the_terminal(mark):
     (("--retry", "1", "--degrade", "a"), "no values"),
     (("--retry", "1", "--degrade", "a=1,,2"), "is empty"),
     (("--retry", "1", "--degrade", "a-b=1"), '"a-b"'),
-    (("--retry", "1", "--degrade", "a=1", "--degrade", "A=2"), "already"),
+    (("--retry", "1", "--degrade", "a=1", "--degrade", "A=2"), "given before"),
     (("--retry", "1", "--degrade", "\033=1"), "\\x1b"),
     (("--retry", "1", "--resume", ""), "no arguments"),
     (("--retry", "1", "--resume", "'x"), "has a quote that is not closed"),

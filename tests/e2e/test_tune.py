@@ -193,7 +193,7 @@ QUICK = ("--trial", "1s", "--start", "2s")
     (["--vary", "n=0..18446744073709551615", "--", "true", "{n}"], ["64"]),
     (["--vary", "n=1,2,1", "--", "true", "{n}"], ['"1"', "twice"]),
     (["--vary", "n=1..3,2", "--", "true", "{n}"], ['"2"', "twice"]),
-    (["--vary", "n=1,2", "--vary", "N=1,2", "--", "true", "{n}"], ["already"]),
+    (["--vary", "n=1,2", "--vary", "N=1,2", "--", "true", "{n}"], ["given before"]),
     (["--vary", "a=1..64", "--vary", "b=1..64", "--vary", "c=1,2", "--", "true", "{a}{b}{c}"], ["8192", "too many"]),
     (["--rate", "(", *GRID, "--", "true", "{batch}"], ["--rate", "not a regular expression"]),
     (["--rate", "[0-9]+", *GRID, "--", "true", "{batch}"], ["--rate", "parentheses"]),
