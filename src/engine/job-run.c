@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "job-run.h"
-#include "causes-text.h"
+#include "engine-text.h"
 #include "retry.h"
 #include "user-command.h"
 
@@ -146,7 +146,7 @@ int attempt_next(JobRun *job, AttemptAnswer *ret, NextAttempt *ret_next, const c
     unsigned failed = (unsigned)job->report.n_attempts;
     const char *why_not = retry_words(retry);
     if (!why_not && failed > (unsigned)MAX(job->retries, 0))
-        why_not = RETRY_WORDS_LAST;
+        why_not = JOB_LAST_ATTEMPT;
     if (retry == RETRY_DONE || job->retries <= 0 || why_not) {
         *ret = retry == RETRY_DONE || job->retries <= 0 ? ATTEMPT_NONE : ATTEMPT_USELESS;
         *ret_why = why_not;

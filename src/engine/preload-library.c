@@ -2,7 +2,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "advice-text.h"
+#include "engine-text.h"
 #include "preload-library.h"
 
 /* Beside the program, where a build puts it. */
@@ -33,8 +33,8 @@ GuardOffer guard_offer_find(const Machine *machine)
 {
     char path[PATH_MAX];
     if (!guard_library(path))
-        return (GuardOffer){.why_not = ADVICE_GUARD_NO_LIBRARY};
+        return (GuardOffer){.why_not = GUARD_NO_LIBRARY};
     if (machine && !machine->sandbox.memfd)
-        return (GuardOffer){.why_not = ADVICE_GUARD_NO_MEMFD};
+        return (GuardOffer){.why_not = GUARD_NO_MEMFD};
     return (GuardOffer){.ready = true};
 }

@@ -2,10 +2,6 @@
 /* The catalogue of the advice: each says what to do; the command to paste follows it where there is one. */
 #pragma once
 
-/* Why the guard is not available; these complete a sentence. */
-#define ADVICE_GUARD_NO_LIBRARY "this build has no preload library"
-#define ADVICE_GUARD_NO_MEMFD   "memfd_create is refused here"
-
 #define ADVICE_GUARD                                                                                         \
     "Run the training under the guard: its batches are then kept outside /dev/shm, whose size no longer "    \
     "matters. They still take RAM."

@@ -182,7 +182,7 @@ def test_a_checkpoint_that_somebody_else_writes(here, mark, tmp_path):
         out.flush()
         _, err, log = shell_job(here, mark, tmp_path, "exit 3", "--retry", "1", *RESUME)
     assert log[1] == "attempt 2 --from ckpt-1.pt"
-    assert "(ckpt-2.pt is being written)" in err
+    assert "Skipped: ckpt-2.pt (still being written)." in err
 
 
 def test_attempts_take_turns(here, mark, tmp_path):
@@ -279,9 +279,9 @@ def test_second_attempt_has_the_terminal(mark):
     (("--retry", "x"), "a whole number"),
     (("--retry", "-1"), "a whole number"),
     (("--retry", "1", "--degrade", "a"), "no values"),
-    (("--retry", "1", "--degrade", "a=1,,2"), "an empty value"),
+    (("--retry", "1", "--degrade", "a=1,,2"), "is empty"),
     (("--retry", "1", "--degrade", "a-b=1"), '"a-b"'),
-    (("--retry", "1", "--degrade", "a=1", "--degrade", "A=2"), "already"),
+    (("--retry", "1", "--degrade", "a=1", "--degrade", "A=2"), "given before"),
     (("--retry", "1", "--degrade", "\033=1"), "\\x1b"),
     (("--retry", "1", "--resume", ""), "no arguments"),
     (("--retry", "1", "--resume", "'x"), "has a quote that is not closed"),

@@ -279,7 +279,7 @@ def test_a_process_that_hangs(private_shm, from_start):
                 stalls.communicate()
                 screen.wait("watch itself: ", absent="s late")
                 stalls = stall()
-            screen.wait(r"the look is [1-9]\d* s late$")
+            screen.wait(r"the sample is [1-9]\d* s late$")
             began = time.monotonic()
             screen.press("q")
             screen.wait("^left 0\n^as it was")

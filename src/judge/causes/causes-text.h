@@ -300,7 +300,6 @@
 
 #define RETRY_WORDS_ASKED    "it was asked to stop"
 #define RETRY_WORDS_NO_START "it could not be started"
-#define RETRY_WORDS_LAST     "that was the last attempt"
 #define RETRY_WORDS_ERROR    "the same exception would occur again"
 #define RETRY_WORDS_NOT_LESS                                                                                 \
     "smaller values do not help against this; with --resume it would continue with the same values"
