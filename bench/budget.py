@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A loader whose batches do not fit: unlimited, and with a budget of half of what it would take, in interleaved rounds.
 
     python3 bench/budget.py PROGRAM [--rounds N]

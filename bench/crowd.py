@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Many PyTorch processes that do nothing, and what somebody who looks at them takes: for the benchmarks."""
 
 import ctypes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """PyTorch's DataLoader with pin_memory=True to the GPU: plain, with recycled segments, and read where the worker wrote.
 
     python3 bench/gpu.py PROGRAM [--rounds N] [--workers N] [--mib 32,64] [--strategy NAME]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One side of bench/loader.py: loads batches with PyTorch's own collate function and prints the steady rate in bytes a second.
 
 The samples lie in memory already, so that nothing but the way of a batch from worker to trainer is measured. The trainer looks at the

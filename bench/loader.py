@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """PyTorch's DataLoader, plain and under the guard, in interleaved rounds on the same machine.
 
     python3 bench/loader.py PROGRAM [--rounds N] [--quick]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the guard adds to the munmap of memory that is not a tensor's, in a process with no, some, and as many tensors as it can keep.
 
     python3 bench/munmap.py PROGRAM [--rounds N]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How far `shmguard plan` is from the truth: real DataLoaders over a grid of settings, each in a private /dev/shm.
 
     python3 bench/plan.py PROGRAM [--python PYTHON]... [--only MODE] [--verbose]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """shmguard ps against psutil's memory_maps and smem over the same 150 real PyTorch processes, in interleaved rounds.
 
     python3 bench/ps.py PROGRAM [--rounds N] [--trainers N] [--workers N]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a recorder costs that looks at a training of 64 processes once a second: its share of one core and its memory.
 
     python3 bench/record.py PROGRAM [--seconds N] [--rounds N]

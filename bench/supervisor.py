@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the supervisor costs while a job of 64 processes runs: its share of one core, measured over its own CPU time.
 
     python3 bench/supervisor.py PROGRAM [--seconds N] [--rounds N]

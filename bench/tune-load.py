@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A training for bench/tune.py, of one of three bottlenecks, that goes on until it is ended and prints its rate.
 
 decode: each sample costs its worker time on a processor. transport: samples are large, and cost nothing else. trainer: samples are small, and

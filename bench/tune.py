@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`shmguard tune` against the whole grid, on trainings with three different bottlenecks.
 
     python3 bench/tune.py PROGRAM [--trial SECONDS] [--only KIND]

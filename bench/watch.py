@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What shmguard watch costs: 64 training processes among 500, one look a second.
 
     python3 bench/watch.py PROGRAM [--training N] [--others N] [--seconds N]

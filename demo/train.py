@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A small real training: a convolutional network on made images, loaded by a multi-process DataLoader.
 
 It stands for everybody's train.py in the demonstration, the tests and the benchmarks. Each image is filled with a byte

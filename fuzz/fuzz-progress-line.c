@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where the cursor is after what a job has written: the same whether it comes in one piece or in two. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Runs a fuzz target once over every file of a corpus directory, so that the corpus is an ordinary test. */
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bundles src/ into one HTML file, and that into a C file that the program links: node build.mjs [OUT.c]
 // Without OUT.c the page is printed. The page's policy allows the script and the style with these hashes, and nothing else.
 import { createHash } from "node:crypto";

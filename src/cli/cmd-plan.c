@@ -261,14 +261,14 @@ static bool loaders_take(Planning *planning, int *ret_code)
 static bool loader_options_refuse(const PlanOptions *options, const char *source, int *ret_code)
 {
     const struct {
-        bool said;
+        bool given;
         const char *name;
     } parts[] = {
         {options->batch, "batch"}, {options->workers, "workers"}, {options->prefetch, "prefetch"},
         {options->held, "held"},   {options->collate, "collate"}, {options->strategy, "strategy"},
     };
     for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
-        if (parts[i].said) {
+        if (parts[i].given) {
             *ret_code = complain(EX_USAGE, CLI_PLAN_NO_EFFECT, parts[i].name, source);
             return false;
         }
@@ -281,7 +281,7 @@ static bool basis_take(Planning *planning, int *ret_code)
     const PlanOptions *options = &planning->options;
     bool loaders = options->samples.n > 0 || options->batch_bytes || options->loaders.n > 0;
     const struct {
-        bool said;
+        bool given;
         const char *name;
         PlanBasis basis;
     } sources[] = {
@@ -297,11 +297,11 @@ static bool basis_take(Planning *planning, int *ret_code)
     };
     size_t first = ARRAY_SIZE(sources);
     for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {
-        if (sources[i].said && first < ARRAY_SIZE(sources)) {
+        if (sources[i].given && first < ARRAY_SIZE(sources)) {
             *ret_code = complain(EX_USAGE, CLI_PLAN_TWO_SOURCES, sources[first].name, sources[i].name);
             return false;
         }
-        first = sources[i].said ? i : first;
+        first = sources[i].given ? i : first;
     }
     planning->question.basis = first < ARRAY_SIZE(sources) ? sources[first].basis : BASIS_LOADERS;
     planning->question.kind = options->kind == KIND_NOT_GIVEN ? PLAN_IMAGE : (PlanKind)options->kind;

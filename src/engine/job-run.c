@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "job-run.h"
+#include "engine-text.h"
 #include "retry.h"
 #include "user-command.h"
-
-/* Completes the sentence of show_no_attempt. */
-#define JOB_LAST_ATTEMPT "that was the last attempt"
 
 void job_run_free(JobRun *job)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "measured-text.h"
+#include "engine-text.h"
 #include "measured.h"
 #include "need.h"
 #include "proc-status.h"

@@ -2,6 +2,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "engine-text.h"
 #include "preload-library.h"
 
 /* Beside the program, where a build puts it. */
@@ -32,8 +33,8 @@ GuardOffer guard_offer_find(const Machine *machine)
 {
     char path[PATH_MAX];
     if (!guard_library(path))
-        return (GuardOffer){.why_not = "this build has no preload library"};
+        return (GuardOffer){.why_not = GUARD_NO_LIBRARY};
     if (machine && !machine->sandbox.memfd)
-        return (GuardOffer){.why_not = "memfd_create is refused here"};
+        return (GuardOffer){.why_not = GUARD_NO_MEMFD};
     return (GuardOffer){.ready = true};
 }

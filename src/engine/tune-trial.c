@@ -4,8 +4,8 @@
 
 #include "attempts.h"
 #include "clock.h"
+#include "engine-text.h"
 #include "retry.h"
-#include "trial-text.h"
 #include "tune-trial.h"
 #include "user-command.h"
 

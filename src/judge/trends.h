@@ -7,7 +7,7 @@
 
 #include "history.h"
 
-/* The last index whose time is not later than `at`; false: there is none. */
+/* The last index whose time is not later than `at`. False: `at` is before the first. */
 bool series_place(const Series *series, double at, size_t *ret);
 
 /* --- Trends --------------------------------------------------------------------------------------------- */
@@ -59,7 +59,7 @@ typedef enum Alert {
     ALERTS,
 } Alert;
 
-/* share: 0…1 of the limit; negative: there is none. */
+/* share: 0…1 of the limit; negative: there is no limit. */
 Alert alert_of_share(double share);
 
 /* A budget is there to be used up: a full one is fine as long as no worker waits for room in it, and the

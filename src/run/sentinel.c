@@ -19,6 +19,7 @@
 #include "protocol.h"
 #include "sentinel.h"
 #include "strays.h"
+#include "supervisor-text.h"
 
 /* ROUNDS_MAX: a process may be created while we go through the others. One that survives this many rounds is
  * stuck in the kernel. */
@@ -88,8 +89,7 @@ static void title_set(pid_t supervisor)
     size_t room = places[1] - places[0];
     memset((void *)(uintptr_t)places[2], 0, places[3] - places[2]);
     memset((void *)(uintptr_t)places[0], 0, room);
-    int n = snprintf(title, sizeof title, SENTINEL_COMM ": ends the job if process %d is killed",
-                     (int)supervisor);
+    int n = snprintf(title, sizeof title, SENTINEL_TITLE, SENTINEL_COMM, (int)supervisor);
     memcpy((void *)(uintptr_t)places[0], title, MIN((size_t)n, room - 1));
 }
 

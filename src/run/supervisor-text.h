@@ -58,3 +58,8 @@
  */
 
 #define CRASH_SAID(signal) "shmguard: internal error (" signal "); the command goes on without the guard\n"
+
+/* --- In the list of processes ------------------------------------------------------------------------------
+ */
+
+#define SENTINEL_TITLE "%s: ends the job if process %d is killed" /* the name and the pid of shmguard */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The program from outside: exit codes, and one clear line for each kind of bad input. */
 #include <fcntl.h>
 #include <setjmp.h>

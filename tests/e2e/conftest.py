@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the end-to-end tests share: the real program, real PyTorch at both ends of the range, private /dev/shm mounts.
 
 Nothing here touches the machine's own /dev/shm: tests run in mount namespaces of their own, and only with processes and
@@ -26,12 +27,11 @@ TRAIN = PROJECT / "demo" / "train.py"
 PROGRAM = os.environ.get("SHMGUARD", str(PROJECT / "build" / "shmguard"))
 BUILD = pathlib.Path(PROGRAM).resolve().parent
 ROOTS = BUILD / "tests" / "roots"  # the machines of tests/roots, unpacked
-PYTHONS = {"1.13": "/usr/bin/python3", "2.13": str(PROJECT / ".venv-torch-2.13" / "bin" / "python")}
+# The distribution's PyTorch (1.13 on Debian 12, 2.6 on 13), and the newest.
+PYTHONS = {"system": "/usr/bin/python3", "2.13": str(PROJECT / ".venv-torch-2.13" / "bin" / "python")}
 NOBODY = 65534
 
 MIB = 1 << 20
-
-os.environ.setdefault("USE_LIBUV", "0")  # Debian 13's torchrun asks for it, and its PyTorch is built without
 
 SANITIZED = os.access(PROGRAM, os.R_OK) and b"__asan_init" in pathlib.Path(PROGRAM).read_bytes()
 
@@ -59,8 +59,8 @@ def pytest_configure(config):
 def pytest_report_header(config):
     lines = [f"program: {PROGRAM}"]
     for version, python in PYTHONS.items():
-        there = "at " + python if os.access(python, os.X_OK) else "not there, its rounds are SKIPPED"
-        lines.append(f"PyTorch {version}: {there}")
+        there = f"{torch_version(version)} at {python}" if os.access(python, os.X_OK) else "not there, its rounds are SKIPPED"
+        lines.append(f"PyTorch, {version}: {there}")
     return lines
 
 
@@ -71,13 +71,13 @@ def pytest_collection_modifyitems(items):
 
 
 # Of the supervisor, which a sanitizer watches, both versions of PyTorch ask the same.
-@pytest.fixture(params=["1.13"] if SANITIZED else list(PYTHONS))
+@pytest.fixture(params=["system"] if SANITIZED else list(PYTHONS))
 def python(request):
     """A Python with PyTorch, of each version in turn."""
     return python_of(request.param)
 
 
-@pytest.fixture(params=["1.13", pytest.param("2.13", marks=pytest.mark.long)])
+@pytest.fixture(params=["system", pytest.param("2.13", marks=pytest.mark.long)])
 def one_python(request):
     """The same where a second version tells little more: its round is a long one."""
     return python_of(request.param)
@@ -90,7 +90,7 @@ def cells(names, chosen, *axes, slow=lambda *cell: False):
     made = []
     for cell in itertools.product(*axes):
         marks = [] if cell in chosen else [pytest.mark.long]
-        if cell[0] != "1.13" and SANITIZED:
+        if cell[0] != "system" and SANITIZED:
             continue
         made.append(pytest.param(*cell, marks=marks + [pytest.mark.slow] * slow(*cell)))
     return pytest.mark.parametrize(names, made)
@@ -103,6 +103,18 @@ def python_of(version):
             pytest.fail(f"PyTorch 2.13 is required here and {path} is missing")
         pytest.skip(f"no PyTorch {version}: scripts/torch-{version} makes one")
     return path
+
+
+def torch_version(version):
+    ask = "import importlib.metadata; print(importlib.metadata.version('torch'))"
+    return subprocess.run([PYTHONS[version], "-c", ask], stdout=subprocess.PIPE, check=True, text=True).stdout.strip()
+
+
+def skip_without_torchrun(python):
+    """Debian 13's PyTorch is built without libuv, which its launcher insists on."""
+    probe = "from torch.distributed import TCPStore; TCPStore('127.0.0.1', 0, 1, True)"
+    if subprocess.run([python, "-c", probe], stderr=subprocess.DEVNULL, check=False).returncode != 0:
+        pytest.skip("the launcher of this PyTorch does not work")
 
 
 class Machine:
@@ -135,7 +147,7 @@ class Machine:
         return subprocess.Popen([*self.prefix, *map(str, command)], **kwargs)
 
     def run(self, *command, **kwargs):
-        kwargs.setdefault("timeout", 120)
+        kwargs.setdefault("timeout", 300)
         kwargs.setdefault("stdout", subprocess.PIPE)
         kwargs.setdefault("stderr", subprocess.PIPE)
         if "input" not in kwargs:
@@ -144,7 +156,7 @@ class Machine:
 
     def run_plainly(self, *command, **kwargs):
         """Without us, where it is to die: PyTorch sometimes hangs instead when a batch is lost, and is then ended."""
-        return self.run("timeout", "--kill-after=5", "30", *command, **kwargs)
+        return self.run("timeout", "--kill-after=5", "60", *command, **kwargs)
 
     def shmguard(self, *arguments, **kwargs):
         return self.run(self.program, *arguments, **kwargs)
@@ -391,7 +403,7 @@ def ordinary(nobody, public):
 @contextlib.contextmanager
 def holder(machine, program, *arguments, **kwargs):
     """A Python program that prints "ready" and then keeps what it has until the end. Gives its pid."""
-    job = machine.popen(PYTHONS["1.13"], "-c", program + "\nprint('ready', flush=True)\nimport sys; sys.stdin.read()",
+    job = machine.popen(PYTHONS["system"], "-c", program + "\nprint('ready', flush=True)\nimport sys; sys.stdin.read()",
                         *arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, **kwargs)
     try:
         assert job.stdout.readline() == b"ready\n"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A small training that dies in the way it is told: crash.py WAY [--strategy S]. Every way is a real one."""
 
 import argparse

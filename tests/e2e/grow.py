@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A small real training whose memory does what it is told to: for the tests of verdicts.
 
 Each --kind is a mistake that people make, or none. --rate is in MiB (descriptors: in number) a second where something grows

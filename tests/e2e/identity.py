@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Batches of a loader while something remembers earlier ones. Prints how many arrived wrong. test_identity.py runs it.
 
     python3 identity.py CASE

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Shared memory that belongs to nobody: made files and what killed trainings leave, each lot in a mount of its own."""
 
 import contextlib
@@ -62,7 +63,7 @@ class Leftovers:
         for version, python in PYTHONS.items():
             if os.access(python, os.X_OK):
                 self.jobs[version] = self.start_job(python, CAROL)
-        self.jobs["manager"] = self.start_job(PYTHONS["1.13"], DAVE)
+        self.jobs["manager"] = self.start_job(PYTHONS["system"], DAVE)
         self.make_many()
         self.make_users()
         for name in ["pidns", "readonly", "hidden", "flight"]:

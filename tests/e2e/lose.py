@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Trainings whose shared memory is refused (run them under --budget 5M). lose.py WAY [MIB]: MIB is the size of a batch.
 
 here      tensors are shared by the command itself; it catches the exception and goes on with half the size

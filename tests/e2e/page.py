@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The page in a real browser: Debian's Chromium, driven by Playwright from .venv-playwright."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Real DataLoaders with a sampler of /dev/shm: what the figures of `plan` are held against.
 
     planned.py < CASES.json: one case after the other, in this process; for each the peak of /dev/shm in bytes, one JSON

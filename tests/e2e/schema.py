@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What every JSON answer of the program must look like: the names and types that other programs rely on.
 
 A shape is a type, a set of allowed strings, a list of one shape (a list of any length), a dict (these keys, and others

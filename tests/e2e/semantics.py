@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What PyTorch's users do with shared memory, as named cases whose results are printed: the guard may not change a byte of them.
 
     python semantics.py [--methods fork,forkserver] [--strategies file_descriptor,file_system] [CASE…]

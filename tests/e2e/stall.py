@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Makes reads of a file hang, as those of /proc/PID/... do while the kernel holds a process's memory locked.
 
 stall.py PATH: mounts a file over it, with FUSE, whose opening is answered once, and whose reads never are. Those

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Input that cannot be used: one clear line on stderr that names it and the remedy, the right exit code, nothing else."""
 
 import os

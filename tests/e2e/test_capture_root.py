@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A captured machine: it has what the readers read, gives the answers of the machine itself, and keeps secrets out."""
 
 import os
@@ -104,8 +105,8 @@ def test_what_the_readers_read_is_there_and_secrets_are_not(private_shm, secreti
 
 
 @needs_root
-@cells("version, user, method", [("2.13", "root", "fork"), ("1.13", "root", "spawn"), ("1.13", "root", "forkserver"),
-                                 ("1.13", "nobody", "fork")], PYTHONS, ("root", "nobody"), ("fork", "spawn", "forkserver"))
+@cells("version, user, method", [("2.13", "root", "fork"), ("system", "root", "spawn"), ("system", "root", "forkserver"),
+                                 ("system", "nobody", "fork")], PYTHONS, ("root", "nobody"), ("fork", "spawn", "forkserver"))
 def test_same_answers(private_shm, ordinary, tmp_path, version, user, method):
     """Of the tree as of the machine: for root, and for a user who may look into his own processes only."""
     python = python_of(version)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every way in which a training dies, brought about for real, and the cause that `run` names: right, or unknown."""
 
 import contextlib
@@ -84,8 +85,8 @@ def test_worker_killed(here, python, tmp_path, way):
     expect(report, "killed", "SIGKILL")
 
 
-@cells("version, whom, signo", [("1.13", "trainer", signal.SIGKILL), ("2.13", "trainer", signal.SIGTERM),
-                               ("1.13", "worker", signal.SIGTERM), ("2.13", "worker", signal.SIGKILL)],
+@cells("version, whom, signo", [("system", "trainer", signal.SIGKILL), ("2.13", "trainer", signal.SIGTERM),
+                               ("system", "worker", signal.SIGTERM), ("2.13", "worker", signal.SIGKILL)],
        PYTHONS, ("trainer", "worker"), (signal.SIGKILL, signal.SIGTERM))
 def test_killed_from_outside(here, tmp_path, version, whom, signo):
     job = start(here, python_of(version), tmp_path, "waits", "--batches", 1000)
@@ -128,7 +129,7 @@ def test_hung_worker(here, python, tmp_path):
     expect(report, "worker-hang", confidence=0.7)
 
 
-@cells("version, guard", [("1.13", "guard"), ("2.13", "no-guard")], PYTHONS, ("guard", "no-guard"))
+@cells("version, guard", [("system", "guard"), ("2.13", "no-guard")], PYTHONS, ("guard", "no-guard"))
 def test_descriptors(here, tmp_path, version, guard):
     python = python_of(version)
     options = ["--no-guard"] if guard == "no-guard" else []
@@ -137,7 +138,7 @@ def test_descriptors(here, tmp_path, version, guard):
     expect(report, "fd-exhausted")
 
 
-@cells("version, guard", [("1.13", "guard"), ("2.13", "no-guard")], PYTHONS, ("guard", "no-guard"))
+@cells("version, guard", [("system", "guard"), ("2.13", "no-guard")], PYTHONS, ("guard", "no-guard"))
 def test_mappings(here, tmp_path, version, guard):
     python = python_of(version)
     options = ["--no-guard"] if guard == "no-guard" else []
@@ -159,7 +160,7 @@ def test_segments_deleted(private_shm, python, tmp_path):
     expect(report, "segments-deleted")
 
 
-@cells("version, way", [("1.13", "exit"), ("2.13", "abort"), ("1.13", "worker-abort")], PYTHONS, ("exit", "abort", "worker-abort"))
+@cells("version, way", [("system", "exit"), ("2.13", "abort"), ("system", "worker-abort")], PYTHONS, ("exit", "abort", "worker-abort"))
 def test_what_is_not_known_is_unknown(here, tmp_path, version, way):
     report = crash(here, python_of(version), tmp_path, way)
     assert report["cause"]["id"] == "unknown", report["cause"]

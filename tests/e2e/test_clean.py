@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Removing what belongs to nobody, and only that. These tests run last: an orphan is a minute old (see leftovers.py)."""
 
 import os
@@ -127,7 +128,7 @@ def test_processes_that_cannot_be_seen(old):
 
     # From outside, everybody has a number: who holds it in there is known.
     program = "import sys; held = open('/dev/shm/psm_1ef70001'); print('ready', flush=True); sys.stdin.read()"
-    job = inside.popen(PYTHONS["1.13"], "-c", program, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    job = inside.popen(PYTHONS["system"], "-c", program, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
         assert job.stdout.readline() == b"ready\n"
         assert orphans(machine) == {"psm_1ef70001": "no"}
@@ -198,7 +199,7 @@ def test_opened_between_the_look_and_the_removal(old):
     """A process opens and closes the files all the time. None may lose its name while it is open."""
     machine = old.race
     files = names(machine)
-    job = machine.popen(PYTHONS["1.13"], "-c", OPEN_AND_LET_GO, *files, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    job = machine.popen(PYTHONS["system"], "-c", OPEN_AND_LET_GO, *files, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     removed, reasons = set(), set()
     try:
         assert job.stdout.readline() == b"ready\n"

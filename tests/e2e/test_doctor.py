@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is wrong here: doctor on machines that are really broken in one way each. Findings are compared by id, for the
 machine below may have troubles of its own."""
 
@@ -13,7 +14,7 @@ import pytest
 
 from conftest import MIB, PYTHONS, children, control_group, holder, mount_namespace, needs_root, prepared_namespace, wait_until
 
-PYTHON = PYTHONS["1.13"]
+PYTHON = PYTHONS["system"]
 GIB = 1 << 30
 
 

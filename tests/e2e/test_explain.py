@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What happened: logs of real failures, made on the spot, and other input that people pipe in."""
 
 import os

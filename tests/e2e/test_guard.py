@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The preload library in real processes: what it costs, what it exports and needs, and that no byte of any batch is ever wrong."""
 
 import os
@@ -86,7 +87,7 @@ def test_under_a_limit_of_address_space(python):
 
 
 @needs_root
-@cells("version, method", [("1.13", "fork"), ("2.13", "fork"), ("1.13", "spawn"), ("2.13", "forkserver")], PYTHONS,
+@cells("version, method", [("system", "fork"), ("2.13", "fork"), ("system", "spawn"), ("2.13", "forkserver")], PYTHONS,
        ("fork", "spawn", "forkserver"))
 def test_by_hand_without_a_supervisor_in_64_mb(small_shm, version, method):
     load = [python_of(version), "-W", "ignore", TRAIN, "--steps", "12", "--batch", "128", "--workers", "2", "--start-method", method]
@@ -111,7 +112,7 @@ def mixed(python, mixture, method="fork", peers=3, tensors=600):
     return [python, "-W", "ignore", MIXED, "--mixture", mixture, "--method", method, "--peers", str(peers), "--tensors", str(tensors)]
 
 
-@cells("version, mixture, method", [("1.13", "changing", "fork"), ("2.13", "peers", "fork"), ("1.13", "peers", "spawn"),
+@cells("version, mixture, method", [("system", "changing", "fork"), ("2.13", "peers", "fork"), ("system", "peers", "spawn"),
                                     ("2.13", "changing", "forkserver")],
        PYTHONS, ("same", "peers", "changing"), ("fork", "spawn", "forkserver"))
 def test_mixed_strategies(here, version, mixture, method):

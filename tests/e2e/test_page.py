@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The page of report -o in a real browser: it loads, draws, zooms, tells, and asks nobody for anything."""
 
 import contextlib
@@ -337,7 +338,7 @@ def test_a_single_sample(browser, report, tmp_path):
 def test_a_real_training(browser, report, tmp_path):
     """Recorded, judged and drawn: the page says what report says, and knows who came and went."""
     recording, html = tmp_path / "real.db", tmp_path / "real.html"
-    grow = [PYTHONS["1.13"], "-W", "ignore", HERE / "grow.py", "--kind", "worker-leak", "--rate", "20", "--seconds", "6"]
+    grow = [PYTHONS["system"], "-W", "ignore", HERE / "grow.py", "--kind", "worker-leak", "--rate", "20", "--seconds", "6"]
     machine = Machine()
     done = machine.shmguard("record", "-q", "-o", recording, "-i", "0.1", "--", *grow, stderr=subprocess.DEVNULL)
     assert done.returncode == 0, done
@@ -357,7 +358,7 @@ def test_epochs_are_marks(browser, report, tmp_path):
     """Seen from the workers of the train loader; those of the validation are none."""
     recording, html = tmp_path / "epochs.db", tmp_path / "epochs.html"
     machine = Machine()
-    done = machine.shmguard("record", "-q", "-o", recording, "-i", "0.1", "--", PYTHONS["1.13"], "-c", EPOCHS, stderr=subprocess.DEVNULL)
+    done = machine.shmguard("record", "-q", "-o", recording, "-i", "0.1", "--", PYTHONS["system"], "-c", EPOCHS, stderr=subprocess.DEVNULL)
     assert done.returncode == 0, done
     answer = machine.json("report", recording, "-o", html)
     words = [f"epoch {n} (seen from new workers)" for n in (1, 2, 3)]

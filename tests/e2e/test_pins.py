@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Batches that a GPU reads where their worker wrote them: PyTorch's own loader, with a GPU that is made up."""
 
 import json
@@ -44,20 +45,20 @@ def test_what_is_sent_twice_is_two(python, way, tmp_path):
 
 def test_the_budget_is_kept(tmp_path):
     """What waits for its copies is let go of while the trainer sleeps, and its worker takes it back: the supervisor cannot."""
-    wrong, pinned, _ = load(PYTHONS["1.13"], "--workers", "1", "--delay", "2", options=("--budget", "2.5M"), tmp_path=tmp_path)
+    wrong, pinned, _ = load(PYTHONS["system"], "--workers", "1", "--delay", "2", options=("--budget", "2.5M"), tmp_path=tmp_path)
     assert wrong == 0
     assert pinned > 20
     assert json.loads((tmp_path / "report.json").read_text())["guard"]["bytes_peak"] <= 3 << 20
 
 
 def test_pin_off(tmp_path):
-    assert load(PYTHONS["1.13"], "--batches", "60", options=("--pin", "off"), tmp_path=tmp_path) == (0, 0, 0)
+    assert load(PYTHONS["system"], "--batches", "60", options=("--pin", "off"), tmp_path=tmp_path) == (0, 0, 0)
 
 
 def test_nobody_waits_for_copies():
     """In a build that is broken on purpose: the test above would notice."""
     library = BUILD / "tests" / "guard" / "libshmguard-untracked.so"
-    done = subprocess.run(["env", f"LD_PRELOAD={library}", PYTHONS["1.13"], "-W", "ignore", FAKE, COPY], stdout=subprocess.PIPE,
+    done = subprocess.run(["env", f"LD_PRELOAD={library}", PYTHONS["system"], "-W", "ignore", FAKE, COPY], stdout=subprocess.PIPE,
                           text=True, check=False)
     assert done.returncode == 1
     assert int(re.search(r"(\d+) wrong", done.stdout).group(1)) > 0

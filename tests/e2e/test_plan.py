@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`shmguard plan`: its figures against real DataLoaders, its options, and what it refuses."""
 
 import statistics

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The guard is in every process of the job, whatever became of its environment and its user, or it is said where it was not and why."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who holds which shared memory: the real program against real PyTorch, compared with what the kernel says by itself."""
 
 import os
@@ -5,7 +6,7 @@ import subprocess
 
 import pytest
 
-from conftest import MIB, PYTHONS, TRAIN, cells, children, end_tree, free_port, holder, needs_root, python_of
+from conftest import MIB, PYTHONS, TRAIN, cells, children, end_tree, free_port, holder, needs_root, python_of, skip_without_torchrun
 
 BATCH_BYTES = 16 * 3 * 256 * 256  # what training() makes unless told otherwise
 IN_FLIGHT = 2 * 2 + 2             # two for each worker, and the two that the trainer keeps
@@ -32,8 +33,8 @@ def holders_by_hand(pids, device, inode):
 
 @needs_root
 @cells("version, method, strategy",
-       [("1.13", "fork", "file_descriptor"), ("2.13", "fork", "file_system"), ("1.13", "spawn", "file_system"),
-        ("2.13", "spawn", "file_descriptor"), ("1.13", "forkserver", "file_descriptor"), ("2.13", "forkserver", "file_system")],
+       [("system", "fork", "file_descriptor"), ("2.13", "fork", "file_system"), ("system", "spawn", "file_system"),
+        ("2.13", "spawn", "file_descriptor"), ("system", "forkserver", "file_descriptor"), ("2.13", "forkserver", "file_system")],
        PYTHONS, ("fork", "spawn", "forkserver"), ("file_descriptor", "file_system"), slow=lambda _, method, __: method != "fork")
 def test_roles_holders_and_attribution(private_shm, version, method, strategy):
     with private_shm.training(python_of(version), "--start-method", method, "--strategy", strategy) as trainer:
@@ -81,6 +82,7 @@ def test_roles_holders_and_attribution(private_shm, version, method, strategy):
 @needs_root
 @pytest.mark.slow
 def test_ranks_of_torchrun_are_trainers(private_shm, python, tmp_path):
+    skip_without_torchrun(python)
     # 1.13's launcher fails under Python 3.11 unless it is told where the ranks' errors go.
     launcher = private_shm.popen(
         python, "-m", "torch.distributed.run", "--nproc_per_node=2", f"--master_port={free_port()}", "--redirects=2",

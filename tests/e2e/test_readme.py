@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the README claims, as far as a test can tell."""
 
 import re

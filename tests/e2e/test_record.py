@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`shmguard record` and `run --record`: what a training's memory does, in a file that anybody can open."""
 
 import contextlib
@@ -87,7 +88,7 @@ def test_a_command_is_recorded_with_its_workers(here, python, file):
 
 
 def test_a_running_job_is_recorded_until_it_ends(here, file):
-    job = here.popen(PYTHONS["1.13"], "-W", "ignore", "-c", EPOCHS, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    job = here.popen(PYTHONS["system"], "-W", "ignore", "-c", EPOCHS, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
         assert job.stdout.readline() == b"ready\n"
         recorder = here.popen(PROGRAM, "record", "-o", file, "--interval", "0.1", "--pid", job.pid, stderr=subprocess.PIPE)
@@ -108,7 +109,7 @@ def test_a_running_job_is_recorded_until_it_ends(here, file):
 
 @pytest.mark.parametrize("signo", [signal.SIGINT, signal.SIGTERM])
 def test_told_to_end_it_leaves_the_job_alone(here, file, signo):
-    with here.training(PYTHONS["1.13"], settle=False) as pid:
+    with here.training(PYTHONS["system"], settle=False) as pid:
         recorder = here.popen(PROGRAM, "record", "-o", file, "--pid", pid, stderr=subprocess.DEVNULL)
         wait_until(lambda: moments(file) > 0, 30, "the first moment")
         recorder.send_signal(signo)
@@ -119,7 +120,7 @@ def test_told_to_end_it_leaves_the_job_alone(here, file, signo):
 
 
 def test_a_killed_recorder_leaves_all_that_it_saw(here, file):
-    with here.training(PYTHONS["1.13"], settle=False) as pid:
+    with here.training(PYTHONS["system"], settle=False) as pid:
         recorder = here.popen(PROGRAM, "record", "-o", file, "--interval", "0.1", "--pid", pid)
         wait_until(lambda: moments(file) >= 5, 30, "five moments")
         seen = moments(file)
@@ -139,7 +140,7 @@ def test_a_killed_recorder_leaves_all_that_it_saw(here, file):
 
 
 def test_run_records_all_attempts_and_the_guard(here, file):
-    script = f"if [ $SHMGUARD_ATTEMPT = 1 ]; then sleep 1.2; exit 3; fi; exec {PYTHONS['1.13']} {TRAIN} --steps 60 --batch 16"
+    script = f"if [ $SHMGUARD_ATTEMPT = 1 ]; then sleep 1.2; exit 3; fi; exec {PYTHONS['system']} {TRAIN} --steps 60 --batch 16"
     done = here.shmguard("run", "--record", file, "--retry", "1", "--degrade", "B=8,4", "--resume", "again", "--", "sh", "-c", script)
     assert done.returncode == 0, done.stderr
     assert ask(file, "SELECT text FROM event WHERE kind = 'attempt'") == [("1: B=8",), ("2: B=8",)]
@@ -165,7 +166,7 @@ def test_a_full_disk_stops_the_recording_and_not_the_training(options, seconds, 
     disk = tmp_path / "disk"
     disk.mkdir()
     with prepared_namespace(f"mount -t tmpfs -o size=160k tmpfs {disk}") as machine:
-        done = machine.shmguard(*options, disk / "run.db", "--", PYTHONS["1.13"], "-c", CROWD.format(seconds=seconds))
+        done = machine.shmguard(*options, disk / "run.db", "--", PYTHONS["system"], "-c", CROWD.format(seconds=seconds))
         assert done.returncode == 0, done.stderr
         assert done.stdout == b"trained to the end\n"
         assert done.stderr.count(b"the recording stopped, the training continues") == 1, done.stderr
@@ -234,7 +235,7 @@ def test_what_is_not_ours_is_refused(here, ordinary, tmp_path):
     for parent in tmp_path.parents[:2]:
         parent.chmod(0o755)
     user = ordinary(Machine())
-    with here.training(PYTHONS["1.13"], settle=False) as pid:
+    with here.training(PYTHONS["system"], settle=False) as pid:
         done = user.shmguard("record", "-o", tmp_path / "run.db", "--pid", pid)
     assert done.returncode == 77, done
     assert b"another user" in done.stderr
@@ -285,7 +286,7 @@ if sys.argv[1:]:
 
 @pytest.mark.parametrize("options", [("record", "-q", "-i", "0.1", "-o"), ("run", "--no-guard", "--quiet", "--record")])
 def test_the_users_marks(file, options):
-    done = Machine().shmguard(*options, file, "--", PYTHONS["1.13"], "-c", MARKING, stderr=subprocess.PIPE)
+    done = Machine().shmguard(*options, file, "--", PYTHONS["system"], "-c", MARKING, stderr=subprocess.PIPE)
     assert done.returncode == 0, done
     answer = Machine().json("report", file)
     epochs = [event for event in answer["events"] if event["kind"] == "epoch"]
@@ -298,7 +299,7 @@ def test_the_users_marks(file, options):
 @pytest.mark.parametrize("end", ["commit", "never"])
 def test_a_mark_that_holds_the_file(file, end):
     """Nothing of those seconds is lost, and what it says does not reach a terminal as it is."""
-    done = Machine().shmguard("record", "-i", "0.1", "-o", file, "--", PYTHONS["1.13"], "-c", MARKING, end)
+    done = Machine().shmguard("record", "-i", "0.1", "-o", file, "--", PYTHONS["system"], "-c", MARKING, end)
     assert done.returncode == (3 if end == "never" else 0), done
     assert b"lock" not in done.stderr and b"stopped" not in done.stderr, done
     held, over = (float(line.split()[1]) for line in done.stdout.decode().splitlines())

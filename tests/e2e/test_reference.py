@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The manual and --help name everything that docs/reference.md, generated from the tables of the program, lists."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Shared memory that is refused, or not let go: what becomes of the batches, and whether anybody is told."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What report says of recordings: as text, as JSON, as a page; and of what is none."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`shmguard run --retry`: a training that died comes back, smaller where that helps, from its newest whole checkpoint."""
 
 import json
@@ -181,7 +182,7 @@ def test_a_checkpoint_that_somebody_else_writes(here, mark, tmp_path):
         out.flush()
         _, err, log = shell_job(here, mark, tmp_path, "exit 3", "--retry", "1", *RESUME)
     assert log[1] == "attempt 2 --from ckpt-1.pt"
-    assert "(ckpt-2.pt is being written)" in err
+    assert "Skipped: ckpt-2.pt (still being written)." in err
 
 
 def test_attempts_take_turns(here, mark, tmp_path):
@@ -280,7 +281,7 @@ def test_second_attempt_has_the_terminal(mark):
     (("--retry", "1", "--degrade", "a"), "no values"),
     (("--retry", "1", "--degrade", "a=1,,2"), "is empty"),
     (("--retry", "1", "--degrade", "a-b=1"), '"a-b"'),
-    (("--retry", "1", "--degrade", "a=1", "--degrade", "A=2"), "was given before"),
+    (("--retry", "1", "--degrade", "a=1", "--degrade", "A=2"), "given before"),
     (("--retry", "1", "--degrade", "\033=1"), "\\x1b"),
     (("--retry", "1", "--resume", ""), "no arguments"),
     (("--retry", "1", "--resume", "'x"), "has a quote that is not closed"),

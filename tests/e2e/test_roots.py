@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The machines of tests/roots, replayed: what the program must say of each, whoever asks and wherever it runs."""
 
 import importlib.util

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`shmguard run` around real trainings: they survive a small /dev/shm with every byte right, are told signals as without
 it, end with their own code, and leave nothing behind."""
 
@@ -19,7 +20,7 @@ import uuid
 import pytest
 
 from conftest import (PROGRAM, PYTHONS, TRAIN, cells, children, control_group, free_port, is_sentinel, needs_root,
-                      python_of)
+                      python_of, skip_without_torchrun)
 
 PYTHON = "/usr/bin/python3"
 QUIET_PYTHON = ("-W", "ignore")
@@ -108,8 +109,8 @@ def test_plain_dies(small_shm, python):
 
 @needs_root
 @cells("version, method, strategy",
-       [("1.13", "fork", "file_descriptor"), ("1.13", "fork", "file_system"), ("2.13", "fork", "file_descriptor"),
-        ("2.13", "fork", "file_system"), ("1.13", "spawn", "file_descriptor"), ("2.13", "spawn", "file_system"),
+       [("system", "fork", "file_descriptor"), ("system", "fork", "file_system"), ("2.13", "fork", "file_descriptor"),
+        ("2.13", "fork", "file_system"), ("system", "spawn", "file_descriptor"), ("2.13", "spawn", "file_system"),
         ("2.13", "forkserver", "file_descriptor")],
        PYTHONS, ("fork", "spawn", "forkserver"), STRATEGIES, slow=lambda _, method, __: method != "fork")
 def test_survives(small_shm, mark, tmp_path, version, method, strategy):
@@ -851,7 +852,7 @@ def test_a_trainer_that_leaves_busy_workers_has_finished(here, mark, tmp_path):
 
 
 @needs_root
-@cells("version, guard", [("1.13", "guard"), ("2.13", "guard"), ("1.13", "no-guard")], PYTHONS, ("guard", "no-guard"))
+@cells("version, guard", [("system", "guard"), ("2.13", "guard"), ("system", "no-guard")], PYTHONS, ("guard", "no-guard"))
 def test_the_manager_does_not_keep_us(private_shm, mark, tmp_path, version, guard):
     """torch_shm_manager waits two seconds for more clients; when all have gone, it cleans up at once."""
     mark["TMPDIR"] = str(tmp_path)
@@ -872,8 +873,8 @@ def test_the_manager_does_not_keep_us(private_shm, mark, tmp_path, version, guar
 
 
 @cells("version, strategy, guard",
-       [("1.13", "file_descriptor", "guard"), ("1.13", "file_system", "guard"), ("2.13", "file_system", "guard"),
-        ("1.13", "file_system", "no-guard")],
+       [("system", "file_descriptor", "guard"), ("system", "file_system", "guard"), ("2.13", "file_system", "guard"),
+        ("system", "file_system", "no-guard")],
        PYTHONS, STRATEGIES, ("guard", "no-guard"))
 @needs_root
 def test_killed_trainer(private_shm, mark, version, strategy, guard):
@@ -922,7 +923,7 @@ def without_sanitizer(environment):
     return environment
 
 
-@cells("version, strategy", [("2.13", "file_descriptor"), ("1.13", "file_system")], PYTHONS, STRATEGIES)
+@cells("version, strategy", [("2.13", "file_descriptor"), ("system", "file_system")], PYTHONS, STRATEGIES)
 @needs_root
 def test_crashed_supervisor(private_shm, mark, tmp_path, version, strategy):
     """The training goes on, or ends with an exception: it neither hangs nor aborts nor sees wrong bytes."""
@@ -993,7 +994,7 @@ def living(pids):
 
 
 @cells("version, method, strategy",
-       [("1.13", "fork", "file_descriptor"), ("2.13", "fork", "file_system"), ("1.13", "spawn", "file_system"),
+       [("system", "fork", "file_descriptor"), ("2.13", "fork", "file_system"), ("system", "spawn", "file_system"),
         ("2.13", "forkserver", "file_descriptor")],
        PYTHONS, ("fork", "spawn", "forkserver"), STRATEGIES, slow=lambda _, method, __: method != "fork")
 @needs_root
@@ -1199,7 +1200,7 @@ def test_closed_connection(private_shm, mark, tmp_path):
     assert (job.returncode, out) == (0, "all there\n"), err
 
 
-@cells("version, method", [("1.13", "spawn"), ("2.13", "fork")], PYTHONS, ("fork", "spawn"))
+@cells("version, method", [("system", "spawn"), ("2.13", "fork")], PYTHONS, ("fork", "spawn"))
 @needs_root
 def test_killed_producer(private_shm, mark, tmp_path, version, method):
     """Tensors shared by name can be opened after their maker was killed, and are gone with the job."""
@@ -1233,7 +1234,7 @@ def test_killed_producer(private_shm, mark, tmp_path, version, method):
 
 
 @needs_root
-@cells("version, kind", [("2.13", "gone"), ("1.13", "idle")], PYTHONS, ("gone", "idle"))
+@cells("version, kind", [("2.13", "gone"), ("system", "idle")], PYTHONS, ("gone", "idle"))
 def test_memory_comes_back(private_shm, mark, tmp_path, version, kind):
     """The trainer sleeps: after its loader has gone, or with workers that wait for the next epoch."""
     job = private_shm.popen(PROGRAM, "run", "-q", "--", python_of(version), *QUIET_PYTHON, script(tmp_path, """
@@ -1397,7 +1398,7 @@ def verdicts(text):
 @needs_root
 def test_shared_memory_tests_of_python(small_shm, mark):
     if subprocess.run([PYTHON, "-c", "import test._test_multiprocessing"], stderr=subprocess.DEVNULL).returncode:
-        pytest.skip("Python's own tests are not installed (libpython3.11-testsuite)")
+        pytest.skip("Python's own tests are not installed (scripts/need test)")
     command = (PYTHON, "-m", "test", "-v", "test_multiprocessing_fork", "test_multiprocessing_spawn", "-m",
                "*SharedMemory*", "-m", "*ShareableList*")
     plain = small_shm.run(*command, env=mark)
@@ -1413,7 +1414,7 @@ def test_shared_memory_tests_of_python(small_shm, mark):
 
 
 @needs_root
-@cells("version, launcher", [("1.13", "script"), ("2.13", "module"), ("1.13", "torchrun"), ("2.13", "torchrun")], PYTHONS,
+@cells("version, launcher", [("system", "script"), ("2.13", "module"), ("system", "torchrun"), ("2.13", "torchrun")], PYTHONS,
        ("script", "module", "torchrun"), slow=lambda _, launcher: launcher == "torchrun")
 def test_launchers(small_shm, mark, tmp_path, version, launcher):
     python = python_of(version)
@@ -1430,6 +1431,7 @@ def test_launchers(small_shm, mark, tmp_path, version, launcher):
         mark["PYTHONPATH"] = str(TRAIN.parent)
         command = [python, "-W", "ignore", "-m", "train", *options]
     else:
+        skip_without_torchrun(python)
         # 1.13's launcher fails under Python 3.11 unless it is told where the ranks' errors go.
         command = [python, "-W", "ignore", "-m", "torch.distributed.run", "--nproc_per_node=2", f"--master_port={free_port()}",
                    "--redirects=2", "--tee=2", f"--log_dir={tmp_path}", TRAIN, *options]

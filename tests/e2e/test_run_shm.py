@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`run --shm`: a /dev/shm of the job's own, for root and for an ordinary user, with real trainings in it, and honest where
 it is refused. `run --check`: what threatens the job."""
 
@@ -62,7 +63,7 @@ def test_auto_hides_no_data(small_shm):
 
 
 @cells("version, strategy, guard",
-       [("1.13", "file_descriptor", "no-guard"), ("1.13", "file_system", "guard"), ("2.13", "file_system", "no-guard")],
+       [("system", "file_descriptor", "no-guard"), ("system", "file_system", "guard"), ("2.13", "file_system", "no-guard")],
        PYTHONS, ("file_descriptor", "file_system"), ("guard", "no-guard"))
 def test_training(somebody, small_shm, public, version, strategy, guard):
     """That dies of a bus error in 64 MiB, without the guard."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What people do with shared tensors gives the same results plainly, with the library preloaded by hand, and under `shmguard run`;
 the guarded ones in a /dev/shm of 1 MB. semantics.py has the cases; here are the ways to start them."""
 
@@ -11,7 +12,7 @@ import textwrap
 
 import pytest
 
-from conftest import PROGRAM, PYTHONS, SANITIZED, free_port, needs_root, python_of
+from conftest import PROGRAM, PYTHONS, SANITIZED, free_port, needs_root, python_of, skip_without_torchrun
 
 CASES = pathlib.Path(__file__).with_name("semantics.py")
 LIBRARY = pathlib.Path(PROGRAM).resolve().parent / "libshmguard-preload.so"
@@ -101,7 +102,7 @@ def test_the_comparison_can_fail(one_python):
         results(done)
 
 
-newer_is_slow = pytest.mark.parametrize("version", ["1.13", pytest.param("2.13", marks=pytest.mark.long)])
+newer_is_slow = pytest.mark.parametrize("version", ["system", pytest.param("2.13", marks=pytest.mark.long)])
 
 
 # --- Launchers ----------------------------------------------------------------------------------------------------
@@ -148,6 +149,7 @@ def test_python_m(version):
 @pytest.mark.long
 def test_torchrun(python, tmp_path):
     """Two ranks, each with loaders of its own. 1.13 under Python 3.11 must be told its redirections, and knows 1 and 2 only."""
+    skip_without_torchrun(python)
     ranks = launch(python, *QUIET_PYTHON, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2",
                    "--redirects=1", "--tee=1", f"--log_dir={tmp_path}", CASES, *BOTH, "train")
     assert ranks == [trained(python)] * 4
@@ -170,7 +172,7 @@ LAUNCHER = """\
                                    pytest.param("LD_PRELOAD,SHMGUARD_SOCKET", marks=pytest.mark.long)])
 def test_accelerate_style_launcher(tmp_path, wiped):
     """Whatever of the environment does not arrive: it trains under the guard."""
-    python = PYTHONS["1.13"]
+    python = PYTHONS["system"]
     script = tmp_path / "launch.py"
     script.write_text(textwrap.dedent(LAUNCHER))
     got = launch(python, script, wiped, str(free_port()), *QUIET_PYTHON, CASES, *BOTH, "train")
@@ -179,7 +181,7 @@ def test_accelerate_style_launcher(tmp_path, wiped):
 
 @pytest.mark.long
 def test_rank_without_the_guard_beside_one_with_it():
-    python = PYTHONS["1.13"]
+    python = PYTHONS["system"]
     command = f"SHMGUARD=off {python} -W ignore {CASES} train & {python} -W ignore {CASES} train; wait $!"
     assert launch("bash", "-c", command, size="2g") == [trained(python)] * 2
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What shmguard asks of the kernel, as strace sees it: each process is looked at once, and no command does more than it needs."""
 
 import collections

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What people see: through a pseudo terminal, narrow and wide, with colours and without."""
 
 import fcntl
@@ -55,7 +56,7 @@ def busy(small_shm):
              b"nccl-\xff\xfe".decode(errors="surrogateescape")]
     for name in names:
         (small_shm.shm / name).write_bytes(bytes(4096))
-    with small_shm.training(PYTHONS["1.13"]):
+    with small_shm.training(PYTHONS["system"]):
         yield small_shm
 
 

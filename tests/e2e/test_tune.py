@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`shmguard tune` with real loaders: it finds the fast settings, keeps below the ceiling, survives what dies, and goes on
 from where it was."""
 
@@ -119,7 +120,7 @@ def test_begins_where_it_is_safe(here, fake):
     assert {"batch": "32", "workers": "5"} in skipped and answer["start"]["values"] not in skipped
     answer = answer_of(here, *line, *fake)
     assert answer["start"]["assumed"] and answer["trials"][0]["values"] == {"batch": "4", "workers": "2"}
-    refused(here.shmguard("tune", *line, "--sample", "uint8[1073741824]", *fake), 65, "none of the settings fits 2.0 GiB")
+    refused(here.shmguard("tune", *line, "--sample", "uint8[1073741824]", *fake), 65, "none of the settings fits in 2.0 GiB")
 
 
 def test_trials_that_die(here, fake):
@@ -149,7 +150,7 @@ def test_going_on(here, fake, tmp_path, mark):
     kept = state.read_bytes(), state.stat().st_mtime_ns
     assert answer_of(here, *line) == answer and (state.read_bytes(), state.stat().st_mtime_ns) == kept, "nothing was left to try"
     # Of another search, or nonsense: refused, and left as it is.
-    for text, said in [(state.read_text(), "--vary"), ("{", "JSON"), ("[]", "no state"), ('{"schema": 5}', "no state")]:
+    for text, said in [(state.read_text(), "--vary"), ("{", "JSON"), ("[]", "not a state"), ('{"schema": 5}', "not a state")]:
         state.write_text(text)
         refused(here.shmguard("tune", "--state", state, *RATE, "--vary", "batch=1,2", "--vary", "workers=1", *fake), 65,
                 str(state), said)
@@ -181,7 +182,7 @@ QUICK = ("--trial", "1s", "--start", "2s")
     ([*GRID, "--", "true"], ["{batch}", "is not in the command"]),
     (["--", "python", "train.py"], ["nothing varies", "{workers}"]),
     (["--vary", "batch", "--", "true", "{batch}"], ["no values", "batch"]),
-    (["--vary", "batch=", "--", "true", "{batch}"], ["empty value"]),
+    (["--vary", "batch=", "--", "true", "{batch}"], ["is empty"]),
     (["--vary", "batch=4", "--", "true", "{batch}"], ["several values"]),
     (["--vary", "batch=0,4", "--", "true", "{batch}"], ['"0"', "at least 1"]),
     (["--vary", "batch=4,-4", "--", "true", "{batch}"], ['"-4"', "at least 1"]),
@@ -193,7 +194,7 @@ QUICK = ("--trial", "1s", "--start", "2s")
     (["--vary", "n=0..18446744073709551615", "--", "true", "{n}"], ["64"]),
     (["--vary", "n=1,2,1", "--", "true", "{n}"], ['"1"', "twice"]),
     (["--vary", "n=1..3,2", "--", "true", "{n}"], ['"2"', "twice"]),
-    (["--vary", "n=1,2", "--vary", "N=1,2", "--", "true", "{n}"], ["already"]),
+    (["--vary", "n=1,2", "--vary", "N=1,2", "--", "true", "{n}"], ["given before"]),
     (["--vary", "a=1..64", "--vary", "b=1..64", "--vary", "c=1,2", "--", "true", "{a}{b}{c}"], ["8192", "too many"]),
     (["--rate", "(", *GRID, "--", "true", "{batch}"], ["--rate", "not a regular expression"]),
     (["--rate", "[0-9]+", *GRID, "--", "true", "{batch}"], ["--rate", "parentheses"]),

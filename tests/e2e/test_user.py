@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What an ordinary user sees: their own jobs exactly, and of the rest only how much it is."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """shmguard watch on real terminals (tmux), at several sizes, with real PyTorch; and --once, --replay and bad input."""
 
 import contextlib
@@ -278,7 +279,7 @@ def test_a_process_that_hangs(private_shm, from_start):
                 stalls.communicate()
                 screen.wait("watch itself: ", absent="s late")
                 stalls = stall()
-            screen.wait(r"the look is [1-9]\d* s late$")
+            screen.wait(r"the sample is [1-9]\d* s late$")
             began = time.monotonic()
             screen.press("q")
             screen.wait("^left 0\n^as it was")
@@ -294,7 +295,7 @@ def test_a_process_that_hangs(private_shm, from_start):
 @needs_tmux
 def test_one_job_its_budget_and_its_end(private_shm):
     with scratch_directory() as scratch:
-        job = private_shm.popen(private_shm.program, "run", "--quiet", "--budget", "256M", "--", PYTHONS["1.13"], TRAIN,
+        job = private_shm.popen(private_shm.program, "run", "--quiet", "--budget", "256M", "--", PYTHONS["system"], TRAIN,
                                 "--hold", "3600", "--workers", "1", stdout=subprocess.PIPE, env={**os.environ, "TMPDIR": scratch})
         try:
             assert job.stdout.readline() == b"holding\n"
@@ -316,7 +317,7 @@ def test_one_job_its_budget_and_its_end(private_shm):
 
 @needs_root
 def test_once(small_shm):
-    with small_shm.training(PYTHONS["1.13"]) as trainer:
+    with small_shm.training(PYTHONS["system"]) as trainer:
         done = small_shm.shmguard("watch", "--once", env={**os.environ, "LC_ALL": "C.UTF-8"})
         text = done.stdout.decode()
         assert done.returncode == 0 and done.stderr == b"" and "\x1b" not in text
@@ -342,7 +343,7 @@ def test_once(small_shm):
 @needs_tmux
 def test_replay(private_shm, tmp_path):
     recording = tmp_path / "night.db"
-    with private_shm.training(PYTHONS["1.13"], workers=2) as trainer:
+    with private_shm.training(PYTHONS["system"], workers=2) as trainer:
         workers = sorted(set(children(trainer)))
         recorder = private_shm.popen(private_shm.program, "record", "-o", recording, "--pid", trainer, "--interval", "0.1s",
                                      stderr=subprocess.DEVNULL)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The machines of the end-to-end tests, for the tests of frameworks."""
 
 import importlib.util

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Real frameworks give the same batches and learn the same under the guard in a /dev/shm of 64 MB as plainly with room.
 
 jobs/ has a script for each. It prints a digest of every batch and of what was learned; the lines must be the same to the bit.

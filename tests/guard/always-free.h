@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Breaks the guard on purpose: the answer to whether a segment is free is always yes. Included before its
  * sources, it makes the library that the stress test must catch, which shows that the test can fail.

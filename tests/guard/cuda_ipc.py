@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CUDA tensors through queues, both ways: their reference counters are shared memory that is opened by name.
 
 Run on a machine with a GPU, plainly and under the guard: cuda_ipc.py [ROUNDS]. Every value is checked.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A CUDA driver and runtime for machines without a GPU: "device" memory is ordinary memory, and a stream is a
  * thread that does its copies late. What a program must not do is counted as an offence.

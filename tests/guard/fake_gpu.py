@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """PyTorch's DataLoader and a GPU that is made up: batches are pinned and copied as PyTorch does it, and what arrives is checked.
 
     python3 tests/guard/fake_gpu.py LIBRARY [--batches N] [--workers N] [--cached | --twice] [--by-name]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Batches of a DataLoader with pin_memory=True, copied to the GPU late and let go of early; every word is checked on the GPU.
 
     python3 tests/guard/gpu_hazard.py --batches 100000 [--processes N] [--workers N] [--seed N] [--seconds N]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A small residual network, trained on synthetic images in mixed precision: prints its losses, to the bit, and the time of each epoch.
 
     python3 tests/guard/gpu_training.py [--epochs N] [--workers N] [--new-workers]

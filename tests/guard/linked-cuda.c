@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What cuda.c finds in a process, for a program in which the guard, its test and the made-up CUDA are linked
  * together (scripts/test-threads). */
 #include <stdatomic.h>

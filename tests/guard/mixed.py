@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Processes that share tensors with each other in mixed ways, every byte checked.
 
     python3 tests/guard/mixed.py --mixture changing --method spawn --tensors 10000 [--peers 3] [--seed N]

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Breaks the guard on purpose: it does not interpose fstat, so a segment is the same file each time it is
  * issued. Included before its sources, it makes the library that tests/guard/mixed.py must catch, which shows

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The inode of the segment behind fd, by which one that was issued again is known. fstat says something else
  * of each issue (src/guard/identity.c). */
 #pragma once

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random DataLoaders, every byte of every batch checked: the guard may not lose, mix or hold back anything.
 
     python3 tests/guard/stress.py --batches 20000 [--seed N] [--seconds N]

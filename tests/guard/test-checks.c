@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The guard and its test in one program, built with GUARD_CHECKS: a table that was torn ends the process when
  * the lock is given back. */
 #include <fcntl.h>

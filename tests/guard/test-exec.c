@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An ordinary program under the preload library, as a supervisor has started it: it starts env(1) in every
  * way that there is, with environments of its own, and looks at what arrives.

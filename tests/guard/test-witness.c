@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What processes under the preload library tell of their end. The test is the supervisor; each case is this
  * same program, started again to die in a different way.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A library by the name of PyTorch's that asks and copies as PyTorch's own does, for what the guard must find
  * out about it, and for tests in Python.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tables of the guard that are torn on purpose, to show that their checks notice (test-checks.c). Each file
  * torn-NAME.c is NAME.c and has functions that write into its table what no code of the guard would. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whether the documentation mentions what the program can say. */
 #pragma once
 

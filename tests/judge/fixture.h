@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A machine in good health, to be spoilt by each test where it wants. */
 #pragma once
 

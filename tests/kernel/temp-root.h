@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A tree in a temporary directory, to read from as from a captured one. Write the files, then open it. */
 #pragma once
 

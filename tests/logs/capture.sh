@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Makes the logs of real failures again. Needs root (mount namespaces, a control group) and two Pythons with PyTorch:
 #   capture.sh OUT-DIRECTORY OLD-PYTHON NEW-PYTHON
 # Nothing outside of the mount namespaces and of one control group is touched. Texts differ in pids and addresses each time.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Makes one DataLoader fail in a chosen way, so that capture.sh can keep the log.
 
 Usage: fail.py SCENARIO [fork|spawn] [file_descriptor|file_system]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A script that starts workers by spawn without `if __name__ == "__main__":`."""
 import torch
 from torch.utils.data import DataLoader, TensorDataset

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Makes the trees of machines to replay; README.md says which are captured and which are made.
 
   make.py unpack DIR                all of them: the captured ones from their archives, and those that are made from them

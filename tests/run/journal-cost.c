@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What keeping the journal costs: journal-cost SECONDS COMMAND [ARG…]
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Room for real processes, with real memory, that are killed whenever it suits nobody: what is counted is
  * right again after each. */
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What one attempt changes against the one before. */
 #include <setjmp.h>
 #include <stdarg.h>

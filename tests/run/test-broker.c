@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The supervisor's side of the protocol, against clients of every kind: good, early, mute, nonsensical and
  * dead. */
 #include <dirent.h>

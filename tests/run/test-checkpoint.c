@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which checkpoint is the newest that is whole. */
 #include <fcntl.h>
 #include <ftw.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pages are given back when nobody can reach them, and never before: with real memfds and real locks. */
 #include <fcntl.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The decision by tables; the mounting for real, as root and as an ordinary user, and refused in each way. */
 #include "temp-root.h"
 

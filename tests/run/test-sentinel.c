@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The sentinel ends the job of a supervisor that is killed, and nobody else's. */
 #include <fcntl.h>
 #include <poll.h>

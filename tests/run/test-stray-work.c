@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whether a stray was at work: with real processes that work and that sleep. */
 #include <setjmp.h>
 #include <signal.h>

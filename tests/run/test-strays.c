@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What outlives the command, with real processes and a clock of the test's own. */
 #include <pthread.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A made training, moment by moment: a trainer whose descriptors grow, workers that grow and end with each
  * epoch, one with a hostile name, a kill for want of memory. Always the same. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Writes the recording of a made training, for tests of the real program: make-recording FILE SECONDS
  * INTERVAL WORKERS */
 #include <stdio.h>

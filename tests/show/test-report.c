@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What report shows of a history: JSON, text, and the data of the page. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -178,8 +179,7 @@ static void test_text(void **state)
     assert_non_null(strstr(text, "Also in process 4102 ("));
     assert_null(strstr(text, "leak: worker 4102"));
     assert_non_null(strstr(text, "3.0 descriptors/min"));
-    _cleanup_free_ char *wide = text_shown(&made.view, 200, true, false);
-    assert_non_null(strstr(wide, "processes started: 40, processes ended: 40, OOM kills: 1, epochs: 5"));
+    assert_non_null(strstr(text, "processes started: 40, ended: 40, OOM kills: 1, epochs: 5\n"));
     assert_non_null(strstr(text, "PSS, estimated"));
     assert_non_null(strstr(text, "29 more processes are listed by --json.\n"));
     _cleanup_free_ char *colored = text_shown(&made.view, 80, true, true);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One chart: lines and stacks over time, with a legend that switches them on and off, a tooltip, marks for events, and the
 // figures as a table. All charts of the page share their span of time and their cursor.
 import uPlot from "uplot";

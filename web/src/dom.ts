@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Makes elements from text alone, so that nothing in a recording is ever read as markup.
 
 type Child = Node | string | null;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Events as marks on the charts, in their tooltips and in a table.
 import type uPlot from "uplot";
 import { table } from "./dom";

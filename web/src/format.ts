@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Figures as people read them; null is "?".
 
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which lines each chart draws of a model, for all processes or for one of them.
 import type { Frame, Line } from "./chart";
 import { bytes, bytesShort, count, share } from "./format";

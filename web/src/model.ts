@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the page draws (Model), and how that is packed into the page (Data). A model has bytes where the data have KiB, and
 // seconds since 1970 where the data have milliseconds since the recording began. A value that was not sampled is null.
 

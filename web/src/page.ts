@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Decodes the data and shows them. Later data are shown by the same call with a newer model.
 import { Chart, Span } from "./chart";
 import { byId, make, table } from "./dom";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { make } from "./dom";
 import { duration } from "./format";
 import { nameOf, type Fix, type Verdict } from "./model";

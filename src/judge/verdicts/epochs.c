@@ -7,6 +7,7 @@
 
 #include "epochs.h"
 #include "text.h"
+#include "verdicts-text.h"
 
 /* Workers of one loader start together, and two successive loaders overlap for a moment. */
 #define TOGETHER_SECONDS 2.0
@@ -379,9 +380,9 @@ static Event told_event(const Told *told)
 {
     Event event = {.seconds = told->seconds, .kind = EVENT_EPOCH, .pid = told->trainer, .role = ROLE_TRAINER};
     if (told->number == EPOCH_UNNUMBERED)
-        snprintf(event.text, sizeof event.text, "epoch (seen from new workers)");
+        snprintf(event.text, sizeof event.text, EPOCH_FROM_WORKERS);
     else
-        snprintf(event.text, sizeof event.text, "epoch %llu (seen from new workers)",
+        snprintf(event.text, sizeof event.text, EPOCH_NUMBERED_FROM_WORKERS,
                  (unsigned long long)told->number);
     return event;
 }

@@ -172,3 +172,9 @@
 
 /* A minus sign or nothing, a number, and a unit of time: s, min or h. */
 #define VERDICT_RATE_DESCRIPTORS "%s%.1f descriptors/%s"
+
+/* --- Epochs that no mark names ----------------------------------------------------------------------------
+ */
+
+#define EPOCH_FROM_WORKERS          "epoch (seen from new workers)"
+#define EPOCH_NUMBERED_FROM_WORKERS "epoch %llu (seen from new workers)"

@@ -34,7 +34,7 @@
 #define REPORT_LABEL_EVENTS "events"
 #define REPORT_EVENT        "%s: %zu"
 #define REPORT_BORN         "processes started"
-#define REPORT_ENDED        "processes ended"
+#define REPORT_ENDED        "ended"
 #define REPORT_OOM_KILLS    "OOM kills"
 #define REPORT_ATTEMPTS     "attempts"
 #define REPORT_MARKS        "marks"

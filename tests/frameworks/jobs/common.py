@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the jobs share: samples of 1 MiB that can be told apart, a small model, and digests of what arrived.
 
 Each job takes the sharing strategy as its argument, loads batches of MiBs in two workers, and prints one line for each batch and for what

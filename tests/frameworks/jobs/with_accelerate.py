@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """accelerate: a loop around a prepared loader."""
 
 import torch

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """batchgenerators: its own processes and queues, as nnU-Net uses them."""
 
 import itertools

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """datasets: rows of Arrow files as tensors."""
 
 import tempfile

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plain torch.multiprocessing: two processes train one shared model. They take turns, so that the result is the same each time."""
 
 import torch

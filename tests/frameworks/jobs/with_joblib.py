@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """joblib: two trainings at a time in processes of loky, each with a loader of its own."""
 
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lightning: two epochs of Trainer.fit, with workers that stay."""
 
 import logging

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lightning: two processes that average their gradients, each with loaders of its own, started by its launcher."""
 
 import logging

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """MONAI: volumes with transforms, whose tensors are of a class of their own."""
 
 import torch

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """nbclient: a notebook that trains, in a kernel of its own."""
 
 import pathlib

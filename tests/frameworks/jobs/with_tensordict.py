@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """tensordict: dictionaries of tensors from workers, and one that two processes write."""
 
 import tensordict

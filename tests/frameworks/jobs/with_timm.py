@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """timm: its loader with augmentation and its own collate function."""
 
 import timm.data

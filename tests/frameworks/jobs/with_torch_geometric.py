@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """torch_geometric: graphs of several tensors each, put together in the workers."""
 
 import torch

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """torchdata: a StatefulDataLoader that stops in the middle, and another that goes on from there."""
 
 from torchdata.stateful_dataloader import StatefulDataLoader

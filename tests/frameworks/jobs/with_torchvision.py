@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """torchvision: images and transforms in the workers."""
 
 import torch

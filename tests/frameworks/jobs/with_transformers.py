@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """transformers: Trainer.train with its own loader."""
 
 import tempfile

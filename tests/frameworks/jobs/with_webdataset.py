@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """webdataset: samples from tar files, batched in the workers."""
 
 import pathlib

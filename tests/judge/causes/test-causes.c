@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* From evidence to cause: every cause in several ways, alone and with facts that support or contradict it. */
 #include <fcntl.h>
 #include <setjmp.h>

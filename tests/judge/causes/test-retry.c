@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whether another attempt is worth it. */
 #include <setjmp.h>
 #include <signal.h>

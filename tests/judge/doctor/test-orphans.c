@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,12 +39,12 @@ static const Case cases[] = {
      .blind = true,
      .expected = ORPHAN_UNKNOWN,
      .why = "not visible"},
-    {.what = "the kernel's word does not make up for blindness: an unseen process may reopen it by name",
+    {.what = "the kernel's answer is not enough: an invisible process may reopen it by name",
      .segment = {.changed = NOW - 1000, .open = OPEN_NOWHERE},
      .blind = true,
      .expected = ORPHAN_UNKNOWN,
      .why = "not visible"},
-    {.what = "nobody was asked",
+    {.what = "the kernel was not asked",
      .segment = {.changed = NOW - 1000},
      .expected = ORPHAN_UNKNOWN,
      .why = "only its owner"},
@@ -51,11 +52,11 @@ static const Case cases[] = {
      .segment = {.changed = NOW - 1000, .open = OPEN_CANNOT_TELL},
      .expected = ORPHAN_UNKNOWN,
      .why = "only its owner"},
-    {.what = "somebody has it open whom we do not see",
+    {.what = "open in a process that is not visible",
      .segment = {.changed = NOW - 1000, .open = OPEN_SOMEWHERE},
      .expected = ORPHAN_NO,
      .why = "does not show it"},
-    {.what = "doors are closed, but the kernel knows that nobody has it open",
+    {.what = "some processes may not be read, but the kernel knows that none has it open",
      .segment = {.changed = NOW - 1000, .open = OPEN_NOWHERE},
      .unreadable = 3,
      .expected = ORPHAN_YES,
@@ -66,7 +67,7 @@ static const Case cases[] = {
      .other = {.pid = 9, .role = ROLE_WORKER, .torch = true, .has_memory = true, .started = NOW - 1001},
      .expected = ORPHAN_UNKNOWN,
      .why = "its creator (pid 9)"},
-    {.what = "its maker's number belongs to another by now",
+    {.what = "the pid of its maker was reused",
      .segment =
          {.changed = NOW - 1000, .kind = KIND_TORCH, .open = OPEN_NOWHERE, .name = {"torch_9_1_2", 11}},
      .other = {.pid = 9, .role = ROLE_WORKER, .torch = true, .has_memory = true, .started = NOW - 900},
@@ -109,7 +110,7 @@ static const Case cases[] = {
                .shm_elsewhere = true},
      .expected = ORPHAN_YES,
      .why = "no process holds it"},
-    {.what = "a dead manager that nobody has waited for does nothing any more",
+    {.what = "a dead manager that was not waited for does nothing",
      .segment = {.changed = NOW - 1000, .open = OPEN_NOWHERE, .kind = KIND_TORCH, .uid = 7},
      .other = {.pid = 9, .role = ROLE_MANAGER, .uid = 7, .started = NOW - 1001},
      .expected = ORPHAN_YES,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The arithmetic of plan, and what people write about a job. */
 #include "fixture.h"
 

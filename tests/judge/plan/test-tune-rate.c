@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Numbers in a training's output, and the rate that a trial comes to. */
 #include <setjmp.h>
 #include <stdarg.h>

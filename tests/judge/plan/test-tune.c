@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The search over simulated trainings: what it finds, with how many trials, and what it says about it. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Fewer points, and no peak lost. */
 #include <setjmp.h>
 #include <stdarg.h>

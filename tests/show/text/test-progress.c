@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The line by a table, and on a terminal of its own. */
 #include <fcntl.h>
 #include <poll.h>
@@ -44,7 +45,7 @@ static void test_format(void **state)
                                             .bytes_backed = 32 * GIB,
                                             .bytes_now = U64_UNKNOWN,
                                             .budget_bytes = U64_UNKNOWN};
-    static const ProgressFigures anew = {
+    static const ProgressFigures restarted = {
         .seconds = 12, .tensors = 4, .bytes_backed = 4 * MIB, .bytes_now = MIB, .budget_bytes = U64_UNKNOWN};
     static const ProgressFigures same_time = {.seconds = 10,
                                               .tensors = 1001,
@@ -85,7 +86,7 @@ static void test_format(void **state)
         {&free_of_budget, &before, 80,
          "shmguard: 1000 tensors/s, 1 B/s, shared memory: 64.0 MiB, 1 worker waiting"},
         {&unknown, &before, 80, "shmguard: 0.0 tensors/s, 0 B/s"},
-        {&anew, &before, 80, "shmguard: 2.0 tensors/s, 2.0 MiB/s, shared memory: 1.0 MiB"},
+        {&restarted, &before, 80, "shmguard: 2.0 tensors/s, 2.0 MiB/s, shared memory: 1.0 MiB"},
         {&same_time, &before, 80, "shmguard: shared memory: 1.0 MiB"},
         {&nothing, &before, 80, ""},
         {&wild, &zero, 60, NULL},

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The line before each further attempt. */
 #include <setjmp.h>
 #include <stdarg.h>

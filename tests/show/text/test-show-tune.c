@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What tune shows, and the file it goes on from. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -237,7 +238,7 @@ static void test_state_hostile(void **state)
             fail_msg("case %zu is taken: %s", i, cases[i].to);
         arena_free(&again.arena);
     }
-    for (size_t n = 0; n < strlen(text) - 1; n += 7) { /* cut short */
+    for (size_t n = 0; n < strlen(text) - 1; n += 7) { /* truncated */
         _cleanup_buffer_ Buffer error = {0};
         Made again;
         made_open(&again);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What people and scripts get of hostile and of empty findings: lines that fit, JSON that parses. */
 #include <locale.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include <locale.h>
 #include <math.h>
 #include <setjmp.h>
@@ -12,7 +13,7 @@
 
 #include "watch.h"
 
-/* Pictures as they should be; UPDATE_PICTURES=1 in the environment writes them anew. */
+/* Pictures as they should be; UPDATE_PICTURES=1 in the environment rewrites them. */
 static const char *pictures_path;
 
 #define MIB (UINT64_C(1) << 20)
@@ -585,7 +586,7 @@ static void test_states_have_words(void **state)
     assert_true(shows(fixture, "RAM 38% "));
 }
 
-/* Full is what it is meant to be; what harms is that somebody gets nothing. */
+/* A budget is meant to be full; what harms is that a worker is refused. */
 static void test_budget(void **state)
 {
     Fixture *fixture = *state;
