@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory that is given back all at once. What belongs together (a survey, an explanation) takes its strings
- * and arrays from one arena, so that nothing in it has an owner of its own. Not for use from several threads.
+ * Memory that is freed all at once. Data that belongs together (a survey, an explanation) takes its strings
+ * and arrays from one arena, so that none of it has an owner of its own. Not thread-safe.
  */
 #pragma once
 
@@ -15,7 +15,7 @@ typedef struct Arena {
 
 void arena_free(Arena *arena);
 
-/* Zeroed and aligned for any type; NULL when there is no memory. */
+/* Zeroed and aligned for any type; NULL without memory. */
 void *arena_alloc(Arena *arena, size_t n);
 char *arena_copy(Arena *arena, const char *text, size_t n);
 char *arena_printf(Arena *arena, const char *format, ...) _printf_(2, 3);

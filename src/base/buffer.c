@@ -80,7 +80,8 @@ const char *buffer_text(const Buffer *buffer)
 int buffer_read_fd(Buffer *buffer, int fd, size_t limit)
 {
     while (buffer->size < limit) {
-        /* What is there already, and a page at least: /proc hands out no more than a page or so a call. */
+        /* As much as is there already, and at least a page: /proc returns no more than about a page per call.
+         */
         int r = buffer_reserve(buffer, MIN(limit - buffer->size, MAX(buffer->size, (size_t)4096)));
         if (r < 0)
             return r;

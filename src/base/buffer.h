@@ -21,7 +21,7 @@ typedef struct Buffer {
 void buffer_free(Buffer *buffer);
 void buffer_clear(Buffer *buffer);
 
-/* 0, or -ENOMEM with the buffer as it was. */
+/* 0, or -ENOMEM with the buffer unchanged. */
 int buffer_append(Buffer *buffer, const void *bytes, size_t n);
 int buffer_append_text(Buffer *buffer, const char *text);
 int buffer_printf(Buffer *buffer, const char *format, ...) _printf_(2, 3);
@@ -30,7 +30,7 @@ int buffer_printf(Buffer *buffer, const char *format, ...) _printf_(2, 3);
 const char *buffer_text(const Buffer *buffer);
 
 /*
- * Appends what is left to read from fd, up to limit bytes in all; a longer file is cut there, which is no
- * error: parsers take what is whole. Returns 0 or negative errno.
+ * Appends the rest of fd, up to limit bytes in all; a longer file is truncated there, which is not an error:
+ * parsers take complete lines. Returns 0 or negative errno.
  */
 int buffer_read_fd(Buffer *buffer, int fd, size_t limit);

@@ -10,7 +10,7 @@ static inline double clock_seconds(clockid_t clock)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* For durations: it is never set. */
+/* For durations: this clock is never set. */
 static inline double now_seconds(void)
 {
     return clock_seconds(CLOCK_MONOTONIC);

@@ -12,11 +12,10 @@
 #define MIN(a, b)     ((a) < (b) ? (a) : (b))
 #define MAX(a, b)     ((a) > (b) ? (a) : (b))
 
-/* A size or count that could not be found out. It is never printed as a number: JSON says null, text says
- * "?". */
+/* A size or count that is unknown. It is never printed as a number: JSON has null, text has "?". */
 #define U64_UNKNOWN UINT64_MAX
 
-/* The most of what is known. The least is MIN: unknown is the largest number of all. */
+/* The maximum of what is known. For the minimum, use MIN: unknown is the largest number. */
 static inline void u64_raise(uint64_t *most, uint64_t value)
 {
     if (value != U64_UNKNOWN && (*most == U64_UNKNOWN || value > *most))
@@ -43,8 +42,8 @@ static inline void free_pointer(void *p)
 #define TAKE_FD(fd)   TAKE(fd, -EBADF)
 #define TAKE_PTR(ptr) TAKE(ptr, NULL)
 
-/* Of n sorted items, the number of those for which `before`, an expression in i, holds: where the first
- * other one is. */
+/* The number of the n sorted items for which `before`, an expression in i, holds: the index of the first
+ * other item. */
 #define LOWER_BOUND(i, n, before)                                                                            \
     ({                                                                                                       \
         size_t _low = 0;                                                                                     \

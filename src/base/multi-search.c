@@ -3,12 +3,12 @@
 
 #include "multi-search.h"
 
-/* A transition is the offset of the next state's row, with EVENT set when something happens on it. */
+/* A transition is the offset of the next state's row, with EVENT set if something happens on it. */
 static const uint32_t EVENT = UINT32_C(1) << 31;
 static const uint32_t STOP = UINT32_MAX;
 
 struct MultiSearch {
-    uint8_t class_of[256]; /* bytes that no literal has are all of class 0 */
+    uint8_t class_of[256]; /* bytes that occur in no literal are all of class 0 */
     uint32_t classes;
     uint32_t states;
     uint32_t *next;    /* [states][classes] */
@@ -21,7 +21,7 @@ static bool byte_is_stop(uint8_t byte, const char *stops, size_t n_stops)
     return n_stops > 0 && memchr(stops, byte, n_stops) != NULL;
 }
 
-/* Gives classes to the bytes in use. The stops share the last one. */
+/* Assigns classes to the bytes in use. The stops share the last one. */
 static int classes_assign(MultiSearch *search, const char *const *literals, size_t n, const char *stops,
                           size_t n_stops)
 {
@@ -46,7 +46,7 @@ static int classes_assign(MultiSearch *search, const char *const *literals, size
     return (uint64_t)states * search->classes < EVENT ? 0 : -EINVAL;
 }
 
-/* The trie: a transition of 0 is none yet, since nothing leads back to the root. */
+/* The trie: a transition of 0 means none yet, since nothing leads back to the root. */
 static void trie_fill(MultiSearch *search, const char *const *literals, size_t n)
 {
     uint32_t used = 1;
@@ -68,7 +68,7 @@ static void trie_fill(MultiSearch *search, const char *const *literals, size_t n
 
 /*
  * From trie to automaton, level by level: a state without a transition takes that of the state for its
- * longest proper suffix, and hits what that one hits. Needs queue and suffix of one entry a state.
+ * longest proper suffix, and has the hits of that one. `queue` and `suffix` need one entry per state.
  */
 static void automaton_fill(MultiSearch *search, uint32_t *queue, uint32_t *suffix)
 {
@@ -97,7 +97,7 @@ static void automaton_fill(MultiSearch *search, uint32_t *queue, uint32_t *suffi
     }
 }
 
-/* Numbers of states become offsets of rows, marked where something is found: one look-up a byte. */
+/* Turns numbers of states into offsets of rows, marked where something is found: one look-up per byte. */
 static void transitions_encode(MultiSearch *search)
 {
     for (uint32_t state = 0; state < search->states; state++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds many literals in one pass over a stream of bytes, at one table look-up a byte however many there are
- * (Aho and Corasick's automaton). All state between two pieces of the stream is one number that the caller
- * keeps, so the stream may be cut anywhere.
+ * Finds many literals in one pass over a stream of bytes, with one table look-up per byte however many
+ * literals there are (the automaton of Aho and Corasick). All state between two pieces of the stream is one
+ * number that the caller keeps, so the stream may be split anywhere.
  */
 #pragma once
 
@@ -73,7 +73,7 @@ typedef enum NeedlesEvent {
     NEEDLES_STOP, /* (*p)[-1] is one of the stops; *state is as it was before it */
 } NeedlesEvent;
 
-/* Moves *p on to the next event. *state is 0 at first, and whenever a literal must not reach across this
+/* Advances *p to the next event. *state is 0 at first, and wherever a literal must not continue across this
  * point. */
 NeedlesEvent multi_search_scan(const MultiSearch *search, uint32_t *state, const char **p, const char *end);
 const NeedleSet *multi_search_hits(const MultiSearch *search, uint32_t state);

@@ -121,7 +121,8 @@ bool text_word(Text *rest, Text *ret_word)
 
 bool text_key(Text line, const char *key, Text *ret_value)
 {
-    if (line.size == 0 || line.data[0] != key[0]) /* as nearly all, and files like status are read often */
+    if (line.size == 0 ||
+        line.data[0] != key[0]) /* like nearly all lines; files like status are read often */
         return false;
     size_t n = strlen(key);
     if (!text_starts(line, key) || line.size <= n || line.data[n] != ':')
@@ -215,8 +216,8 @@ int text_decimal(Text a, double *ret)
     return 0;
 }
 
-/* The length of the valid UTF-8 sequence at the start of a, 0 when there is none. Overlong forms and
- * surrogates are not. */
+/* The length of the valid UTF-8 sequence at the start of a; 0: there is none. Overlong forms and surrogates
+ * are invalid. */
 static size_t utf8_length(Text a, uint32_t *ret_point)
 {
     unsigned char first = (unsigned char)a.data[0];

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Text as the kernel and strangers write it. A Text is a view of bytes that somebody else owns: it has no NUL
- * at its end and may hold any byte. Parsing functions are strict: they take all of what they are given or
- * refuse.
+ * Text as the kernel and other programs write it. A Text is a view of bytes owned elsewhere: it has no NUL at
+ * its end and may hold any byte. Parsing functions are strict: they accept all of their input, or refuse it.
  */
 #pragma once
 
@@ -33,10 +32,10 @@ bool text_ends(Text a, const char *suffix);
 bool text_contains(Text a, const char *needle);
 uint64_t text_hash(Text a);       /* FNV-1a: for tables, and to see whether a text has changed */
 Text text_trim(Text a);           /* without blanks (space, tab, CR, LF) at both ends */
-Text text_skip(Text a, size_t n); /* without its first n bytes; its empty end when it has no more */
+Text text_skip(Text a, size_t n); /* without its first n bytes; empty if it has no more */
 Text text_digits(Text a);         /* the decimal digits that it begins with */
 
-/* What stands behind the first occurrence of the literal. False, with ret untouched, when there is none. */
+/* What follows the first occurrence of the literal. False, with ret untouched: there is none. */
 bool text_after(Text a, const char *literal, Text *ret);
 
 /* Takes the next line (without its newline) off *rest. False at the end. A last line without newline counts.
@@ -44,17 +43,16 @@ bool text_after(Text a, const char *literal, Text *ret);
 bool text_line(Text *rest, Text *ret_line);
 #define TEXT_FOR_EACH_LINE(line, text) for (Text _rest = (text), line; text_line(&_rest, &line);)
 
-/* Without what follows the last newline: a line that was cut may hold half a number. */
+/* Without what follows the last newline: a truncated line may hold half a number. */
 Text text_whole_lines(Text a);
 
 /* Takes the next run of non-blanks off *rest. False when only blanks are left. */
 bool text_word(Text *rest, Text *ret_word);
 
-/* Takes what stands before the separator (or all, when there is none) off *rest. False when *rest is empty.
- */
+/* Takes the text before the separator (or all of it, if there is none) off *rest. False: *rest is empty. */
 bool text_until(Text *rest, char separator, Text *ret_part);
 
-/* "Key:  value": true when line starts with key followed by a colon; ret_value is trimmed. "Cached" is no
+/* "Key:  value": true if line starts with key and a colon; ret_value is trimmed. "Cached" does not match
  * "SwapCached". */
 bool text_key(Text line, const char *key, Text *ret_value);
 
@@ -70,12 +68,12 @@ int text_kib(Text a, uint64_t *ret_bytes);
 int text_decimal(Text a, double *ret);
 
 /*
- * Appends text so that it is one line of valid UTF-8 and harmless on a terminal: control characters and bytes
- * that are not UTF-8 become \n, \t or \xNN, a backslash becomes two. What was printable stays as it is.
+ * Appends text as one line of valid UTF-8 that is harmless on a terminal: control characters and bytes that
+ * are not UTF-8 become \n, \t or \xNN, and a backslash is doubled. Printable characters stay as they are.
  */
 int text_escape(Text a, Buffer *out);
 
-/* Appends text with U+FFFD in the place of each byte that is no UTF-8. */
+/* Appends text with U+FFFD in place of each byte that is not UTF-8. */
 int text_repair(Text a, Buffer *out);
 
 /* Undoes the \040 escapes of mountinfo. Returns the number of bytes written to out (never more than a.size).

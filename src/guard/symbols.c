@@ -152,8 +152,9 @@ void *our_mremap(void *address, size_t size, size_t new_size, int flags, ...)
     /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): the analyzer does not see va_start */
     void *place = flags & MREMAP_FIXED ? va_arg(list, void *) : NULL;
     va_end(list);
-    if ((view_overlaps(address, size) || (place && view_overlaps(place, new_size))) && guard_enter()) {
-        view_lose(address, size);
+    size_t taken = size > 0 ? size : 1; /* with a size of 0 it makes a second mapping, which has no hold */
+    if ((view_overlaps(address, taken) || (place && view_overlaps(place, new_size))) && guard_enter()) {
+        view_lose(address, taken);
         if (place)
             view_lose(place, new_size);
         guard_leave(false);

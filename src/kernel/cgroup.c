@@ -7,8 +7,8 @@
 #include "proc-path.h"
 #include "proc-status.h"
 
-/* Version 1 writes "none" as the largest multiple of the page size in 63 bits; 64 KiB pages are the largest.
- */
+/* Version 1 has no word for "no limit" but the largest multiple of the page size in 63 bits; the largest
+ * pages are 64 KiB. */
 #define LIMIT_NONE_BYTES (UINT64_C(0x7fffffffffff0000))
 
 enum {
@@ -67,7 +67,7 @@ int cgroup_cpu_max_parse(Text text, double *ret_cpus)
     return 0;
 }
 
-/* A controller's hierarchy and the process's place in it, as far as the mounts show it. */
+/* A controller's hierarchy and the process's place in it, as far as the mounts show them. */
 typedef struct Place {
     int version;
     const char *mount_point;    /* below the root: "sys/fs/cgroup/memory" */
@@ -75,7 +75,7 @@ typedef struct Place {
     char below[GROUP_PATH_MAX]; /* from there to the process's own group: "" or "/a/b" */
 } Place;
 
-/* One group on the way from the process's own up to the mount. */
+/* One group on the way from the process's own group up to the mount. */
 typedef struct GroupLevel {
     const Root *root;
     const Place *place;
@@ -93,7 +93,7 @@ static Text group_read(const GroupLevel *group, const char *file)
     return (Text){buffer_text(group->text), group->text->size};
 }
 
-/* A missing file is as good as no limit: version 2's topmost group has no limit files. */
+/* A missing file means no limit: the topmost group of version 2 has no limit files. */
 static uint64_t group_limit(const GroupLevel *group, const char *file)
 {
     uint64_t bytes = U64_UNKNOWN;
@@ -106,7 +106,7 @@ static uint64_t group_number(const GroupLevel *group, const char *file)
     return text_u64(text_trim(group_read(group, file)), 10, &number) < 0 ? U64_UNKNOWN : number;
 }
 
-/* Version 1 gives sums over the groups below in keys of their own. */
+/* Version 1 has separate keys for sums over the groups below. */
 static uint64_t stat_key(Text text, const char *total_key, const char *key)
 {
     uint64_t value = U64_UNKNOWN;
@@ -152,9 +152,9 @@ static unsigned path_depth(const char *path)
 }
 
 /*
- * Puts the group at `path` (as /proc/PID/cgroup has it) under the mount. A container that sees the host's
- * paths has its own group mounted as the root of what it sees; there, and where a path leads out of our
- * cgroup namespace, what the mount shows is the nearest group that we can read. Returns how well it fits.
+ * Finds the place of the group at `path` (from /proc/PID/cgroup) under the mount. A container that sees the
+ * host's paths has its own group mounted as the root of what it sees. There, and where a path leads out of
+ * our cgroup namespace, the mount itself is the nearest group that we can read. Returns how well it fits.
  */
 static unsigned place_set(Place *place, int version, const Mount *mount, const char *path)
 {
@@ -166,7 +166,7 @@ static unsigned place_set(Place *place, int version, const Mount *mount, const c
     place->mount_point = mount->mount_point + 1;
     place->mount_root = top;
     snprintf(place->below, sizeof place->below, "%s", inside && strcmp(path + n, "/") != 0 ? path + n : "");
-    /* The mount that shows most of the way up to the hierarchy's top. */
+    /* The mount that shows most of the way up to the top of the hierarchy. */
     return inside ? 2 + path_depth(place->below) : 1;
 }
 
@@ -213,7 +213,7 @@ static bool path_find(Text lines, const char *controller, char *ret, size_t size
     return false;
 }
 
-/* Version 1 where it has the controller mounted, else version 2. */
+/* Version 1 if it has the controller mounted, otherwise version 2. */
 static bool controller_find(Text lines, const Mounts *mounts, const char *controller, Place *ret)
 {
     char path[PATH_MAX];
@@ -231,9 +231,9 @@ static void memory_use_read(const GroupLevel *group, Cgroup *ret)
     ret->memory_shmem_bytes = stat_key(stat, "total_shmem", "shmem");
 }
 
-/* What may still be used in a group with a limit. Before the kernel kills, it drops every page of a file:
- * those that were read more than once as well, and a data set that is read in each epoch fills all of the
- * group with them. */
+/* What may still be used in a group with a limit. Before the kernel kills, it drops every file page,
+ * including pages that were read more than once: a data set that is read in each epoch fills the whole group
+ * with those. */
 static uint64_t group_room(const GroupLevel *group, uint64_t limit_bytes)
 {
     Cgroup use;
@@ -263,7 +263,7 @@ static uint64_t group_swap_limit(const GroupLevel *group, uint64_t memory_limit_
                                                                     : both - MIN(both, memory_limit_bytes);
 }
 
-/* Below a group that does not use the hierarchy, what is above does not count. Always 1 since Linux 5.11. */
+/* Below a group that does not use the hierarchy, the groups above do not count. Always 1 since Linux 5.11. */
 static bool group_up_counted(GroupLevel *group)
 {
     return group_up(group) &&
@@ -286,12 +286,12 @@ static void memory_read(const Root *root, const Place *place, Buffer *scratch, C
         ret->swap_limit_bytes = MIN(ret->swap_limit_bytes, group_swap_limit(&group, limit));
         ret->memory_room_bytes = MIN(ret->memory_room_bytes, group_room(&group, limit));
 
-        /* Version 1 counts a kill where the victim was, version 2 in every group above it as well. */
+        /* Version 1 counts a kill only in the victim's group, version 2 also in every group above it. */
         uint64_t kills = group_oom_kills(&group);
         if (old && kills != U64_UNKNOWN)
             kills = kills_so_far += kills;
 
-        /* Of two equal limits the upper one is met first: more is in it. */
+        /* Of two equal limits the upper one is reached first: its group contains more. */
         if (limit == U64_UNKNOWN || limit > ret->memory_limit_bytes)
             continue;
         ret->memory_limit_bytes = limit;
@@ -300,7 +300,7 @@ static void memory_read(const Root *root, const Place *place, Buffer *scratch, C
         memory_use_read(&group, ret);
     } while (group_up_counted(&group));
 
-    /* Version 1 also tells of limits above what is mounted here, though not of the use there. */
+    /* Version 1 also shows limits above the mounted part, but not the use there. */
     if (all < LIMIT_NONE_BYTES && all < ret->memory_limit_bytes) {
         ret->memory_limit_bytes = all;
         snprintf(ret->limited_by, sizeof ret->limited_by, "%.*s/..", (int)sizeof ret->limited_by - 4,
@@ -330,7 +330,8 @@ static double group_quota(const GroupLevel *group)
         (void)cgroup_cpu_max_parse(group_read(group, "cpu.max"), &cpus);
         return cpus;
     }
-    uint64_t quota = group_number(group, "cpu.cfs_quota_us"); /* -1 is none, and no number to us */
+    uint64_t quota =
+        group_number(group, "cpu.cfs_quota_us"); /* -1 means none, and does not parse as a number */
     uint64_t period = group_number(group, "cpu.cfs_period_us");
     return quota == U64_UNKNOWN || period == U64_UNKNOWN || period == 0 ? 0 : (double)quota / (double)period;
 }
@@ -347,7 +348,8 @@ static double cpu_quota_read(const Root *root, const Place *place, Buffer *scrat
     return smallest;
 }
 
-/* What is effective already heeds the groups above; a group without the controller has the next one's. */
+/* The effective cpuset already respects the groups above; a group without the controller has that of the next
+ * one. */
 static uint32_t cpuset_read(const Root *root, const Place *place, Buffer *scratch)
 {
     static const char *const names[2][2] = {{"cpuset.effective_cpus", "cpuset.cpus"},

@@ -38,11 +38,11 @@ static int directory_visit(DIR *directory, FdVisit visit, void *context, uint32_
             continue;
         ssize_t n = readlinkat(dirfd(directory), item->d_name, link, sizeof link);
         if (n < 0 && errno == ENAMETOOLONG)
-            n = 0; /* it is open all the same */
+            n = 0; /* it is open nevertheless */
         if (n < 0 && (errno == EACCES || errno == EPERM))
             return -errno;
         if (n < 0)
-            continue; /* closed in between, or no link */
+            continue; /* closed meanwhile, or not a link */
         count++;
         fd_target_parse((Text){link, (size_t)n}, &entry);
         int r = visit(&entry, context);

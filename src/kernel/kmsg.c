@@ -16,15 +16,16 @@ enum {
 };
 
 /*
- * The kernel tells of one kill in up to three lines. "oom-kill:…" (since 5.0; left out when many come at
- * once) or "Task in A killed as a result of limit of B" with "Kill process N … or sacrifice child" (before)
- * give the reason, "Killed process N …" the victim. `hint` keeps the former until the latter comes.
+ * The kernel reports one kill in up to three lines. "oom-kill:…" (since 5.0; left out when many come at
+ * once), or before that "Task in A killed as a result of limit of B" with "Kill process N … or sacrifice
+ * child", give the reason; "Killed process N …" gives the victim. `hint` keeps the reason until the victim
+ * follows.
  */
 typedef struct Log {
     OomKill *ring; /* KMSG_KILLS_MAX of them */
     size_t n;      /* kills so far: the newest is at (n - 1) % KMSG_KILLS_MAX */
     OomKill hint;  /* pid 0: only about the reason */
-    bool group;    /* the kills that follow have the last one's reason: memory.oom.group is set */
+    bool group;    /* further kills have the reason of the last one: memory.oom.group is set */
 } Log;
 
 static const OomKill no_hint = {
@@ -44,7 +45,7 @@ static bool take_prefix(Text *text, const char *prefix)
     return true;
 }
 
-/* Splits at the first or last place where separator stands. False where it does not. */
+/* Splits at the first or last occurrence of separator. False: there is none. */
 static bool split(Text text, const char *separator, bool last, Text *ret_before, Text *ret_after)
 {
     size_t n = strlen(separator);
@@ -86,8 +87,8 @@ static int take_number(Text *text, uint64_t *ret)
     return r;
 }
 
-/* Names and paths: /dev/kmsg and dmesg write what is not printable, and the backslash, as \xNN. Cut to fit.
- */
+/* Names and paths: /dev/kmsg and dmesg write unprintable characters, and the backslash, as \xNN. Truncated to
+ * fit. */
 static void copy_unescaped(Text text, char *out, size_t size)
 {
     size_t n = 0;
@@ -103,8 +104,7 @@ static void copy_unescaped(Text text, char *out, size_t size)
     out[n] = '\0';
 }
 
-/* "[   12.345678]" or "[Mon Nov 16 12:00:00 2026]", and "[ T123]" after it where the kernel adds the caller.
- */
+/* "[   12.345678]" or "[Mon Nov 16 12:00:00 2026]", followed by "[ T123]" if the kernel adds the caller. */
 static void take_brackets(Text *text, double *boottime)
 {
     Text before;
@@ -120,7 +120,7 @@ static void take_brackets(Text *text, double *boottime)
     }
 }
 
-/* The message without what was put before it, and its time if that was told. */
+/* The message without its prefixes, and its time if there is one. */
 static Text message_of(Text line, double *ret_boottime)
 {
     double boottime = -1;
@@ -153,7 +153,7 @@ static bool is_soon(double first, double second)
     return second - first < SAME_KILL_SECONDS && first - second < SAME_KILL_SECONDS;
 }
 
-/* The first victim of a group that is killed as one is told of again with the others. */
+/* When a group is killed as one, its first victim is reported again with the others. */
 static void log_add(Log *log, const OomKill *kill)
 {
     for (size_t i = 0; i < MIN(log->n, (size_t)KMSG_KILLS_MAX); i++)
@@ -162,7 +162,8 @@ static void log_add(Log *log, const OomKill *kill)
     log->ring[log->n++ % KMSG_KILLS_MAX] = *kill;
 }
 
-/* A reason with a victim that no "Killed process" followed: the log was cut, or only part of it is here. */
+/* A reason with a victim that no "Killed process" followed: the log is truncated, or only part of it is here.
+ */
 static void hint_flush(Log *log)
 {
     if (log->hint.pid > 0)
@@ -251,8 +252,8 @@ static int victim_parse(Text text, OomKill *kill)
     return 0;
 }
 
-/* Others of a group die at once. Reasons are left out when many kills come in a row: later ones have their
- * own. */
+/* The other processes of a group die right after the first, for the same reason. A later kill has a reason of
+ * its own, or none: the kernel leaves reasons out when many kills come in a row. */
 static const OomKill *kill_reason(const Log *log, double boottime)
 {
     const OomKill *last = log->group ? &log->ring[(log->n - 1) % KMSG_KILLS_MAX] : NULL;
@@ -306,7 +307,7 @@ static void log_feed(Log *log, Text line)
     else if (split_first(message, "Kill process ", &before, &after) &&
              scope_of(before) != OOM_SCOPE_UNKNOWN) {
         log->hint.scope = scope_of(before);
-        log->hint.pid = 0; /* a child of it may die in its place */
+        log->hint.pid = 0; /* its child may die in its place */
         log->hint.uid = UINT32_MAX;
     } else if (split_first(message, "Killed process ", &before, &after) &&
                (before.size == 0 || scope_of(before) != OOM_SCOPE_UNKNOWN)) {
@@ -349,8 +350,8 @@ int kmsg_parse(Text text, Arena *arena, OomKills *ret)
     return log_finish(&log, arena, ret);
 }
 
-/* One record a read. EPIPE: what we were about to read has been overwritten; the next read goes on after it.
- */
+/* One record per read. EPIPE: the record that we were about to read was overwritten; the next read continues
+ * after it. */
 static int device_read(int fd, Arena *arena, OomKills *ret)
 {
     char record[KMSG_RECORD_MAX];
@@ -393,7 +394,7 @@ int kmsg_read(const Root *root, Arena *arena, OomKills *ret)
     if (!root->live) {
         _cleanup_buffer_ Buffer text = {0};
         int r = root_read(root, path, ROOT_FILE_MAX, &text);
-        if (r == -ENOENT) /* whoever captured the tree might not read the log */
+        if (r == -ENOENT) /* the user who captured the tree may not have been permitted to read the log */
             return -EPERM;
         return r < 0 ? r : kmsg_parse((Text){text.data, text.size}, arena, ret);
     }

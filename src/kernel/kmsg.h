@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernel's log: whom did the OOM killer kill, and for want of what? */
+/* The kernel log: which processes the OOM killer killed, and why. */
 #pragma once
 
 #include "root.h"
 
 typedef enum OomScope {
-    OOM_SCOPE_UNKNOWN, /* the log's line about the reason is gone or unreadable */
+    OOM_SCOPE_UNKNOWN, /* the log line with the reason is missing or unreadable */
     OOM_SCOPE_CGROUP,  /* a control group was at its limit */
     OOM_SCOPE_MACHINE, /* the machine was out of memory */
 } OomScope;
@@ -15,8 +15,8 @@ typedef struct OomKill {
     int pid;
     char comm[64];
     OomScope scope;
-    char cgroup[256];    /* the group at its limit, "" unless known */
-    uint64_t anon_bytes; /* of the victim; U64_UNKNOWN where the log does not say, as the next two */
+    char cgroup[256];    /* the group at its limit; "" unknown */
+    uint64_t anon_bytes; /* of the victim; U64_UNKNOWN if the log does not say, like the next two */
     uint64_t file_bytes;
     uint64_t shmem_bytes; /* since 4.5 */
     uint32_t uid;         /* UINT32_MAX unknown (before 5.3) */
@@ -30,10 +30,10 @@ typedef struct OomKills {
 
 enum { KMSG_KILLS_MAX = 64 };
 
-/* Records of /dev/kmsg ("6,1234,5678900,-;text") and dmesg's text ("[ 12.345] text", also with -T or without
- * times) alike. */
+/* Accepts both records of /dev/kmsg ("6,1234,5678900,-;text") and dmesg's text ("[ 12.345] text", also with
+ * -T or without times). */
 int kmsg_parse(Text text, Arena *arena, OomKills *ret);
 
-/* /dev/kmsg where we may, without blocking, or syslog(2) where there is none; in a captured tree the file of
- * that name. -EACCES/-EPERM: not for us. */
+/* Reads /dev/kmsg if permitted, without blocking, or syslog(2) if there is none; in a captured tree the file
+ * of that name. -EACCES/-EPERM: not permitted. */
 int kmsg_read(const Root *root, Arena *arena, OomKills *ret);

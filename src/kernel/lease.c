@@ -13,8 +13,7 @@
 
 static FileOpen lease_set(int fd, int type)
 {
-    /* The signal that tells of an opener is SIGIO, which kills. SIGURG is ignored unless somebody catches it.
-     */
+    /* By default an opener is announced by SIGIO, which kills. SIGURG is ignored unless it is caught. */
     if (fcntl(fd, F_SETSIG, SIGURG) < 0)
         return OPEN_CANNOT_TELL;
     if (fcntl(fd, F_SETLEASE, type) == 0)
@@ -27,8 +26,8 @@ FileOpen lease_take(int fd)
     return lease_set(fd, F_WRLCK);
 }
 
-/* NFS and SMB grant a lease where the server has delegated the file to us, and answer EAGAIN everywhere else,
- * whether it is written to or not (nfs4_add_lease and cifs_setlease in the kernel). */
+/* NFS and SMB grant a lease if the server has delegated the file to us, and otherwise answer EAGAIN, whether
+ * it is written to or not (nfs4_add_lease and cifs_setlease in the kernel). */
 static bool refusal_tells(int fd)
 {
     struct statfs fs;

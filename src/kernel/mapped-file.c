@@ -40,15 +40,14 @@ static int link_stat(const Root *root, const char *path, FileStat *ret)
     return root->live ? stat_at_hand(root->fd, path, ret) : root_stat(root, path, ret);
 }
 
-/* Files of overlayfs and btrfs have in maps the device that is behind them, and a device without a number of
- * its own in stat. */
+/* For files of overlayfs and btrfs, maps shows the underlying device, and stat an anonymous one. */
 static bool is_mapped(const FileStat *stat, const MapEntry *entry)
 {
     return stat->inode == entry->inode &&
            (device_equal(stat->device, entry->device) || stat->device.major == 0);
 }
 
-/* A file that is mapped has its directories in the kernel's cache, and the answer has to come from there. */
+/* The directories of a mapped file are in the kernel's cache, and the answer must come from there. */
 static int path_stat(const Root *root, int pid, const MapEntry *entry, FileStat *ret)
 {
     if (!root->live || entry->deleted || !text_starts(entry->path, "/") || entry->path.size >= PATH_MAX)
@@ -72,7 +71,7 @@ typedef struct DescriptorSearch {
     const Root *root;
     int pid;
     const MapEntry *entry;
-    unsigned left; /* a process may have a million descriptors, and somebody waits for us */
+    unsigned left; /* a process may have a million descriptors, and a process waits for our answer */
     FileStat *found;
 } DescriptorSearch;
 

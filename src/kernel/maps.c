@@ -83,7 +83,7 @@ int maps_parse_line(Text line, MapEntry *ret)
         device_numbers_parse(device, 16, &entry.device) < 0 || !text_word(&line, &inode) ||
         text_u64(inode, 10, &entry.inode) < 0)
         return -EBADMSG;
-    /* Blanks before the path are padding, those at its end belong to it. */
+    /* Blanks before the path are padding; those at its end are part of it. */
     while (line.size > 0 && line.data[0] == ' ')
         line = (Text){line.data + 1, line.size - 1};
     path_set(line, &entry);
@@ -99,8 +99,8 @@ static bool entry_wanted(const MapEntry *entry, MapsWhich which)
     return file && (which == MAPS_SHARED_FILES ? entry->shared : entry->executable);
 }
 
-/* Looks at the one letter that rules most lines out, before the line is taken apart: a PyTorch process has
- * more than a thousand of them. */
+/* Checks the one letter that rules most lines out before the line is parsed: a PyTorch process has more than
+ * a thousand of them. */
 static bool line_promising(Text line, MapsWhich which)
 {
     Text range;
@@ -111,7 +111,7 @@ static bool line_promising(Text line, MapsWhich which)
     return which == MAPS_SHARED_FILES ? line.data[3] == 's' : line.data[2] == 'x';
 }
 
-/* Spells newlines as the text does. The result is name itself, or in scratch. */
+/* Escapes newlines as the text does. The result is name itself, or in scratch. */
 static int name_escape(Text name, Buffer *scratch, Text *ret)
 {
     if (!text_contains(name, "\n")) {
@@ -131,7 +131,7 @@ static int name_escape(Text name, Buffer *scratch, Text *ret)
     return 0;
 }
 
-/* The first mapping of that kind that ends after address: 1 with *ret filled, 0 when there is none. */
+/* The first mapping of that kind that ends after address: 1 with *ret filled, 0 if there is none. */
 static int query_next(int fd, MapsWhich which, uint64_t address, char name[static PATH_MAX], Buffer *scratch,
                       MapEntry *ret)
 {
@@ -230,7 +230,7 @@ int maps_visit(const Root *root, int pid, MapsWhich which, Buffer *scratch, Maps
         if (r == 0)
             return 0;
         if (r < 0)
-            break; /* an older kernel, or a path beyond PATH_MAX: the text has the rest */
+            break; /* an older kernel, or a path longer than PATH_MAX: the text has the rest */
         r = visit(&entry, context);
         if (r != 0)
             return r;
@@ -283,7 +283,8 @@ int maps_find_in(const Root *root, int fd, uint64_t address, Buffer *scratch, Ma
     return r == -ENOENT ? 0 : r;
 }
 
-/* A fifth of what the text costs: the kernel spells no paths. -ENOTTY and others where it cannot be asked. */
+/* A fifth of the cost of the text: the kernel prints no paths. -ENOTTY and others if the ioctl is not
+ * available. */
 static int query_count(int fd, uint64_t *ret)
 {
     uint64_t count = 0;

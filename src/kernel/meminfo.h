@@ -14,6 +14,6 @@ typedef struct MemInfo {
     uint64_t swap_free_bytes;
 } MemInfo;
 
-/* -EBADMSG when MemTotal is missing; what else is missing is U64_UNKNOWN. */
+/* -EBADMSG: MemTotal is missing; other missing figures are U64_UNKNOWN. */
 int meminfo_parse(Text text, MemInfo *ret);
 int meminfo_read(const Root *root, MemInfo *ret);

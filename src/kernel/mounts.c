@@ -4,7 +4,7 @@
 #include "mounts.h"
 #include "proc-path.h"
 
-/* A path of more mounts on top of each other than this is a loop that somebody made up. */
+/* A path with more mounts on top of each other than this is an invented loop. */
 enum { MOUNT_DEPTH_MAX = 128 };
 
 static char *field_copy(Text field, Arena *arena)
@@ -40,7 +40,7 @@ static int mount_parse(Text line, Arena *arena, Mount *ret)
     if (!text_word(&line, &fields[3]))
         return -EBADMSG;
 
-    /* A source may be empty: only the blanks around it tell. */
+    /* A source may be empty: then only the blanks around it show it. */
     Text rest = {line.data + (line.size > 0), line.size - (line.size > 0)};
     if (!text_until(&rest, ' ', &fields[4]))
         return -EBADMSG;
@@ -98,7 +98,7 @@ static const Mount *mount_parent(const Mounts *mounts, const Mount *mount)
     return NULL;
 }
 
-/* The mount on `mount` that a walk along path enters first. Of several at one place, the newest. */
+/* The mount on `mount` that path resolution enters first. Of several at one place, the newest. */
 static const Mount *mount_child(const Mounts *mounts, const Mount *mount, const char *path)
 {
     const Mount *first = NULL;
@@ -112,9 +112,9 @@ static const Mount *mount_child(const Mounts *mounts, const Mount *mount, const 
 }
 
 /*
- * A mount that is listed at the path may be out of sight: something was mounted over it, or over a directory
- * above it. So climb from any that is listed there to the first of all mounts, and go down again the way that
- * a path is walked.
+ * A mount that is listed at the path may be hidden: something was mounted over it, or over a directory above
+ * it. So climb from any mount that is listed there to the first of all mounts, and go down again as path
+ * resolution does.
  */
 const Mount *mounts_at(const Mounts *mounts, const char *path)
 {

@@ -14,8 +14,8 @@ static int average_parse(Text *rest, const char *name, double *ret)
     return 0;
 }
 
-/* The averages that follow "some" or "full". One more field must follow, or the last figure may have been
- * cut. */
+/* The averages that follow "some" or "full". One more field must follow, or the last figure may be truncated.
+ */
 static int averages_parse(Text rest, double *ret_avg10, double *ret_avg60)
 {
     Text more;

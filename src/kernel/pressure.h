@@ -11,7 +11,7 @@ typedef struct Pressure {
     double full_avg60;
 } Pressure;
 
-/* -EBADMSG when the "some" line is missing. A missing "full" line (cpu before 5.13) gives zeros. */
+/* -EBADMSG: the "some" line is missing. A missing "full" line (cpu before 5.13) gives zeros. */
 int pressure_parse(Text text, Pressure *ret);
 int pressure_read(const Root *root,
                   Pressure *ret); /* -ENOENT: kernel without PSI; -EOPNOTSUPP: switched off */

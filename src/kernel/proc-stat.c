@@ -34,7 +34,7 @@ static int words_skip(Text *rest, unsigned n)
     return 0;
 }
 
-/* "123 (name) …": the name ends at the last parenthesis, for nothing after it has one. */
+/* "123 (name) …": the name ends at the last parenthesis, because no later field has one. */
 static int head_parse(Text *rest, int *ret_pid, Text *ret_comm)
 {
     Text text = *rest;
@@ -47,8 +47,8 @@ static int head_parse(Text *rest, int *ret_pid, Text *ret_comm)
     return 0;
 }
 
-/* Only a zombie's is an end: of others it may be left from a ptrace stop. What follows the start may be cut.
- */
+/* Only a zombie's code is its end: in other processes it may be left from a ptrace stop. What follows the
+ * start may be truncated. */
 static int ended_parse(Text rest, char state)
 {
     int ended = 0;
@@ -70,7 +70,8 @@ int proc_stat_parse(Text text, ProcStat *ret)
         word_u64(&text, &stat.user_ticks) < 0 || word_u64(&text, &stat.system_ticks) < 0 ||
         words_skip(&text, 4) < 0 /* children's times, priority, nice */ || word_u64(&text, &threads) < 0 ||
         threads > UINT32_MAX || words_skip(&text, 1) < 0 /* an obsolete timer */ ||
-        word_u64(&text, &stat.start_ticks) < 0 || words_skip(&text, 1) < 0 /* start_ticks was not cut */)
+        word_u64(&text, &stat.start_ticks) < 0 ||
+        words_skip(&text, 1) < 0 /* start_ticks was not truncated */)
         return -EBADMSG;
     memcpy(stat.comm, comm.data, MIN(comm.size, sizeof stat.comm - 1));
     stat.state = state.data[0];

@@ -17,15 +17,15 @@ typedef struct ProcStat {
     uint64_t major_faults;
     uint64_t user_ticks;
     uint64_t system_ticks;
-    uint64_t start_ticks; /* since boot; with the pid it names one process for ever */
+    uint64_t start_ticks; /* since boot; with the pid it identifies one process */
     uint32_t threads;
-    int ended; /* of a zombie that ended badly: its status, as waitpid has it. 0: ended well, or not for us to
-                  know (and always before Linux 3.5) */
+    int ended; /* the status, as from waitpid, of a zombie that ended badly. 0: it ended well, or we may not
+                  know (always before Linux 3.5) */
 } ProcStat;
 
 int proc_stat_parse(Text text, ProcStat *ret); /* -EBADMSG */
 int proc_stat_read(const Root *root, int pid, ProcStat *ret);
 
-/* It has ended: what is there is what its parent has not asked for yet. A process whose first thread has
- * ended looks like that and lives on. */
+/* It has ended: what is left is for its parent to read. A process whose first thread has ended looks similar,
+ * but lives on. */
 bool proc_stat_is_over(const ProcStat *stat);

@@ -18,7 +18,7 @@ static int word_pages(Text *rest, uint64_t page_bytes, uint64_t *ret_bytes)
 int proc_statm_parse(Text text, uint64_t page_bytes, ProcStatm *ret)
 {
     ProcStatm statm = {0};
-    Text more; /* without a fourth figure the third may have been cut */
+    Text more; /* without a fourth figure the third may be truncated */
     if (word_pages(&text, page_bytes, &statm.size_bytes) < 0 ||
         word_pages(&text, page_bytes, &statm.resident_bytes) < 0 ||
         word_pages(&text, page_bytes, &statm.shared_bytes) < 0 || !text_word(&text, &more))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /proc/PID/statm: the cheapest sizes there are. In pages there, in bytes here. */
+/* /proc/PID/statm: the cheapest sizes available. In pages there, in bytes here. */
 #pragma once
 
 #include "root.h"

@@ -43,7 +43,7 @@ static int cpu_range_parse(Text range, uint32_t *ret_first, uint32_t *ret_last)
 uint32_t cpu_list_count(Text list)
 {
     uint64_t count = 0;
-    uint64_t next = 0; /* ranges ascend: what is listed twice would count twice */
+    uint64_t next = 0; /* ranges ascend: a CPU that is listed twice would count twice */
     Text range;
     list = text_trim(list);
     if (text_ends(list, ","))
@@ -127,7 +127,8 @@ int proc_status_parse(Text text, ProcStatus *ret)
     }
     if (!uid)
         return -EBADMSG;
-    /* Threads stands after the Vm lines: without it the text was cut before them, and they may exist. */
+    /* Threads follows the Vm lines: if it is missing, the text was truncated before them, and they may exist.
+     */
     if (!memory && threads) {
         status.rss_bytes = 0;
         status.rss_peak_bytes = 0;
@@ -137,7 +138,7 @@ int proc_status_parse(Text text, ProcStatus *ret)
         status.swap_bytes = 0;
         status.kernel_thread = status.state != 'Z' && status.state != 'X';
     }
-    if (marked) /* Linux 6.8 says it */
+    if (marked) /* Linux 6.8 and later */
         status.kernel_thread = flag != 0;
     *ret = status;
     return 0;

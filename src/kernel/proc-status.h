@@ -7,14 +7,14 @@
 #include "root.h"
 
 typedef struct ProcStatus {
-    char comm[COMM_MAX]; /* without blanks at its ends */
-    char state;          /* as ProcStat has it; 0 unknown */
+    char comm[COMM_MAX]; /* without leading and trailing blanks */
+    char state;          /* as in ProcStat; 0 unknown */
     int ppid;            /* 0 unknown */
     uint32_t uid;        /* real */
     uint32_t euid;       /* effective */
-    bool kernel_thread;  /* has no memory of its own: no Vm lines, and no zombie */
+    bool kernel_thread;  /* has no memory of its own: no Vm lines, and not a zombie */
     uint64_t rss_bytes;  /* these are 0 for kernel threads and zombies, U64_UNKNOWN where a line is missing */
-    uint64_t rss_peak_bytes; /* the most that it ever was, since its exec; the kernel keeps count */
+    uint64_t rss_peak_bytes; /* its maximum since exec, as the kernel counts it */
     uint64_t rss_anon_bytes;
     uint64_t rss_file_bytes;
     uint64_t rss_shmem_bytes; /* touched tmpfs, memfd and SysV pages; not libraries, those are rss_file */
@@ -32,5 +32,5 @@ typedef struct ProcStatus {
 int proc_status_parse(Text text, ProcStatus *ret);                /* -EBADMSG when Uid is missing */
 int proc_status_read(const Root *root, int pid, ProcStatus *ret); /* pid 0: this process */
 
-/* "0-3,7,9-10" → 7. 0 when it is no list. */
+/* "0-3,7,9-10" → 7. 0: not a list. */
 uint32_t cpu_list_count(Text list);

@@ -19,7 +19,7 @@ static int limit_parse(Text *rest, uint64_t *ret)
     return 0;
 }
 
-/* "Max open files   1024   524288   files". Without the unit at its end the line may have been cut. */
+/* "Max open files   1024   524288   files". Without the unit at its end the line may be truncated. */
 static bool limits_line(Text line, const char *name, uint64_t *ret_soft, uint64_t *ret_hard)
 {
     if (!text_starts(line, name))

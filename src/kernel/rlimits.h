@@ -13,9 +13,9 @@ typedef struct RLimits {
 
 #define RLIMIT_UNLIMITED (U64_UNKNOWN - 1)
 
-/* -EBADMSG when "Max open files" is missing. */
+/* -EBADMSG: "Max open files" is missing. */
 int rlimits_parse(Text text, RLimits *ret);
 int rlimits_read(const Root *root, int pid, RLimits *ret); /* pid 0: this process */
 
-/* A sysctl that holds one number, as "vm/max_map_count". -ENOENT, or -EBADMSG when it is no number. */
+/* A sysctl with one number, such as "vm/max_map_count". -ENOENT, or -EBADMSG if it is not a number. */
 int sysctl_read(const Root *root, const char *name, uint64_t *ret);

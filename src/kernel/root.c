@@ -137,8 +137,8 @@ static int capture_load_open(Root *root, Buffer *text)
     return 0;
 }
 
-/* Tables of a captured tree. A file that is missing leaves its table empty: the questions it answers then
- * fail with ENOENT. */
+/* Tables of a captured tree. A missing file leaves its table empty: questions that it would answer fail with
+ * ENOENT. */
 static int capture_load(Root *root)
 {
     _cleanup_buffer_ Buffer text = {0};
@@ -225,17 +225,17 @@ void root_close(Root *root)
 }
 
 /*
- * A captured tree may come from a stranger: its links must not lead out of it. The kernel sees to that
- * since 5.6; before, the links are followed, as they are on the live machine.
+ * A captured tree may come from anywhere: its links must not lead outside. The kernel ensures that since 5.6;
+ * on older kernels links are followed as on the live machine.
  */
 int root_openat(const Root *root, const char *path, int flags)
 {
-    flags |= O_CLOEXEC | (flags & O_PATH ? 0 : O_NOCTTY); /* openat2 is strict about what goes together */
+    flags |=
+        O_CLOEXEC | (flags & O_PATH ? 0 : O_NOCTTY); /* openat2 refuses flags that do not belong together */
     if (!root->live) {
         struct open_how how = {.flags = (uint64_t)flags, .resolve = RESOLVE_IN_ROOT};
         int fd = (int)syscall(SYS_openat2, root->fd, path, &how, sizeof how);
-        if (fd >= 0 ||
-            (errno != ENOSYS && errno != EPERM)) /* old sandboxes answer EPERM to what they do not know */
+        if (fd >= 0 || (errno != ENOSYS && errno != EPERM)) /* old sandboxes answer EPERM to unknown calls */
             return fd < 0 ? -errno : fd;
     }
     int fd = openat(root->fd, path, flags);
@@ -245,7 +245,7 @@ int root_openat(const Root *root, const char *path, int flags)
 int root_read(const Root *root, const char *path, size_t limit, Buffer *buffer)
 {
     buffer_clear(buffer);
-    /* O_NONBLOCK: a captured tree may hold anything, a FIFO too, and must not make us wait. */
+    /* O_NONBLOCK: a captured tree may contain anything, even a FIFO, and must not block us. */
     _cleanup_close_ int fd = root_openat(root, path, O_RDONLY | O_NONBLOCK);
     if (fd < 0)
         return fd;
@@ -258,7 +258,7 @@ ssize_t root_link(const Root *root, const char *path, char *buf, size_t size)
     if (!root->live && fd < 0)
         return fd;
     ssize_t n = root->live ? readlinkat(root->fd, path, buf, size - 1) : readlinkat(fd, "", buf, size - 1);
-    if (n < 0) /* of a descriptor that is no link's it says ENOENT */
+    if (n < 0) /* ENOENT here means that the descriptor is not a link */
         return !root->live && errno == ENOENT ? -EINVAL : -errno;
     buf[n] = '\0';
     return n;

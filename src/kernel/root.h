@@ -2,16 +2,16 @@
 /*
  * Where the readers read: the running machine ("/"), or a tree that scripts/capture-root took from one.
  *
- * Some answers of a live machine are no file contents: the stat of what a descriptor points to, the statfs of
- * a mount, a few environment variables, the time. The capture writes them to files under ".capture/" in the
- * tree, and the functions below answer from there, so that no reader knows which kind of root it has.
+ * Some answers of a live machine are not file contents: the stat of what a descriptor points to, the statfs
+ * of a mount, a few environment variables, the time. The capture writes them to files under ".capture/" in
+ * the tree, and the functions below answer from there, so that no reader knows which kind of root it has.
  *
  *   .capture/stat     PATH DEV INO MODE NLINK UID SIZE BLOCKS MTIME CTIME
- *                     (one line a path; PATH octal-escaped as in mountinfo; DEV "MAJOR:MINOR"; MODE octal;
+ *                     (one line per path; PATH octal-escaped as in mountinfo; DEV "MAJOR:MINOR"; MODE octal;
  *                     BLOCKS of 512 bytes; times in seconds)
- *   .capture/open     PATH 0|1: whether anybody had that file of /dev/shm open, where the kernel would tell
+ *   .capture/open     PATH 0|1: whether a process had that file in /dev/shm open, if the kernel told
  *   .capture/statfs   PATH TYPE BSIZE BLOCKS BFREE BAVAIL FILES FFREE
- *                     (one line a path; TYPE hexadecimal)
+ *                     (one line per path; TYPE hexadecimal)
  *   .capture/env      NAME=VALUE, only of the names that sandbox.c asks for
  *   .capture/clock    REALTIME_SECONDS BOOTTIME_SECONDS
  *   .capture/ids      UID
@@ -83,38 +83,37 @@ typedef struct Root {
 #define _cleanup_root_ _cleanup_(root_close)
 #define ROOT_NONE      ((Root){.fd = -EBADF})
 
-/* NULL or "/" is the live machine. -ENOENT, -ENOTDIR, or -EINVAL when the directory holds no proc: it is no
- * tree. */
+/* NULL or "/" is the live machine. -ENOENT, -ENOTDIR, or -EINVAL: the directory has no proc, so it is not a
+ * captured tree. */
 int root_open(const char *path, Root *ret);
 void root_close(Root *root);
 
-/* open() below the root, close-on-exec. Links of a captured tree do not lead out of it. Negative errno. */
+/* open() below the root, close-on-exec. Links in a captured tree do not lead outside. Negative errno. */
 int root_openat(const Root *root, const char *path, int flags);
 
 /* Replaces buffer's content with the file's first `limit` bytes. */
 enum { ROOT_FILE_MAX = 16 * 1024 * 1024 };
 int root_read(const Root *root, const char *path, size_t limit, Buffer *buffer);
 
-/* The target of a symbolic link. Cut at size - 1 bytes. Returns its length or negative errno. */
+/* The target of a symbolic link, truncated to size - 1 bytes. Returns its length or negative errno. */
 ssize_t root_link(const Root *root, const char *path, char *buf, size_t size);
 
 bool root_exists(const Root *root, const char *path);
 
-/* Follows links, also the magic ones of proc/PID/fd. */
+/* Follows links, including the magic ones of proc/PID/fd. */
 int root_stat(const Root *root, const char *path, FileStat *ret);
 
 /* Does not follow a link at the end of the path. (A captured tree has one answer for both.) */
 int root_lstat(const Root *root, const char *path, FileStat *ret);
 int root_statfs(const Root *root, const char *path, FsStat *ret);
 
-/* Of captured trees: 1 when somebody had the file open, 0 when nobody had, -ENODATA where that is not known.
- */
+/* For captured trees: 1 if a process had the file open, 0 if none had, -ENODATA if that is unknown. */
 int root_captured_open(const Root *root, const char *path);
 
 /* A directory to list, or NULL with errno. closedir() it. */
 DIR *root_list(const Root *root, const char *path);
 
-/* The variable of this process, or of the one that captured. False when it is not set. */
+/* The variable of this process, or of the one that captured the tree. False: it is not set. */
 bool root_environment(const Root *root, const char *name, Text *ret_value);
 
 double root_realtime(const Root *root); /* seconds since 1970 */

@@ -18,11 +18,11 @@
 enum {
     CAPABILITY_SYS_PTRACE = 19,
     CAPABILITY_SYS_ADMIN = 21,
-    SYSTEM_UID_MAX = 999, /* systemd's, unless it was built for other system users */
+    SYSTEM_UID_MAX = 999, /* systemd's default */
     SMALL_FILE_MAX = 64 * 1024,
 };
 
-/* Of the machine's first namespaces, fixed in the kernel's include/linux/proc_ns.h. */
+/* The inode numbers of the machine's first namespaces, fixed in the kernel's include/linux/proc_ns.h. */
 #define PIDNS_INITIAL    "pid:[4026531836]"
 #define USERNS_INITIAL   "user:[4026531837]"
 #define CGROUPNS_INITIAL "cgroup:[4026531835]"
@@ -41,8 +41,8 @@ typedef struct RuntimeTraces {
     bool containerd;
     bool crio;
     bool lxc;
-    bool storage; /* the place where Podman and CRI-O both keep their layers */
-    bool other;   /* some container, but which? */
+    bool storage; /* the place where both Podman and CRI-O keep their layers */
+    bool other;   /* a container of unknown kind */
 } RuntimeTraces;
 
 /*
@@ -64,7 +64,7 @@ static void evidence_cgroup(const Root *root, const char *path, Buffer *scratch,
     traces->lxc |= text_contains(text, "/lxc/") || text_contains(text, "/lxc.payload");
 }
 
-/* The layers of the root file system, and the files that runtimes mount over the image's own. */
+/* The layers of the root file system, and the files that runtimes mount over those of the image. */
 static void evidence_mounts(const Mounts *mounts, RuntimeTraces *traces)
 {
     static const char *const places[] = {"/", "/etc/hosts", "/etc/hostname", "/etc/resolv.conf"};
@@ -103,15 +103,15 @@ static void evidence_files(const Root *root, Buffer *scratch, RuntimeTraces *tra
                           root_environment(root, "KUBERNETES_SERVICE_HOST", &value);
     traces->lxc |= root_exists(root, "dev/lxd") || root_exists(root, "dev/lxc");
     if (root_environment(root, "container", &value))
-        evidence_named(value, traces); /* images set "oci" too, whatever runs them */
+        evidence_named(value, traces); /* images set "oci", too, whatever runs them */
     if (root_read(root, "run/systemd/container", SMALL_FILE_MAX, scratch) >= 0)
         evidence_named((Text){buffer_text(scratch), scratch->size}, traces);
 }
 
 /*
- * Outside of any container for certain: the machine's own processes and groups are what we see, and no
- * runtime has put us in a group or mounted its layers. Docker's empty /.dockerenv is no proof of the
- * contrary: it stays in an image that was unpacked to boot a virtual machine from.
+ * Certainly outside of any container: we see the machine's own processes and groups, and no runtime has put
+ * us in a group or mounted its layers. Docker's empty /.dockerenv does not prove the opposite: it stays in an
+ * image that was unpacked to boot a virtual machine.
  */
 static bool is_machine(const Root *root, const Sandbox *sandbox, const RuntimeTraces *running)
 {
@@ -120,7 +120,7 @@ static bool is_machine(const Root *root, const Sandbox *sandbox, const RuntimeTr
            !running->containerd && !running->lxc && !running->storage;
 }
 
-/* Kubernetes runs on the others; a container in an LXC guest may see the guest's traces too. */
+/* Kubernetes runs on the other runtimes; a container in an LXC guest may also show the guest's traces. */
 static EnvironmentKind evidence_kind(const RuntimeTraces *traces, bool initial_pidns)
 {
     if (traces->kubernetes)
@@ -143,7 +143,7 @@ static const char *evidence_runtime(const RuntimeTraces *traces, EnvironmentKind
     case ENVIRONMENT_LXC:
         return environment_name(kind);
     case ENVIRONMENT_KUBERNETES:
-    case ENVIRONMENT_UNKNOWN: /* CRI-O leaves a /run/.containerenv as well */
+    case ENVIRONMENT_UNKNOWN: /* CRI-O leaves a /run/.containerenv, too */
         return traces->crio || traces->storage || traces->podman ? "cri-o"
                : traces->docker                                  ? "docker"
                : traces->containerd                              ? "containerd"
@@ -163,7 +163,7 @@ static void kind_find(const Root *root, const Mounts *mounts, Buffer *scratch, S
         sandbox->kind = ENVIRONMENT_BARE;
         return;
     }
-    if (!sandbox->initial_pidns) /* else pid 1 is the machine's, not a container's */
+    if (!sandbox->initial_pidns) /* otherwise pid 1 is the machine's, not a container's */
         evidence_cgroup(root, "proc/1/cgroup", scratch, &traces);
     evidence_files(root, scratch, &traces);
 
@@ -171,8 +171,8 @@ static void kind_find(const Root *root, const Mounts *mounts, Buffer *scratch, S
     snprintf(sandbox->runtime, sizeof sandbox->runtime, "%s", evidence_runtime(&traces, sandbox->kind));
 }
 
-/* "/slurm/uid_1000/job_7/step_0", "/system.slice/slurmstepd.scope/job_7/…". slurmd.service itself is no job.
- */
+/* "/slurm/uid_1000/job_7/step_0", "/system.slice/slurmstepd.scope/job_7/…". slurmd.service itself is not a
+ * job. */
 static bool slurm_find(const Root *root, Buffer *scratch)
 {
     Text value;
@@ -186,7 +186,7 @@ static bool slurm_find(const Root *root, Buffer *scratch)
     return false;
 }
 
-/* hidepid=1 still lists the processes of others, but tells nothing of them; 2 and 4 do not list them. Names
+/* hidepid=1 lists the processes of other users without details; 2 and 4 do not list them. Names are used
  * since Linux 5.8. */
 static bool proc_hides(const Mounts *mounts)
 {
@@ -208,10 +208,10 @@ static bool is_confined(const Root *root, Buffer *scratch)
 }
 
 /*
- * The kernel asks for CAP_SYS_ADMIN in the user namespace that the tmpfs was mounted from. In the initial one
- * that is given. In another, the tmpfs shows "uid=" when that namespace's root mounted it (its owner is then
- * not the machine's root); without it, it came from outside. A root that is the machine's too is told "no",
- * wrongly: it has other ways.
+ * The kernel requires CAP_SYS_ADMIN in the user namespace that mounted the tmpfs. In the initial namespace
+ * that is the case. In another one, the tmpfs shows "uid=" if that namespace's root mounted it (its owner is
+ * then not the machine's root); without it, the mount came from outside. If that root is also the machine's
+ * root, the answer "no" is wrong, but it has other ways.
  */
 static bool may_remount(const Root *root, const Mounts *mounts, const Sandbox *sandbox, Buffer *scratch)
 {
@@ -225,9 +225,9 @@ static bool may_remount(const Root *root, const Mounts *mounts, const Sandbox *s
 }
 
 /*
- * With a mount namespace in it, because that is what it is for, and because Ubuntu 24.04 lets everybody make
- * a user namespace, and then takes the rights in it away. The child has no exit signal, so that a program
- * which handles or ignores SIGCHLD does not notice.
+ * With a mount namespace in it, because that is its purpose, and because Ubuntu 24.04 lets every user make a
+ * user namespace and then removes the rights in it. The child has no exit signal, so that a program which
+ * handles or ignores SIGCHLD does not notice it.
  */
 static bool namespaces_make(void)
 {
@@ -252,8 +252,7 @@ static uint64_t sysctl_number(const Root *root, const char *path, uint64_t other
     return value;
 }
 
-/* What the capture found out by trying, on the machine that it was taken from: lines of "NAME 0" or "NAME 1".
- */
+/* What was found by trying when the tree was captured: lines of "NAME 0" or "NAME 1". */
 static Tristate capture_tried(const Root *root, const char *name, Buffer *scratch)
 {
     if (root_read(root, ".capture/tried", SMALL_FILE_MAX, scratch) < 0)
@@ -279,7 +278,7 @@ bool user_namespaces_try(const Root *root)
            sysctl_number(root, "proc/sys/kernel/apparmor_restrict_unprivileged_userns", 0, &scratch) != 1;
 }
 
-/* vm.memfd_noexec=2 refuses memfds without the flag, kernels before 6.3 refuse the flag. */
+/* vm.memfd_noexec=2 refuses memfds without the flag; kernels before 6.3 refuse the flag. */
 static bool memfd_find(const Root *root, Buffer *scratch)
 {
     if (!root->live)
@@ -308,7 +307,8 @@ Tristate logind_parse_remove_ipc(Text text)
 {
     Tristate answer = DONT_KNOW;
     bool login = false;
-    bool continued = false; /* the line before ended in a backslash: this one is no assignment of its own */
+    bool continued =
+        false; /* the previous line ended in a backslash: this one is not an assignment of its own */
     TEXT_FOR_EACH_LINE (raw, text) {
         Text line = text_trim(raw);
         bool comment = text_starts(line, "#") || text_starts(line, ";");
@@ -328,7 +328,7 @@ Tristate logind_parse_remove_ipc(Text text)
     return answer;
 }
 
-/* Where systemd looks, the strongest first: a drop-in hides those of its name in the places after it. */
+/* Where systemd looks, the strongest first: a drop-in hides those of the same name in later places. */
 static const char *const config_places[] = {"etc/systemd", "run/systemd", "usr/local/lib/systemd",
                                             "usr/lib/systemd"};
 
@@ -379,7 +379,7 @@ static Tristate config_read(const Root *root, const char *path, Tristate before,
 
 static Tristate remove_ipc_find(const Root *root, Buffer *scratch)
 {
-    /* logind spares system users. */
+    /* logind leaves system users alone. */
     if (root_uid(root) <= SYSTEM_UID_MAX)
         return NO;
 
@@ -403,7 +403,7 @@ static Tristate remove_ipc_find(const Root *root, Buffer *scratch)
         answer = config_read(root, path, answer, scratch);
     }
 
-    /* Nothing set: systemd's own default is yes, distributions have others. Without systemd there is no
+    /* Nothing is set: systemd's own default is yes, distributions have others. Without systemd there is no
      * logind. */
     if (answer == DONT_KNOW && !root_exists(root, "run/systemd/system"))
         answer = NO;

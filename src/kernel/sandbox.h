@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where we are: which container, which scheduler, which rights. Detection is by evidence, and says "unknown"
- * without. */
+/* Where we are: which container, which scheduler, which rights. Detection needs evidence, and says "unknown"
+ * without it. */
 #pragma once
 
 #include "mounts.h"
@@ -13,7 +13,7 @@ typedef enum EnvironmentKind {
     ENVIRONMENT_PODMAN,
     ENVIRONMENT_KUBERNETES,
     ENVIRONMENT_LXC,
-    ENVIRONMENT_UNKNOWN, /* in a container, but no telling which */
+    ENVIRONMENT_UNKNOWN, /* in a container of unknown kind */
 } EnvironmentKind;
 
 /* Answers that have three outcomes. */
@@ -33,22 +33,22 @@ typedef struct Sandbox {
     bool can_remount;         /* may change the size of /dev/shm from here */
     Tristate user_namespaces; /* user_namespaces_try; DONT_KNOW: it was not tried */
     bool initial_pidns;       /* every process of the machine has a number here */
-    bool hidepid;             /* /proc hides the processes of others from us */
-    bool sees_all;            /* initial_pidns, and /proc does not hide the processes of others */
+    bool hidepid;             /* /proc hides other users' processes from us */
+    bool sees_all;            /* initial_pidns, and /proc does not hide other users' processes */
     uint32_t seccomp;         /* 0 off, 1 strict, 2 filter */
     bool no_new_privs;
     Tristate remove_ipc; /* logind deletes the user's segments at logout */
-    bool memfd;          /* memfd_create works (tried, as above; else taken for granted) */
+    bool memfd; /* memfd_create works, as tried here or by the capture; true if the tree does not say */
 } Sandbox;
 
 /* Fills all but user_namespaces. */
 void sandbox_read(const Root *root, const Mounts *mounts, const ProcStatus *self, Sandbox *ret);
 
 /* Whether a process like this one may make a user namespace and mount in it. A child tries it; in a captured
- * tree the capture says so, or else the sysctls do. */
+ * tree, the capture tells, or else the sysctls. */
 bool user_namespaces_try(const Root *root);
 
-/* logind.conf and its drop-ins: the last RemoveIPC= under [Login] wins. DONT_KNOW when the text has none. */
+/* logind.conf and its drop-ins: the last RemoveIPC= under [Login] wins. DONT_KNOW: there is none. */
 Tristate logind_parse_remove_ipc(Text text);
 
 const char *environment_name(EnvironmentKind kind);

@@ -29,7 +29,8 @@ static ShmRemoval lease_confirm(int fd)
     return SHM_KEPT_UNSURE;
 }
 
-/* The last component of a name that shm_file_open has accepted; -ENOENT when it means another file by now. */
+/* The last component of a name that shm_file_open has accepted; -ENOENT if it belongs to another file by now.
+ */
 static int last_unlink(int directory, Text name, const struct stat *opened)
 {
     const char *slash = memrchr(name.data, '/', name.size);
@@ -53,7 +54,7 @@ int shmfs_remove(const Root *root, Text name, const FileStat *expected, ShmRemov
     _cleanup_close_ int directory = -EBADF;
     _cleanup_close_ int fd = shm_file_open(root, name, &directory);
     if (fd == -EWOULDBLOCK || fd == -ELOOP || fd == -ENXIO) {
-        /* Another tool's lease; a link or a socket in the file's place. */
+        /* Another tool's lease, or a link or a socket in the file's place. */
         *ret = fd == -EWOULDBLOCK ? SHM_KEPT_OPEN : SHM_KEPT_CHANGED;
         *ret_freed_bytes = 0;
         return 0;

@@ -12,8 +12,8 @@
 enum { SHM_DEPTH_MAX = 4 };
 
 /*
- * Where the files really are. Old systems have /dev/shm as a link to /run/shm: the mount table knows only the
- * target, and in a captured tree the link must not lead out of the tree. Returns buf.
+ * Where the files really are. On old systems /dev/shm is a link to /run/shm: the mount table knows only the
+ * target, and in a captured tree the link must not lead outside. Returns buf.
  */
 static const char *shm_path(const Root *root, char buf[static PATH_MAX])
 {
@@ -31,8 +31,8 @@ static const char *shm_path(const Root *root, char buf[static PATH_MAX])
 }
 #define SHM_REAL_PATH(root) shm_path((root), (char[PATH_MAX]){0})
 
-/* May this user make files in the directory? A captured tree knows no groups: what only a group may, is not
- * ours. */
+/* Whether this user may create files in the directory. A captured tree has no groups: rights of the group do
+ * not count. */
 static bool user_may_create(const Root *root, const char *path, const FileStat *stat)
 {
     if (root->live)
@@ -51,7 +51,7 @@ void shmfs_read(const Root *root, const Mounts *mounts, ShmMount *ret)
     bool has_stat = root_stat(root, path, &stat) >= 0;
     int r = has_stat && !S_ISDIR(stat.mode) ? -ENOTDIR : root_statfs(root, path, &fs);
     if (r < 0) {
-        /* In a captured tree the directory may be there and nothing be known of it. */
+        /* In a captured tree the directory may exist without further information. */
         if (r == -ENOTDIR || (r == -ENOENT && (root->live || !root_exists(root, path))))
             ret->state = SHM_ABSENT;
         return;
@@ -61,7 +61,7 @@ void shmfs_read(const Root *root, const Mounts *mounts, ShmMount *ret)
     ret->size_bytes = fs.size_bytes;
     ret->used_bytes = fs.size_bytes - MIN(fs.free_bytes, fs.size_bytes);
     ret->available_bytes = fs.available_bytes;
-    if (fs.size_bytes == 0) { /* a tmpfs without a limit does not say what it holds */
+    if (fs.size_bytes == 0) { /* a tmpfs without a limit does not tell its use */
         ret->used_bytes = U64_UNKNOWN;
         ret->available_bytes = U64_UNKNOWN;
     }
@@ -83,7 +83,7 @@ void shmfs_read(const Root *root, const Mounts *mounts, ShmMount *ret)
         ret->device = mount->device;
     ret->read_only =
         mount_option(mount->options, "ro", &value) || mount_option(mount->super_options, "ro", &value);
-    /* within_size and advise take huge pages only for files that fill them, or on request. */
+    /* With within_size and advise, huge pages are used only for files that fill them, or on request. */
     ret->huge = mount_option(mount->super_options, "huge", &value) &&
                 (text_equal(value, "always") || text_equal(value, "force"));
 }
@@ -94,10 +94,10 @@ typedef struct ShmWalk {
     void *context;
     Device device;
     char path[PATH_MAX]; /* of the file at hand, below the root */
-    size_t prefix;       /* bytes of it that lead to the mount, the slash included */
+    size_t prefix;       /* bytes of it that lead to the mount, including the slash */
 } ShmWalk;
 
-/* fd is the directory that walk->path names, which is `length` bytes long; it is closed in any case. */
+/* fd is the directory that walk->path names, which is `length` bytes long; it is always closed. */
 static int walk_directory(ShmWalk *walk, int fd, size_t length, unsigned depth)
 {
     DIR *dir = fdopendir(fd);
@@ -113,11 +113,11 @@ static int walk_directory(ShmWalk *walk, int fd, size_t length, unsigned depth)
         FileStat stat;
         if ((size_t)n >= sizeof walk->path - length || root_lstat(walk->root, walk->path, &stat) < 0 ||
             !device_equal(stat.device, walk->device))
-            continue; /* gone in the meantime, or another mount */
+            continue; /* gone meanwhile, or another mount */
         if (S_ISREG(stat.mode))
             r = walk->visit(walk->path + walk->prefix, &stat, walk->context);
         else if (S_ISDIR(stat.mode) && depth < SHM_DEPTH_MAX) {
-            /* Everybody may write here: the directory may have become a link by now. */
+            /* Every user may write here: the directory may have become a link by now. */
             int below = openat(dirfd(dir), entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
             if (below >= 0)
                 r = walk_directory(walk, below, length + (size_t)n, depth + 1);

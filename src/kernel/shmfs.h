@@ -10,7 +10,7 @@
 typedef enum ShmState {
     SHM_OK,
     SHM_ABSENT,    /* no such directory */
-    SHM_NOT_TMPFS, /* a directory of another file system: shared memory on a disk, or nothing mounted */
+    SHM_NOT_TMPFS, /* a directory of another file system: shared memory on a disk, or nothing is mounted */
     SHM_UNKNOWN,   /* could not be read */
 } ShmState;
 
@@ -19,10 +19,10 @@ typedef struct ShmMount {
     Device device;
     uint64_t size_bytes;      /* 0 with no limit (mount -o size=0) */
     uint64_t used_bytes;      /* U64_UNKNOWN with no limit: the kernel does not count then */
-    uint64_t available_bytes; /* likewise */
+    uint64_t available_bytes; /* U64_UNKNOWN with no limit */
     uint64_t inodes;          /* 0: no limit */
     uint64_t inodes_free;
-    bool mounted; /* a mount of its own, not the directory of /dev */
+    bool mounted; /* a mount of its own, rather than a directory of /dev */
     bool read_only;
     bool no_access; /* this user may not create files in it */
     bool huge;      /* huge pages for every file: sizes are rounded up to 2 MiB */
@@ -32,9 +32,9 @@ typedef struct ShmMount {
 void shmfs_read(const Root *root, const Mounts *mounts, ShmMount *ret);
 
 /*
- * Calls visit for each regular file of the mount, subdirectories (up to 4 deep) included, until it returns
- * non-zero, which is then the result; 0 after the last; negative errno when the directory cannot be read.
- * name is relative to the mount. Links are not followed, other mounts below it not entered.
+ * Calls visit for each regular file of the mount, including subdirectories (up to 4 levels), until it returns
+ * non-zero, which is then the result; 0 after the last; negative errno if the directory cannot be read. name
+ * is relative to the mount. Links are not followed, and other mounts below it are not entered.
  */
 typedef int (*ShmVisit)(const char *name, const FileStat *stat, void *context);
 int shmfs_visit(const Root *root, ShmVisit visit, void *context);

@@ -38,7 +38,7 @@ static void sums_take(Text line, SmapsSums *sums)
     }
 }
 
-/* What is unknown or too large makes the sum unknown. */
+/* An unknown or too large figure makes the sum unknown. */
 static uint64_t sum(uint64_t a, uint64_t b)
 {
     uint64_t total = 0;
@@ -68,7 +68,7 @@ int smaps_rollup_parse(Text text, Smaps *ret)
     return 0;
 }
 
-/* Takes the lines up to the next mapping's first. */
+/* Takes the lines up to the first line of the next mapping. */
 static SmapsSums figures_parse(Text *rest)
 {
     SmapsSums sums = SMAPS_SUMS_UNKNOWN;
@@ -88,7 +88,7 @@ bool smaps_next(Text *rest, MapEntry *ret_entry, Smaps *ret_sizes)
             continue;
         SmapsSums sums = figures_parse(rest);
         Smaps sizes = figures_smaps(&sums);
-        /* Swap comes last of them: without it the file was cut here. */
+        /* Swap is the last of them: without it the file is truncated here. */
         if (sizes.rss_bytes == U64_UNKNOWN || sizes.pss_bytes == U64_UNKNOWN ||
             sizes.private_bytes == U64_UNKNOWN || sizes.swap_bytes == U64_UNKNOWN)
             continue;
@@ -110,9 +110,9 @@ static int smaps_sum(const Root *root, int pid, Buffer *buffer, Smaps *ret)
     if (r < 0)
         return r;
     if (buffer->size == 0)
-        return -ESRCH; /* a zombie or a kernel thread, as smaps_rollup says it */
+        return -ESRCH; /* a zombie or a kernel thread; smaps_rollup gives the same error */
     if (buffer->size >= ROOT_FILE_MAX)
-        return -EFBIG; /* cut: the sum would be wrong */
+        return -EFBIG; /* truncated: the sum would be wrong */
     Smaps total = {.pss_shmem_bytes = U64_UNKNOWN};
     Text rest = {buffer->data, buffer->size};
     MapEntry entry;

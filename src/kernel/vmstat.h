@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /proc/vmstat: how often the kernel has killed for memory since boot. */
+/* /proc/vmstat: how often the OOM killer has killed since boot. */
 #pragma once
 
 #include "root.h"

@@ -12,9 +12,9 @@
 #include "proc-status.h"
 
 /*
- * LOOK_SECONDS: whoever lets go says so, unless it is killed or lets go in a way that the guard does not see.
- * SPARE_SECONDS: how old a look at the machine's memory may be; it costs more than one at our segments.
- * GRACE_SECONDS: for a feeder to print what happened.
+ * LOOK_SECONDS: a process says when it lets go of memory, unless it is killed or the guard cannot see it.
+ * SPARE_SECONDS: how old a reading of the machine's memory may be; it costs more than one of our segments.
+ * GRACE_SECONDS: time for a feeder to print what happened.
  */
 static const double LOOK_SECONDS = 0.05;
 static const double SPARE_SECONDS = 0.05;
@@ -48,9 +48,9 @@ int admission_ask(Admission *admission, Janitor *janitor, uint64_t id, int pid, 
                                           });
 }
 
-/* --- Whoever would be waited for for ever ------------------------------------------------------------- */
+/* --- Feeders that lost a batch, for which a trainer would wait forever -------------------------------- */
 
-/* As survey.h knows a worker; the command itself, our child, is none. */
+/* A worker as survey.h defines it. The command itself, our child, is not one. */
 static bool is_worker(const Root *root, int pid)
 {
     const uint64_t caught = UINT64_C(1) << (SIGBUS - 1) | UINT64_C(1) << (SIGSEGV - 1) |
@@ -133,7 +133,8 @@ void admission_tick(Admission *admission)
 
 /* --- Deciding ----------------------------------------------------------------------------------------- */
 
-/* What is promised and not touched yet is no longer spare, though the kernel says so. */
+/* Memory that is promised and not touched yet is no longer spare, although the kernel still counts it as
+ * free. */
 static uint64_t unpromised(uint64_t bytes, uint64_t promised)
 {
     return bytes == UINT64_MAX ? UINT64_MAX : bytes - MIN(bytes, promised);
@@ -164,7 +165,7 @@ static Facts facts_now(Admission *admission, Janitor *janitor, uint64_t more)
     return facts;
 }
 
-/* What is kept for speed alone goes before anybody waits. */
+/* Memory that is kept only for speed is freed before any process has to wait. */
 static bool make_room(Admission *admission, Janitor *janitor)
 {
     admission->spare_read = 0;
@@ -185,7 +186,7 @@ void admission_settle(Admission *admission, Janitor *janitor, uint64_t more, Adm
     Budget *budget = &admission->budget;
     if (!admission->look && (budget->n == 0 || now_seconds() < admission->next))
         return;
-    /* Else what is kept for the next batch would be missing where the next batch is made. */
+    /* Otherwise the memory kept for the next batch would be missing where that batch is made. */
     if (admission->spare.tight && janitor_reclaim(janitor, UINT64_MAX))
         admission->spare_read = 0;
     bool reclaimed = false;

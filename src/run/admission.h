@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The budget at work: requests for room (protocol.h) against what the kernel says of segments and of memory.
+ * Applies the budget: compares requests for room (protocol.h) with what the kernel says about segments and
+ * memory.
  *
- * A feeder that is refused. PyTorch's queues share tensors in a thread of their own; what fails there is
- * printed and lost, and a trainer that waits for the lost batch would wait for ever. So a DataLoader worker
- * to which this happens is ended a moment later, and the trainer is told by PyTorch that its worker died. A
- * worker that has exited by then leaves the trainer without a word: its refusal stays one that nobody was
- * told of.
+ * A feeder whose request is refused: PyTorch's queues share tensors in a thread of their own. An error in
+ * that thread is printed and the batch is lost, and a trainer that waits for it would wait forever. So a
+ * DataLoader worker to which this happens is ended a moment later, and PyTorch tells the trainer that its
+ * worker died. If the worker has exited by then, the trainer is told nothing, and the refusal counts as one
+ * that no process was told of.
  */
 #pragma once
 
@@ -29,14 +30,15 @@ typedef struct Admission {
     Budget budget;
     const Root *root;
     Spare (*spare_now)(const void *context); /* memory that exists */
-    void (*ending)(void *context, int pid);  /* is told whom we end; NULL */
+    void (*ending)(void *context, int pid);  /* is told which process we end; NULL */
     void *context;
     bool look; /* something changed since the last decision */
     double next;
-    double queued_since; /* somebody waits; 0: nobody */
+    double queued_since; /* since when a request waits; 0: none does */
     double queued_seconds;
     double spare_read;
-    Spare spare;     /* .tight: what is let go is given back at once, and not kept for the next batch */
+    Spare spare; /* .tight: memory that is let go is given back at once, instead of being kept for the next
+                    batch */
     uint64_t in_use; /* when last counted */
     PendingKill kills[PENDING_KILLS_MAX];
     size_t n_kills;
@@ -47,20 +49,20 @@ typedef struct Admission {
 void admission_free(Admission *admission);
 
 /* Request `id` of process `pid` for bytes of the segment behind fd, which stays the caller's. 0: an answer
- * will come. Negative errno: it cannot be counted, and is as good as granted. */
+ * will come. Negative errno: it cannot be counted; treat it as granted. */
 int admission_ask(Admission *admission, Janitor *janitor, uint64_t id, int pid, int fd,
                   const Message *message);
 
-/* Answers whoever can be answered: `answer` gets 0 or ENOSPC. `more` are bytes in use that the janitor does
- * not know of. Costs nothing when nobody waits and memory is not tight. */
+/* Answers the requests that can be answered: `answer` gets 0 or ENOSPC. `more` are bytes in use that the
+ * janitor does not know of. Costs nothing when no request waits and memory is not tight. */
 typedef void (*AdmissionAnswer)(void *context, uint64_t id, int error);
 void admission_settle(Admission *admission, Janitor *janitor, uint64_t more, AdmissionAnswer answer,
                       void *context);
 
-/* Seconds so far in which somebody waited. */
+/* Seconds so far in which at least one request waited. */
 double admission_queued(const Admission *admission);
 
-/* How many wait to hear that something was let go. */
+/* How many processes wait to hear that memory was let go. */
 uint32_t admission_waiting(const Admission *admission);
 
 /* Milliseconds until admission_settle has something to do, -1: nothing. */

@@ -6,7 +6,7 @@
 
 /* --- Knobs -------------------------------------------------------------------------------------------- */
 
-/* Says what is wrong with what the user wrote, which the format has a place for. -EINVAL. */
+/* Says what is wrong with the text that the user wrote, which replaces %s in the format. -EINVAL. */
 #define REFUSE(error, format, written)                                                                       \
     ({                                                                                                       \
         _cleanup_buffer_ Buffer _safe = {0};                                                                 \
@@ -38,7 +38,7 @@ static const Knob *knob_find(const Knobs *knobs, Text name)
     return NULL;
 }
 
-/* Not the C library's: in a Turkish locale its "i" and "I" are two letters. */
+/* Not tolower(): in a Turkish locale "i" and "I" are different letters. */
 static char capital_of(char c)
 {
     return c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
@@ -53,7 +53,7 @@ static bool names_are_alike(const char *a, const char *b)
     return *a == *b;
 }
 
-/* The environment has the names in capitals. */
+/* In the environment, names are in capitals. */
 static bool name_is_taken(const Knobs *knobs, const char *name)
 {
     for (size_t i = 0; i < knobs->n; i++)
@@ -148,7 +148,8 @@ static bool name_is_one_of(const char *name, const char *const *names)
     return false;
 }
 
-/* How many knobs have one of these names; the value of the last, 0 when it is no positive number. */
+/* The number of knobs that have one of these names. The value is that of the last one; 0 if it is not a
+ * positive number. */
 static unsigned value_by_names(const Knobs *knobs, unsigned level, const char *const *names,
                                uint64_t *ret_value)
 {
@@ -180,8 +181,9 @@ EffectiveBatch effective_batch(const Knobs *knobs, unsigned level)
 
 static const char latest[] = "{latest:";
 
-/* Takes what stands before the next {latest:GLOB}, and the GLOB, off *rest. False when there is none. The
- * glob's own braces ({a,b}) are pairs. unclosed: GLOB is all that is left. */
+/* Takes the text before the next {latest:GLOB}, and the GLOB, off *rest. False: there is no other one. Braces
+ * within the glob ({a,b}) come in pairs. unclosed: the closing brace is missing, and GLOB is all of the rest.
+ */
 static bool latest_next(Text *rest, Text *ret_before, Text *ret_glob, bool *ret_unclosed)
 {
     const char *found = rest->size == 0 ? NULL : memmem(rest->data, rest->size, latest, sizeof latest - 1);
@@ -239,7 +241,7 @@ static int word_take(const char **p, Buffer *word, Buffer *error)
         }
         if (quote != '\'' && (c == '$' || c == '`'))
             return REFUSE(error, RESUME_NO_SHELL, text_of(began));
-        /* In double quotes a backslash is one, unless what follows would mean something there. */
+        /* Within double quotes a backslash stands for itself, unless the next character is special there. */
         if (quote != '\'' && c == '\\' && (!quote || ((*p)[1] && strchr("\"\\$`\n", (*p)[1])))) {
             (*p)++;
             if (!**p)
@@ -285,7 +287,7 @@ int resume_parse(const char *text, Arena *arena, Resume *ret, Buffer *error)
 
 /* --- One attempt -------------------------------------------------------------------------------------- */
 
-/* Appends a with the values of the knobs in it. */
+/* Appends `a` with the values of the knobs inserted. */
 static int knobs_expand(Text a, const Knobs *knobs, unsigned level, Buffer *out)
 {
     int r = 0;
@@ -305,7 +307,7 @@ static int knobs_expand(Text a, const Knobs *knobs, unsigned level, Buffer *out)
     return r;
 }
 
-/* What is found is a file's name, and not looked at for knobs. */
+/* The path of a checkpoint is a file name: no knob is replaced in it. */
 static int resume_word_expand(Text word, const Knobs *knobs, unsigned level, const char *const **found,
                               Buffer *out)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What one attempt at a command changes against the one before: smaller parameters (--degrade) and arguments
- * that continue from a checkpoint (--resume). Pure: text in, text out.
+ * How an attempt at a command differs from the one before: smaller parameters (--degrade), and arguments that
+ * continue from a checkpoint (--resume). Pure: text in, text out.
  *
- * Words
+ * Words:
  *
- * knob: a parameter with the values that it takes, from the first attempt to the smallest.
+ * knob: a parameter with its list of values, from that of the first attempt to the smallest.
  *
- * level: how often the parameters were made smaller. Level 0 has the first value of each knob; a knob that
- * has no more values stays at its last.
+ * level: how often the parameters were made smaller. Level 0 has the first value of each knob; a knob without
+ * further values stays at its last one.
  */
 #pragma once
 
@@ -25,30 +25,30 @@ typedef struct Knob {
 } Knob;
 
 typedef struct Knobs {
-    Knob *items; /* no two names alike, not even in another case */
+    Knob *items; /* no two names are equal, ignoring case */
     size_t n;
     size_t capacity;
 } Knobs;
 
 /*
- * Adds "NAME=V1,V2,…". 0, -ENOMEM, or -EINVAL with what is wrong appended to error, one escaped line without
- * newline; knobs is then as it was. What was parsed lives in arena.
+ * Adds "NAME=V1,V2,…". 0, -ENOMEM, or -EINVAL with the error appended to `error` as one escaped line without
+ * a newline; knobs is unchanged then. The parsed values live in arena.
  */
 int knobs_add(Knobs *knobs, const char *text, Arena *arena, Buffer *error);
 
 const char *knob_value(const Knob *knob, unsigned level);
 
-/* Whether a higher level differs from this one. */
+/* Whether a higher level would differ from this one. */
 bool knobs_have_less(const Knobs *knobs, unsigned level);
 
 /*
- * The samples that make one step of the optimizer, of one process: batch size times accumulation steps, as
- * far as the knobs' names (batch, batch_size, bs, …; accum, grad_accum, gradient_accumulation_steps, …) tell.
+ * The number of samples per optimizer step in one process: batch size times accumulation steps, as far as the
+ * knobs' names (batch, batch_size, bs, …; accum, grad_accum, gradient_accumulation_steps, …) tell.
  */
 typedef struct EffectiveBatch {
     bool known;       /* one knob is a batch size, and its value a positive number */
-    bool accumulated; /* another is the number of accumulation steps; else samples is the batch size alone,
-                         and what the command does besides is not known */
+    bool accumulated; /* another knob is the number of accumulation steps; otherwise `samples` is the batch
+                         size alone, and how the command accumulates is unknown */
     uint64_t samples;
 } EffectiveBatch;
 
@@ -65,9 +65,9 @@ typedef struct Resume {
 } Resume;
 
 /*
- * Splits text at blanks, with single quotes, double quotes and backslashes as a shell has them. It is no
- * shell: what would be a variable or a command substitution there is refused rather than passed on as it
- * stands, unless it is quoted so that a shell would leave it alone too. Errors as knobs_add.
+ * Splits text at blanks, with single quotes, double quotes and backslashes as in a shell. It is not a shell:
+ * a variable or a command substitution is refused, rather than passed on unexpanded, unless it is quoted so
+ * that a shell would not expand it either. Errors are reported as in knobs_add.
  */
 int resume_parse(const char *text, Arena *arena, Resume *ret, Buffer *error);
 

@@ -26,10 +26,12 @@
 #endif
 
 /*
- * COUNT_SECONDS, COUNT_SHARE: when things come and go all the time, how often bytes are counted at most, and
- * which part of our time that may take at most: with tens of thousands of names it takes milliseconds.
- * PACKETS_MAX: of one client in a row. More than a client's queue can hold (its send buffer sets the limit,
- * at some hundred packets), so reading that many reads all that was there at the beginning.
+ * COUNT_SECONDS and COUNT_SHARE: while memory comes and goes all the time, the shortest time between two
+ * counts of bytes, and the largest share of our time that counting may take: with tens of thousands of names
+ * it takes milliseconds.
+ *
+ * PACKETS_MAX: packets of one client that are read in a row. That is more than a client's queue can hold (its
+ * send buffer limits it to some hundred packets), so reading that many reads all that was there at the start.
  */
 enum { PACKETS_MAX = 4096, COUNT_SHARE = 50, RIGHTS_MAX = 8 };
 static const double COUNT_SECONDS = 0.05;
@@ -41,23 +43,23 @@ typedef struct Connection {
     uint64_t serial;
     int pid;
     uid_t uid;
-    bool only_speaks;  /* it has ended, and may only have left a testimony */
+    bool only_speaks;  /* it has ended, and can only have left a testimony */
     Message asked;     /* while waiting */
     bool waiting;      /* for all queues to be read */
-    uint64_t asked_in; /* the pass over all queues that was under way, or had been, when it asked */
-    bool gone;         /* closed; the memory goes when no event can point to it */
+    uint64_t asked_in; /* the pass over all queues that was running, or had last run, when it asked */
+    bool gone;         /* closed; its memory is freed when no event can point to it any more */
 } Connection;
 
 struct Broker {
     Source listener;
     int epoll;
     int shm;   /* directory */
-    int spare; /* given up to accept, and turn away, one more client when there are no descriptors left */
+    int spare; /* closed to accept one more client, and turn it away, when no descriptors are left */
     bool paused;
     char socket[64];
     Counters *counters;
     int counters_fd;
-    int shared_stats; /* negative: nobody is told */
+    int shared_stats; /* negative: not published */
     Connection *connections;
     size_t n_connections; /* that are open */
     size_t n_waiting;
@@ -78,7 +80,7 @@ struct Broker {
 
 /* --- Counting ----------------------------------------------------------------------------------------- */
 
-/* What is in memory under names, and is no segment: Python's shared memory and small tensors. */
+/* Named memory that is not in segments: Python's shared memory and small tensors. */
 static uint64_t named_bytes(const Names *names)
 {
     uint64_t bytes = 0;
@@ -97,7 +99,7 @@ static void count(Broker *broker)
     broker->count_next = now + MAX((now - began) * COUNT_SHARE, COUNT_SECONDS);
 }
 
-/* When something happens that may be the peak, but not as often as it happens. */
+/* Counts at events that may be the peak, but not at every one of them. */
 static void count_again(Broker *broker)
 {
     if (now_seconds() >= broker->count_next)
@@ -107,10 +109,10 @@ static void count_again(Broker *broker)
 /* --- Descriptors -------------------------------------------------------------------------------------- */
 
 /*
- * Each name, segment and client takes one. A name that arrives when there is none left is lost, and with it a
- * tensor. So from a half on names come one at a time (`crowded`, protocol.h), from three quarters on no more
- * are taken, and their makers turn to /dev/shm. The last quarter is for clients, and for names that were on
- * their way.
+ * Each name, segment and client takes one descriptor. A name that arrives when none is left is lost, and with
+ * it a tensor. So from half of them on, names come one at a time (`crowded`, protocol.h); from three quarters
+ * on, no more are accepted, and their makers use /dev/shm instead. The last quarter is for clients, and for
+ * names that were already on their way.
  */
 static size_t files_used(const Broker *broker)
 {
@@ -127,7 +129,7 @@ static bool is_full(const Broker *broker)
     return files_used(broker) >= broker->files_most / 4 * 3;
 }
 
-/* After something came or went. */
+/* After a change. */
 static void crowd_look(Broker *broker)
 {
     size_t used = files_used(broker);
@@ -157,7 +159,7 @@ static void connection_drop(Connection *connection)
     crowd_look(broker);
 }
 
-/* The client is not waited for: one that has not read what it was sent before is dropped. */
+/* Never waits for the client: one that has not read its earlier answers is dropped. */
 static bool connection_send(Connection *connection, const Message *message, int fd)
 {
     return message_send(connection->source.fd, message, fd, MSG_DONTWAIT);
@@ -177,7 +179,7 @@ static bool message_is_sound(const Message *message, size_t size)
            memchr(message->name, '\0', sizeof message->name);
 }
 
-/* As glibc judges what shm_open is given. 0 when a file of that name could be made. */
+/* The rules by which glibc accepts a name for shm_open. 0: a file of that name could be made. */
 static int name_error(const Broker *broker, const char *name)
 {
     const char *file = name + (name[0] == '/');
@@ -189,7 +191,7 @@ static int name_error(const Broker *broker, const char *name)
     return broker->shm >= 0 && fstatat(broker->shm, file, &st, AT_SYMLINK_NOFOLLOW) == 0 ? EEXIST : 0;
 }
 
-/* As for a file of mode 0600, which the name stands for: its maker's user may, and root. */
+/* The rights of a file of mode 0600, which the name stands for: its creator's user may open it, and root. */
 static bool may_have(const Connection *connection, int fd)
 {
     struct stat st;
@@ -208,7 +210,7 @@ static bool name_put(Broker *broker, const char *name, int *fd)
     return true;
 }
 
-/* A name that another user has already stays what it is. */
+/* A name that another user already has is not replaced. */
 static bool handle_put(Connection *connection, const Message *message, int *fd)
 {
     int before = names_find(&connection->broker->names, message->name);
@@ -226,7 +228,7 @@ static bool handle_create(Connection *connection, const Message *message, int *f
     return connection_answer(connection, error, -1);
 }
 
-/* False: the name is not there, and nothing was answered. */
+/* False: the name does not exist, and no answer was sent. */
 static bool answer_about_name(Connection *connection, const Message *message, bool *ret_sound)
 {
     Broker *broker = connection->broker;
@@ -247,8 +249,8 @@ static bool answer_about_name(Connection *connection, const Message *message, bo
     return true;
 }
 
-/* Who asks for a name has heard of it from somebody whose PUT may still lie in his queue: see broker_settle.
- */
+/* A process that asks for a name has heard of it from another one, whose PUT may still lie in its queue: see
+ * broker_settle. */
 static bool handle_ask(Connection *connection, const Message *message)
 {
     bool sound = !connection->waiting;
@@ -269,14 +271,14 @@ static bool handle_room(Connection *connection, const Message *message, int fd)
     return r == 0 || connection_answer(connection, 0, -1);
 }
 
-/* False: the client makes no sense, or cannot be answered. Takes *fd when it keeps it. */
+/* False: the message makes no sense, or cannot be answered. Takes *fd if it keeps it. */
 static bool handle(Connection *connection, const Message *message, int *fd)
 {
     Broker *broker = connection->broker;
     switch ((MessageType)message->type) {
     case MESSAGE_SEGMENT:
         count_again(broker);
-        /* One that cannot be watched is only not watched: its producer gives it back, later. */
+        /* A segment that cannot be watched is simply not watched: its producer gives it back, later. */
         return *fd >= 0 && (is_full(broker) || janitor_add(&broker->janitor, *fd, connection->serial,
                                                            connection->pid) != -EINVAL);
     case MESSAGE_PUT:
@@ -302,7 +304,8 @@ static bool handle(Connection *connection, const Message *message, int *fd)
     return false;
 }
 
-/* Keeps the first descriptor; closes the others, which nobody of ours sends. *ret_sound: there were none. */
+/* Keeps the first descriptor and closes the others, which our library never sends. *ret_sound: there were no
+ * others. */
 static int take_rights(struct msghdr *packet, bool *ret_sound)
 {
     int first = -EBADF;
@@ -338,7 +341,7 @@ static bool take_testimony(Connection *connection, const Testimony *testimony, s
     return sound && (testimony->type != MESSAGE_FAULT || connection_answer(connection, 0, -1));
 }
 
-/* 1: one packet was handled. 0: there is none. -ECONNRESET: the client has gone, or must. */
+/* 1: one packet was handled. 0: there is none. -ECONNRESET: the client has gone, or must be dropped. */
 static int connection_read_one(Connection *connection)
 {
     union {
@@ -368,7 +371,8 @@ static int connection_read_one(Connection *connection)
         return take_testimony(connection, &received.testimony, (size_t)n, fd) ? 1 : -ECONNRESET;
     const Message *message = &received.message;
     sound = sound && !connection->only_speaks && message_is_sound(message, (size_t)n);
-    /* A descriptor came that we have no room for. The client did nothing wrong; who waits is answered. */
+    /* A descriptor arrived and we have no room for it. The client did nothing wrong; if it waits, it is
+     * answered. */
     if (sound && packet.msg_flags & MSG_CTRUNC)
         sound = (message->type != MESSAGE_CREATE && message->type != MESSAGE_ROOM) ||
                 connection_answer(connection, message->type == MESSAGE_CREATE ? EMFILE : 0, -1);
@@ -394,8 +398,9 @@ static void connection_ready(Source *source)
 /* --- Coming and going --------------------------------------------------------------------------------- */
 
 /*
- * The kernel says who connected, at that time. Processes of our own user, and root's, are served without a
- * question. One of another user must be the job's: whoever can find the socket's name could connect.
+ * The kernel says which process connected, as of that time. Processes of our own user, and root's, are served
+ * without a check. A process of another user must belong to the job: any process that finds the socket's name
+ * can connect.
  */
 static Peer peer_of(Broker *broker, int fd, struct ucred *ret)
 {
@@ -429,7 +434,7 @@ static void connection_add(Broker *broker, int accepted)
         .uid = credentials.uid,
         .only_speaks = peer == PEER_GONE,
     };
-    /* One that has gone already may have left a testimony: it is listened to all the same. */
+    /* A process that has already ended may have left a testimony, so it is heard all the same. */
     Message welcome = {.magic = PROTOCOL_MAGIC, .type = MESSAGE_WELCOME};
     if (peer == PEER_JOB)
         (void)connection_send(connection, &welcome, broker->counters_fd);
@@ -443,7 +448,7 @@ static void connection_add(Broker *broker, int accepted)
     TAKE_FD(fd);
 }
 
-/* Without descriptors the client would stay in the queue, and wait: it is let in, and sent away. */
+/* Without descriptors the client would stay in the queue and wait: it is accepted, and sent away. */
 static int turn_away(Broker *broker)
 {
     fd_close(TAKE_FD(broker->spare));
@@ -474,7 +479,8 @@ static void listener_ready(Source *source)
         listener_pause(broker, true); /* until the next tick: the client would wake us all the time */
 }
 
-/* What was asked when this pass over the queues began can be answered for good when it has ended. */
+/* A question that was asked before this pass over the queues began has its final answer when the pass has
+ * ended. */
 static void answer_waiting(Broker *broker)
 {
     for (Connection *connection = broker->connections; connection; connection = connection->next) {
@@ -514,7 +520,8 @@ static void answer_room(void *context, uint64_t id, int error)
 
 void broker_settle(Broker *broker)
 {
-    /* Others may ask while the pass is under way: they wait for the next, after what else has happened. */
+    /* Others may ask while the pass is running: they wait for the next one, after whatever else has happened.
+     */
     if (broker->n_waiting > 0) {
         broker->pass++;
         for (Connection *connection = broker->connections; connection; connection = connection->next)
@@ -596,7 +603,7 @@ bool broker_holds_memory(const Broker *broker)
 
 /* --- Beginning and end -------------------------------------------------------------------------------- */
 
-/* The page is sealed in its size: a client that cut it short would have us die of SIGBUS. */
+/* The page's size is sealed: if a client could truncate it, we would die of SIGBUS. */
 static int counters_make(Broker *broker)
 {
     int fd = memfd_create("shmguard-counters", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);

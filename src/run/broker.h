@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The supervisor's side of protocol.h: it accepts the job's processes, keeps what names mean, and watches
- * their segments. It never waits for anybody: a client that does not read its answers, says what makes no
- * sense or is killed at any point is dropped, and the others do not notice.
+ * The supervisor's side of protocol.h: it accepts the job's processes, keeps the meaning of names, and
+ * watches segments. It never waits for a client: one that does not read its answers, sends nonsense or is
+ * killed at any point is dropped, and the others do not notice.
  */
 #pragma once
 
@@ -15,20 +15,20 @@
 
 typedef struct Broker Broker;
 
-/* Whose a process is that connects. */
+/* To whom a connecting process belongs. */
 typedef enum Peer {
     PEER_STRANGER, /* sent away */
-    PEER_GONE,     /* it was the job's, and has ended: it may have left a testimony, and gets nothing */
+    PEER_GONE,     /* it belonged to the job and has ended: it may have left a testimony, and gets nothing */
     PEER_JOB,
 } Peer;
 
-/* What the broker needs to know of the rest. */
+/* What the broker needs from its surroundings. */
 typedef struct BrokerOwner {
     const Root *root;
     uint64_t budget_bytes; /* U64_UNKNOWN: no ceiling */
-    bool budget_is_wished; /* by the user, and not a guess of ours */
+    bool budget_is_wished; /* the user asked for it; otherwise it is our guess */
     double wait_seconds;
-    Spare (*spare_now)(const void *context); /* memory that exists. NULL: nobody has to ask for any */
+    Spare (*spare_now)(const void *context); /* memory that exists; NULL: no process has to ask for any */
     /* maps: a descriptor that came with it, as the sender says of its /proc/PID/maps; negative: none. NULL */
     bool (*testify)(void *context, int pid, const Testimony *testimony, size_t size, int maps);
     Peer (*peer)(void *context, int pid, uint32_t uid); /* of another user. NULL: a stranger */
@@ -49,10 +49,11 @@ void broker_names_at(Broker *broker, const char *names_path);
 /* For the job's environment. */
 const char *broker_socket(const Broker *broker);
 
-/* After each round of events: answers that need all queues to be read, and what is due in the background. */
+/* After each round of events: sends the answers that need all queues to be read, and does what is due in the
+ * background. */
 void broker_settle(Broker *broker);
 
-/* Milliseconds until broker_settle has something to do, whatever happens; -1: nothing. */
+/* Milliseconds until broker_settle must be called even without events; -1: no limit. */
 int broker_timeout(const Broker *broker);
 
 /* Once a second. */
@@ -61,8 +62,8 @@ void broker_tick(Broker *broker, bool short_of_memory);
 /* Whether a shortage of memory would matter at all. */
 bool broker_holds_memory(const Broker *broker);
 
-/* The terminal (st_rdev; 0: none) on which a line of progress is drawn, or may be: the job takes it away
- * before it writes there, and says what it has written. */
+/* The terminal (st_rdev; 0: none) on which a progress line is drawn, or may be drawn. The job removes the
+ * line before it writes there, and reports what it has written. */
 void broker_line(Broker *broker, uint64_t terminal, bool drawn);
 
 /* As budget_crawled, budget_crawl_is_due and janitor_kept_by. */
@@ -73,5 +74,5 @@ uint64_t broker_kept_by(const Broker *broker, int pid);
 /* Counts once more. */
 GuardFigures broker_figures(Broker *broker);
 
-/* The bytes of all tensors so far, the small ones too. Costs nothing, unlike the figures. */
+/* The bytes of all tensors so far, including small ones. Costs nothing, unlike the figures. */
 uint64_t broker_bytes_served(const Broker *broker);

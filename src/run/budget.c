@@ -6,12 +6,11 @@
 #include "macro.h"
 
 /*
- * RESCUE_LEAST: a loader's batches follow each other more closely; less would pass the ceiling for nothing.
- * RESCUE_MOST: a trainer that takes longer for a step does not lose much by waiting as long.
- * RESCUE_FIRST: while the pace is not known.
- * PACE_STEPS: a rescue is due when so many times the usual time between two releases has passed.
- * CRAWL: how long a loader that gets on by rescues alone is left to itself; CRAWL_GROWS: how much longer
- * after each time that it was told.
+ * RESCUE_LEAST: the batches of a loader follow each other faster than this; a shorter time would exceed the
+ * limit needlessly. RESCUE_MOST: a trainer whose steps take longer loses little by waiting this long.
+ * RESCUE_FIRST: used while the pace is unknown. PACE_STEPS: a rescue is due after this many times the usual
+ * time between two releases. CRAWL: how long a loader that progresses by rescues alone is left alone;
+ * CRAWL_GROWS: by how much that time grows each time it is reported.
  */
 static const double RESCUE_LEAST_SECONDS = 0.1;
 static const double RESCUE_MOST_SECONDS = 5;
@@ -37,7 +36,7 @@ int budget_ask(Budget *budget, const Request *request)
         budget->capacity = capacity;
     }
     if (budget->n == 0 && request->asked - budget->busy > RESCUE_MOST_SECONDS)
-        budget->crawl_since = 0; /* nobody has waited for a while */
+        budget->crawl_since = 0; /* no request has waited for a while */
     budget->requests[budget->n++] = *request;
     return 0;
 }
@@ -60,7 +59,7 @@ void budget_withdraw(Budget *budget, uint64_t id)
 void budget_released(Budget *budget, double now)
 {
     if (budget->released > 0) {
-        double step = now - budget->progress; /* that somebody had to be rescued first is not the pace */
+        double step = now - budget->progress; /* a time that ended in a rescue is not the pace */
         budget->pace = budget->pace > 0 ? budget->pace * 0.75 + step * 0.25 : step;
     }
     budget->released = budget->progress = now;
@@ -93,7 +92,7 @@ static size_t next_in_turn(const Budget *budget)
     return next;
 }
 
-/* Whether the next one may pass the ceiling now. */
+/* Whether the next request may exceed the limit now. */
 static bool is_rescued(Budget *budget, const Request *next, const Facts *facts)
 {
     if (next->bytes > facts->most_bytes)
@@ -115,7 +114,7 @@ static bool fits(const Budget *budget, const Facts *facts, uint64_t bytes)
            facts->used_bytes <= budget->limit_bytes - bytes;
 }
 
-/* The first that cannot wait any longer, or n. */
+/* The first request that cannot wait any longer, or n. */
 static size_t overdue(const Budget *budget, const Facts *facts)
 {
     for (size_t i = 0; i < budget->n; i++)

@@ -20,13 +20,13 @@ static uint64_t little_endian(const char *p, unsigned n)
     return value;
 }
 
-/* Before what stands at `limit`. */
+/* Searches backwards from `limit`. */
 static bool directory_fits(uint64_t directory, uint64_t bytes, uint64_t limit)
 {
     return directory <= limit && bytes <= limit - directory;
 }
 
-/* Archives over 4 GiB have a second end record, which a locator right before the first leads to. */
+/* Archives over 4 GiB have a second end record; a locator right before the first record leads to it. */
 static int zip64_end_parse(Text tail, uint64_t file_bytes, size_t end, uint64_t *ret_directory)
 {
     enum { LOCATOR_BYTES = 20, END64_BYTES = 56 };
@@ -52,7 +52,7 @@ int zip_end_parse(Text tail, uint64_t file_bytes, uint64_t *ret_directory)
     enum { END_BYTES = 22 };
     if (tail.size < END_BYTES || tail.size > file_bytes)
         return -EBADMSG;
-    /* A comment, seldom there, stands between the record and the end of the file. */
+    /* A comment, which is rare, stands between the record and the end of the file. */
     for (size_t end = tail.size - END_BYTES + 1; end-- > 0;) {
         const char *record = tail.data + end;
         if (memcmp(record, "PK\5\6", 4) != 0 || little_endian(record + 20, 2) != tail.size - END_BYTES - end)
@@ -141,7 +141,7 @@ static CheckpointState zip_check(int fd, uint64_t file_bytes)
         return CHECKPOINT_UNREADABLE;
     if (zip_end_parse((Text){tail, n}, file_bytes, &directory) < 0)
         return CHECKPOINT_CUT;
-    /* What a crash of the machine has left as zeros, or a half-copied file, has no directory there. */
+    /* A file with zeros from a machine crash, or a half-copied file, has no directory at that place. */
     if (!read_at(fd, entry, sizeof entry, directory) || memcmp(entry, "PK\1\2", 4) != 0)
         return CHECKPOINT_CUT;
     return CHECKPOINT_WHOLE;
@@ -191,7 +191,7 @@ static bool name_is_temporary(const char *name)
 
 static CheckpointState file_check(int directory, const char *path, const char *name, bool *ret_untold)
 {
-    /* Without O_NONBLOCK a pipe that has taken the file's place would keep us. */
+    /* Without O_NONBLOCK, a pipe that has taken the file's place would block us. */
     _cleanup_close_ int fd = openat(directory, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     struct stat stat;
     if (fd < 0 || fstat(fd, &stat) < 0 || !S_ISREG(stat.st_mode))
@@ -207,19 +207,19 @@ static CheckpointState file_check(int directory, const char *path, const char *n
 
 /* --- Files and directories ---------------------------------------------------------------------------- */
 
-/* Links in a directory are left alone: they lead out of it, or in circles. */
+/* Links within a directory are ignored: they lead outside, or in circles. */
 enum { DEPTH_MAX = 8, FILES_MAX = 100000 };
 
-/* A look at a file, or at all that is in a directory; with `check`, whether it is whole. */
+/* Examines a file, or everything in a directory; with `check`, also whether it is complete. */
 typedef struct CheckpointWalk {
     bool check;
     size_t n_files;
     uint64_t bytes;
     struct timespec newest;
-    CheckpointState state; /* the first that is not whole */
-    bool untold;           /* whether somebody writes to it cannot be asked */
+    CheckpointState state; /* of the first file that is not complete */
+    bool untold;           /* it cannot be determined whether a process is writing to it */
     bool any_shard;        /* of torch.distributed.checkpoint */
-    bool any_metadata;     /* likewise */
+    bool any_metadata;     /* of torch.distributed.checkpoint */
 } CheckpointWalk;
 
 static bool is_later(const struct timespec *a, const struct timespec *b)
@@ -240,7 +240,7 @@ static void walk_file(CheckpointWalk *walk, int directory, const char *path, con
     CheckpointState state = CHECKPOINT_TEMPORARY;
     if (!name_is_temporary(name))
         state = file_check(directory, path, name, &walk->untold);
-    if (state != CHECKPOINT_EMPTY) /* in a directory, a sign that something is done has nothing in it */
+    if (state != CHECKPOINT_EMPTY) /* in a directory, a marker file for completion is empty */
         walk->state = state;
 }
 
@@ -268,7 +268,7 @@ static void walk_directory(CheckpointWalk *walk, int parent, const char *path, u
     closedir(list);
 }
 
-/* The last part of a path, also when a slash follows it. */
+/* The last part of a path, even if a slash follows it. */
 static Text path_name(const char *path)
 {
     Text name = text_of(path);
@@ -301,10 +301,9 @@ static bool walk_path(const char *path, bool check, CheckpointWalk *ret)
     return true;
 }
 
-/* Nobody tells whether it is being written: it has to stay the same until two seconds have passed since its
- * last change, and for a moment at least. A clock that is not ours may have set that time: no longer than two
- * seconds.
- */
+/* It cannot be determined whether a process is writing to it: it must stay unchanged until two seconds after
+ * its last change, and for a moment at least. That time may come from another machine's clock, so we never
+ * wait longer than two seconds. */
 static bool stays_the_same(const char *path, const CheckpointWalk *before)
 {
     enum { QUIET_MSEC = 2000, MOMENT_MSEC = 100 };

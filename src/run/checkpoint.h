@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The newest checkpoint that can be continued from. After a crash the newest file is often the one that was
- * being written: it is cut short, and a training that loads it dies again, or worse, does not. So what cannot
- * be shown to be whole is passed over for the next older one.
+ * Finds the newest checkpoint to continue from. After a crash, the newest file is often the one that was
+ * being written: it is truncated, and a training that loads it dies again, or worse, does not. So a
+ * checkpoint that cannot be shown to be complete is passed over for the next older one.
  *
- * A file is taken when nobody has it open for writing (the kernel tells its owner; of other people's files,
- * and where the file system cannot tell, it must have stayed the same for two seconds), when it is not empty,
- * its name is not that of a temporary file, and its own format does not say that something is missing: an
- * archive as torch.save writes it has its directory at the end, a .safetensors file says how long it is.
+ * A file is accepted if no process has it open for writing (the kernel tells its owner; other users' files,
+ * and files on file systems that cannot tell, must have stayed unchanged for two seconds), if it is not
+ * empty, if its name is not that of a temporary file, and if its own format does not show that something is
+ * missing: an archive written by torch.save has its directory at the end, a .safetensors file states its
+ * length.
  *
- * A directory is a checkpoint when all that is in it is whole, at least one file is not empty, and, where it
- * is one of torch.distributed.checkpoint, its .metadata is there, which is written last. It is as new as the
- * newest file in it.
+ * A directory is a checkpoint if everything in it is complete, at least one file is not empty, and, for
+ * torch.distributed.checkpoint, its .metadata exists, which is written last. It is as new as its newest file.
  */
 #pragma once
 
@@ -25,7 +25,7 @@ typedef enum CheckpointState {
     CHECKPOINT_WHOLE,
     CHECKPOINT_EMPTY,
     CHECKPOINT_TEMPORARY, /* by its name */
-    CHECKPOINT_WRITTEN,   /* somebody is at it */
+    CHECKPOINT_WRITTEN,   /* a process is writing to it */
     CHECKPOINT_CUT,       /* its end is missing */
     CHECKPOINT_UNREADABLE,
 } CheckpointState;
@@ -36,7 +36,7 @@ typedef struct Checkpoint {
     CheckpointState state;
 } Checkpoint;
 
-/* What a glob matches: all that was passed over, newest first, and then the one to take, if any. */
+/* What a glob matches: all that were passed over, newest first, and then the one to use, if any. */
 typedef struct Checkpoints {
     Checkpoint *items;
     size_t n;
@@ -44,22 +44,23 @@ typedef struct Checkpoints {
 } Checkpoints;
 
 /*
- * As glob(3), with ~ and {a,b}. Looks from the newest to the oldest until one is whole. 0 also when nothing
+ * As glob(3), with ~ and {a,b}. Examines the newest first, until one is complete. 0 also when nothing
  * matches; -ENOMEM. May take two seconds.
  */
 int checkpoints_find(const char *glob, Arena *arena, Checkpoints *ret);
 
-/* The one to take, or NULL. */
+/* The one to use, or NULL. */
 const Checkpoint *checkpoints_whole(const Checkpoints *checkpoints);
 
 /* --- The formats, as far as they tell of a missing end. Pure. --- */
 
 /*
- * `tail` are the last bytes of a zip archive of file_bytes in all, ZIP_TAIL_BYTES of them or the whole file.
- * Gives the place of the archive's directory. -EBADMSG when its end is not there.
+ * `tail` is the end of a zip archive of file_bytes in all: its last ZIP_TAIL_BYTES, or the whole file. Gives
+ * the place of the archive's directory. -EBADMSG: the end record is missing.
  */
 enum { ZIP_TAIL_BYTES = 65535 + 22 + 20 + 56 };
 int zip_end_parse(Text tail, uint64_t file_bytes, uint64_t *ret_directory);
 
-/* The bytes that follow the header of a .safetensors file, by that header. -EBADMSG when it is none. */
+/* The number of bytes that follow the header of a .safetensors file, according to that header. -EBADMSG: it
+ * is not one. */
 int safetensors_parse(Text header, uint64_t *ret_bytes);

@@ -7,7 +7,7 @@
 #include "macro.h"
 #include "sentinel.h"
 
-/* What the new process says when it cannot become the command. */
+/* What the new process reports when it cannot become the command. */
 typedef struct Failure {
     int error; /* negative errno */
     ChildStage stage;
@@ -16,7 +16,7 @@ typedef struct Failure {
 /* Before exec, in the new process. Returns when the command cannot be run. */
 static Failure child_exec(char *const *command, char *const *environment, const Inherited *inherited)
 {
-    setpgid(0, 0); /* both sides do this: whoever comes first */
+    setpgid(0, 0); /* parent and child both do this, because either may be first */
     ShmStep step;
     int r = inherited->shm ? private_shm_enter(inherited->shm, &step) : 0;
     if (r < 0)
@@ -81,7 +81,7 @@ void child_signal(const Child *child, int signo, bool group)
         kill(group ? -child->pid : child->pid, signo);
 }
 
-/* Only when it is where we think: once the shell has taken it, it is not ours to give. */
+/* Only if it is ours to give: the shell may have taken it meanwhile. */
 static void terminal_move(const Child *child, pid_t from, pid_t to)
 {
     if (child->terminal >= 0 && tcgetpgrp(child->terminal) == from)
@@ -105,9 +105,8 @@ void child_stopped(Child *child, int signo)
     bool had_terminal = child->terminal >= 0 && tcgetpgrp(child->terminal) == child->pid;
     terminal_move(child, child->pid, child->group);
 
-    /* Had the command been started without us, Ctrl-Z would have stopped the whole pipeline that we are a
-     * part of. In a group without a shell to continue it the kernel ignores the signal, and we go on at once.
-     */
+    /* Had the command been started without us, Ctrl-Z would have stopped the whole pipeline that we belong
+     * to. In a group without a shell to continue it, the kernel ignores the signal, and we go on at once. */
     sigprocmask(SIG_UNBLOCK, &stop, NULL);
     kill(had_terminal ? 0 : getpid(), SIGTSTP);
     sigprocmask(SIG_BLOCK, &stop, NULL);

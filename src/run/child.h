@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The command: in a process group of its own. It starts with the signal mask and the dispositions that we
+ * The command, in a process group of its own. It starts with the signal mask and the dispositions that we
  * were started with.
  *
- * It gets the terminal when it first needs it, and not before: others in our group, such as the pager that it
- * is piped into, have the terminal with us, and would be stopped at their first touch of it. A process
- * that reads from the terminal, or sets it, from another group is stopped (SIGTTIN, SIGTTOU); that tells us,
- * and it goes on where it was. Until then the keyboard's signals come to our group, and we pass them on.
+ * It gets the terminal when it first needs it, and not before: other processes of our group, such as a pager
+ * that its output is piped into, use the terminal through us, and would be stopped when they touch it. A
+ * process that reads from or configures the terminal from another group is stopped (SIGTTIN, SIGTTOU); this
+ * tells us, and it continues where it was. Until then the keyboard's signals come to our group, and we pass
+ * them on.
  */
 #pragma once
 
@@ -16,11 +17,11 @@
 
 #include "private-shm.h"
 
-/* What the supervisor changes about itself, and the command gets as it was. */
+/* What the supervisor changes for itself; the command gets the original. */
 typedef struct Inherited {
     sigset_t mask;
     struct sigaction chld;
-    const PrivateShm *shm; /* what the command gets besides; NULL: the /dev/shm that we have */
+    const PrivateShm *shm; /* what the command gets in addition; NULL: our own /dev/shm */
     int output;            /* its standard output and error; negative: ours */
     int sentinel;          /* told of the command before it runs, with the mark of its processes */
     const char *mark;
@@ -29,12 +30,12 @@ typedef struct Inherited {
 /* How far the start of a command came. */
 typedef enum ChildStage {
     CHILD_NONE,   /* no process could be made */
-    CHILD_NO_SHM, /* it did not get its private /dev/shm, although that was granted when it was tried */
+    CHILD_NO_SHM, /* it did not get its private /dev/shm, although the trial was allowed */
     CHILD_NO_RUN, /* the command could not be run: -ENOENT is then its own */
 } ChildStage;
 
 typedef struct Child {
-    pid_t pid;    /* 0: ended, and its number may be somebody else's */
+    pid_t pid;    /* 0: it has ended, and its number may belong to another process */
     pid_t group;  /* ours */
     int terminal; /* that controls us, -1: none */
     bool needs_terminal;
@@ -44,8 +45,8 @@ typedef struct Child {
 } Child;
 
 /*
- * `environment` as execvpe takes it. 0, or the negative errno of what kept the command from starting, with
- * how far it came in *ret_stage.
+ * `environment` as for execvpe. 0, or the negative errno that kept the command from starting, with the stage
+ * it reached in *ret_stage.
  */
 int child_start(char *const *command, char *const *environment, const Inherited *inherited, Child *ret,
                 ChildStage *ret_stage);
@@ -54,15 +55,14 @@ int child_start(char *const *command, char *const *environment, const Inherited 
 void child_signal(const Child *child, int signo, bool group);
 
 /*
- * The command was stopped, by SIGTSTP or because it needs the terminal (SIGTTIN, SIGTTOU). When we have the
- * terminal, it is given to the command, which goes on. Otherwise takes the terminal, stops us and whoever
- * stands with us in our group, and when somebody continues us, goes on as child_continue does. To be called
- * with SIGTSTP and SIGTTOU blocked. SIGSTOP is not for us: who stops the command with it continues only the
- * command.
+ * The command was stopped, by SIGTSTP or because it needs the terminal (SIGTTIN, SIGTTOU). If we have the
+ * terminal, the command gets it and goes on. Otherwise this takes the terminal, stops us and all of our
+ * group, and after we are continued, proceeds as child_continue does. SIGTSTP and SIGTTOU must be blocked.
+ * SIGSTOP is not for us: a process that stops the command with it continues only the command.
  */
 void child_stopped(Child *child, int signo);
 
-/* Somebody continued us: the shell, which may have put us in the foreground, too. */
+/* We were continued, by the shell, which may also have put us in the foreground. */
 void child_continue(const Child *child);
 
 /* The command has ended with this status: takes the terminal back. */

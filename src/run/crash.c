@@ -27,14 +27,14 @@ static const struct {
     CRASH(SIGSEGV), CRASH(SIGBUS), CRASH(SIGABRT), CRASH(SIGFPE), CRASH(SIGILL),
 };
 
-/* All that the handler reads. It is written while no handler can look: before they are installed, or as one
- * atomic word. */
+/* All that the handler reads. It is written when no handler can read it: before the handlers are installed,
+ * or as one atomic word. */
 static _Atomic pid_t command_left; /* 0: none */
 static pid_t supervisor;
 static int sentinel_left;
 static char command_text[16];
 static atomic_flag under_way = ATOMIC_FLAG_INIT;
-static char stack[1 << 16]; /* for a crash that was our stack's end */
+static char stack[1 << 16]; /* for a crash by stack overflow */
 
 void crash_signals(sigset_t *ret)
 {
@@ -65,13 +65,13 @@ static void on_crash(int signo)
     raise(signo); /* it is blocked until we return */
 }
 
-/* Handlers that stand there are others': a sanitizer's, or the guard's of a run around this one, which shows
+/* Handlers that exist already belong to others: to a sanitizer, or to the guard of an outer run, which shows
  * us the default and calls us afterwards. */
 static void handlers_install(void)
 {
     struct sigaction ours = {.sa_handler = on_crash, .sa_flags = SA_ONSTACK};
     stack_t own = {.ss_sp = stack, .ss_size = sizeof stack};
-    crash_signals(&ours.sa_mask); /* a crash in the handler is the end */
+    crash_signals(&ours.sa_mask); /* a crash within the handler is final */
     sigaltstack(&own, NULL);
     for (size_t i = 0; i < ARRAY_SIZE(crashes); i++) {
         struct sigaction now;
@@ -118,8 +118,8 @@ int crash_await(pid_t command)
     sigset_t blocked;
     prctl(PR_SET_NAME, "shmguard"); /* exec has made it "exe" */
     signals_taken(&taken);
-    /* What is blocked came with the thread that crashed. As in a run: SIGTTOU, so that we may move the
-     * terminal. */
+    /* The blocked signals are those of the thread that crashed. As in a run, SIGTTOU is blocked so that we
+     * may move the terminal. */
     blocked = taken;
     sigaddset(&blocked, SIGTTOU);
     sigprocmask(SIG_SETMASK, &blocked, NULL);

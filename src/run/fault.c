@@ -9,14 +9,15 @@
 #include "mapped-file.h"
 #include "proc-path.h"
 
-/* Whether si_addr means anything. A non-canonical address comes as SI_KERNEL, with 0 instead of itself. */
+/* Whether si_addr means anything. A fault at a non-canonical address is reported as SI_KERNEL with address 0.
+ */
 static bool has_address(const Testimony *testimony)
 {
     return testimony->signal != SIGABRT && testimony->code > 0 && testimony->code != SI_KERNEL;
 }
 
-/* Memory that the kernel keeps in files of its own making, which nobody can cut short: shared anonymous
- * mappings, System V's, huge pages. */
+/* Memory in files that the kernel makes itself and that no process can truncate: shared anonymous mappings,
+ * System V shared memory, huge pages. */
 static bool is_anonymous(const MapEntry *entry)
 {
     bool file = entry->inode != 0 || entry->device.major != 0 || entry->device.minor != 0;
@@ -32,14 +33,15 @@ static FaultPlace place_of(const Root *root, int pid, const MapEntry *entry)
         return PLACE_ANONYMOUS;
     if (entry->device.major == 0 && entry->deleted && text_starts(entry->path, "/memfd:"))
         return PLACE_MEMFD;
-    /* Where its own cannot be asked about, it most likely is ours. */
+    /* If its own /dev/shm cannot be queried, it is most likely ours. */
     int r = root_stat(root, PROC_PATH(pid, "root/dev/shm"), &shm);
     if (r == -EACCES)
         r = root_stat(root, "dev/shm", &shm);
     return r == 0 && device_equal(shm.device, entry->device) ? PLACE_SHM : PLACE_FILE;
 }
 
-/* What a stranger sends may be any file, and block: it must be what it is said to be. */
+/* The descriptor comes from another process, so it may be any file, and may block: it must be what it claims
+ * to be. */
 static bool is_maps_of(const Root *root, int pid, int maps)
 {
     char name[32];
@@ -50,7 +52,7 @@ static bool is_maps_of(const Root *root, int pid, int maps)
     snprintf(name, sizeof name, "fd/%d", maps);
     snprintf(wanted, sizeof wanted, "/%s", PROC_PATH(pid, "maps"));
     ssize_t n = root_link(root, PROC_PATH(0, name), target, sizeof target);
-    /* In a mount namespace of its own it may have put anything in that place. */
+    /* In its own mount namespace the process may have mounted anything there. */
     struct statfs system;
     return n > 0 && strcmp(target, wanted) == 0 && fstatfs(maps, &system) == 0 &&
            system.f_type == PROC_SUPER_MAGIC;
@@ -78,7 +80,7 @@ static void address_look(const Root *root, int pid, int maps, Buffer *scratch, F
     size_t n = entry.path.size;
     if (n == 0)
         return;
-    /* In the text of the mappings more of them follow. */
+    /* In the text of the mappings, further ones follow. */
     memmove(scratch->data, entry.path.data, n);
     scratch->data[n] = '\0';
     scratch->size = n;
@@ -114,7 +116,7 @@ void fault_read(const Root *root, int pid, const Testimony *testimony, bool look
         ret->address = testimony->address;
     if (!look)
         return;
-    shm_look(root, pid, ret); /* first: others may let go of memory now that one has died */
+    shm_look(root, pid, ret); /* first: other processes may let go of memory now that one has died */
     if (has_address(testimony))
         address_look(root, pid, maps, scratch, ret);
 }

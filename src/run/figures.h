@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the guard did for a job, and what the job took: for people and for scripts. */
+/* What the guard did for a job, and what the job used: for people and for scripts. */
 #pragma once
 
 #include "evidence.h"
@@ -19,24 +19,24 @@ typedef struct GuardFigures {
     uint64_t small_backed; /* tensors in memfds of their own */
     uint64_t pinned_bytes; /* of tensors that the GPU could read where their worker wrote them */
     uint64_t batches;      /* that DataLoader workers have sent; 0: none, or it cannot be known */
-    uint64_t fallbacks;    /* tensors that took the plain way through /dev/shm */
+    uint64_t fallbacks;    /* tensors that went through /dev/shm without the guard */
     uint64_t names_made;
     uint64_t names_served; /* times that a name was opened */
-    uint64_t turned_away;  /* connections of other users' processes that are none of the job's */
+    uint64_t turned_away;  /* connections of other users' processes that do not belong to the job */
     uint64_t bytes_peak; /* in memory at one time; counted once a second, and when something comes or goes */
     uint64_t bytes_now;
     uint64_t budget_bytes; /* UINT64_MAX: no ceiling */
     uint64_t waiting;      /* requests for memory that wait now */
     uint64_t waits;        /* requests that had to wait */
     double waited_seconds; /* of all that waited together */
-    double queued_seconds; /* in which somebody waited */
-    uint64_t rescues;      /* batches that passed the ceiling because nothing was let go */
-    uint64_t wanted_bytes; /* most that was used and asked for at one time while somebody waited */
+    double queued_seconds; /* in which at least one request waited */
+    uint64_t rescues;      /* batches that exceeded the limit because nothing was let go */
+    uint64_t wanted_bytes; /* the most that was in use and requested at one time while a request waited */
     bool wanted_exists;    /* that much memory was there */
     uint64_t refused;
     uint64_t refused_bytes; /* of the last one */
     int refused_pid;
-    bool refused_for_want;  /* memory was not there */
+    bool refused_for_want;  /* there was not enough memory */
     double refused_seconds; /* CLOCK_MONOTONIC, when the last one was */
     bool served_after;      /* shared tensors were made after the last one */
     Refusal refusals[REFUSALS_MAX];
@@ -47,7 +47,7 @@ typedef struct GuardFigures {
     bool line;           /* broker_line stands */
 } GuardFigures;
 
-/* Whether there was anything for it to do. */
+/* Whether the guard had anything to do. */
 static inline bool guard_has_served(const GuardFigures *guard)
 {
     return guard->segments_created + guard->segments_reused + guard->small_backed + guard->names_made +
@@ -68,9 +68,10 @@ typedef struct ProcessPeak {
     int pid;
     Role role;
     char comm[COMM_MAX];
-    uint64_t rss_bytes; /* the kernel's own mark: no peak is missed before the last look; U64_UNKNOWN */
-    uint64_t shm_bytes; /* of it, shared memory; the most that a look has seen; U64_UNKNOWN */
-    uint64_t own_bytes; /* the rest, likewise; U64_UNKNOWN */
+    uint64_t rss_bytes; /* the kernel's high-water mark, so no peak before the last sample is missed;
+                           U64_UNKNOWN */
+    uint64_t shm_bytes; /* of it, shared memory; the most in any sample; U64_UNKNOWN */
+    uint64_t own_bytes; /* the rest; the most in any sample; U64_UNKNOWN */
 } ProcessPeak;
 
 #define PEAKS_UNKNOWN ((Peaks){UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX})

@@ -5,10 +5,10 @@
 #include "pressure.h"
 
 /*
- * Tasks that wait for memory a tenth of their time are slowed down visibly. The twentieth part that must stay
- * available is about what a machine needs for its page cache to be of any use; a large one does not need more
- * than RESERVE_MOST for that. TIGHT_PART: workers make a batch in memory of their own, all of them at once,
- * before they put it into shared memory.
+ * Tasks that wait for memory for a tenth of their time are visibly slower. The twentieth that must stay
+ * available is about what a machine needs for a useful page cache; a large machine needs no more than
+ * RESERVE_MOST for that. TIGHT_PART: workers make a batch in private memory, all of them at once, before they
+ * put it into shared memory.
  */
 enum { WAITING_PERCENT = 10, SPARE_PART = 20, TIGHT_PART = 3 };
 #define TIGHT_MOST_BYTES   (UINT64_C(4) << 30)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Is memory short, here and now? Then what is kept for speed alone has to go. */
+/* Whether memory is short now. If it is, memory that is kept only for speed must be freed. */
 #pragma once
 
 #include "mounts.h"
 
-/* What does not change while a job runs. */
+/* Does not change while a job runs. */
 typedef struct FreeMemory {
     Root root;
     Arena arena;
@@ -15,14 +15,14 @@ typedef struct FreeMemory {
 int free_memory_open(const char *path, FreeMemory *ret);
 void free_memory_close(FreeMemory *free_memory);
 
-/* What cannot be read does not speak for a shortage. */
+/* A figure that cannot be read is not taken as a shortage. */
 bool free_memory_is_short(const FreeMemory *free_memory);
 
-/* What may still be taken of the machine and of every control group above us. U64_UNKNOWN when nothing tells.
+/* How much may still be taken from the machine and every control group above us. U64_UNKNOWN: nothing tells.
  */
 typedef struct Spare {
     uint64_t bytes;      /* before memory would be short */
-    uint64_t most_bytes; /* before there is none: swap counts too */
-    bool tight;          /* a moment's need of the processes for memory of their own may take all of it */
+    uint64_t most_bytes; /* before there is none; swap counts, too */
+    bool tight;          /* the processes' private memory may need all of it for a moment */
 } Spare;
 Spare free_memory_spare(const FreeMemory *free_memory);

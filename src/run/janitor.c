@@ -11,10 +11,10 @@
 #include "protocol.h"
 
 /*
- * FREE_LOOKS: a segment that a running loader recycles is in use again sooner.
- * EMPTY_LOOKS: before a pool issues anything, it forgets what was idle for KEEP_MSEC (guard.h), so what has
- * stayed empty for several times that long is in no pool any more, and watching it would only cost a
- * descriptor. Should it be in one after all, its producer gives it back, only later.
+ * FREE_LOOKS: a segment that a running loader recycles is in use again sooner. EMPTY_LOOKS: before a pool
+ * issues anything, it forgets segments that were idle for KEEP_MSEC (guard.h). So a segment that has stayed
+ * empty for several times as long is in no pool any more, and watching it would only cost a descriptor. If it
+ * is in one after all, its producer gives it back, only later.
  */
 enum { FREE_LOOKS = 3, EMPTY_LOOKS = 10 };
 
@@ -47,7 +47,7 @@ static bool is_free(const WatchedSegment *watched)
     return lock_bytes(watched->fd, F_OFD_GETLK, 1, &type) == 0 && type == F_UNLCK;
 }
 
-/* Nor does a GPU know its pages. */
+/* A GPU does not have its pages registered either. */
 static bool is_loose(const WatchedSegment *watched)
 {
     short type = F_WRLCK;
@@ -87,8 +87,8 @@ static ssize_t watched_find(const Janitor *janitor, uint64_t device, uint64_t in
 
 ssize_t janitor_add(Janitor *janitor, int fd, uint64_t producer, int pid)
 {
-    /* Only files in memory can be sealed: anything else must never be punched, and might block when it is
-     * asked. Nor may a process of another user have us write to what it may only read. */
+    /* Only files in memory can be sealed. Any other file must never be punched, and could block when it is
+     * queried. And a process of another user must not make us write to a file that it may only read. */
     struct stat st;
     int flags = fcntl(fd, F_GETFL);
     if (flags < 0 || (flags & O_ACCMODE) != O_RDWR || fcntl(fd, F_GET_SEALS) < 0 || fstat(fd, &st) < 0 ||
@@ -155,7 +155,7 @@ void janitor_count(Janitor *janitor, uint64_t more)
     janitor->bytes_peak = MAX(janitor->bytes_peak, bytes + more);
 }
 
-/* True: there is nothing to watch any more. */
+/* True: there is nothing left to watch. */
 static bool look_at(Janitor *janitor, WatchedSegment *watched, bool short_of_memory)
 {
     if (!is_loose(watched)) {
@@ -166,7 +166,8 @@ static bool look_at(Janitor *janitor, WatchedSegment *watched, bool short_of_mem
     watched->empty_looks = watched->held_bytes == 0 ? watched->empty_looks + 1 : 0;
     if (watched->empty_looks >= EMPTY_LOOKS)
         return true;
-    /* One whose producer has gone goes through here even when it is empty: it is closed on the way. */
+    /* A segment whose producer has gone passes through here even when it is empty, and is closed on the way.
+     */
     if (watched->producer == 0 ||
         (watched->held_bytes > 0 && (short_of_memory || watched->free_looks >= FREE_LOOKS)))
         make_due(janitor, watched);
@@ -187,7 +188,7 @@ static void give_back(const WatchedSegment *watched)
     struct stat st;
     short type = F_WRLCK;
     if (lock_bytes(watched->fd, F_OFD_SETLK, LOCK_PINNED + 1, &type) < 0)
-        return; /* issued since we looked */
+        return; /* it was issued meanwhile */
     if (fstat(watched->fd, &st) == 0 && st.st_size > 0)
         (void)fallocate(watched->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, st.st_size);
     type = F_UNLCK;
@@ -202,8 +203,8 @@ void janitor_work(Janitor *janitor)
             continue;
         watched->due = false;
         give_back(watched);
-        /* Without a producer nobody can lock it again, unless somebody in the job held on to it: then it is
-         * not free, and stays. */
+        /* Without its producer no process can lock it again, unless one in the job still has it open: then it
+         * is not free, and stays. */
         if (watched->producer == 0 && is_loose(watched))
             watched_remove(janitor, i);
         return;
@@ -269,8 +270,8 @@ typedef struct Count {
     uint64_t bytes;
 } Count;
 
-/* A process that recycles segments keeps their mappings. What tells of use is the hold, a page of its own
- * (guard.h); of a memfd that is not recycled, any mapping. */
+/* A process that recycles segments keeps their mappings. Use shows in the hold, a page of its own (guard.h);
+ * for a memfd that is not recycled, in any mapping. */
 static int visit_mapping(const MapEntry *entry, void *context)
 {
     Count *count = context;

@@ -15,14 +15,14 @@
 
 enum {
     LIBRARY_PER_TICK = 4, /* searches for our library through all of a process's mappings */
-    FAULTS_PER_TICK = 64, /* looked at: some programs live by faults, and have thousands a second */
+    FAULTS_PER_TICK = 64, /* examined; some programs use faults on purpose, thousands per second */
 };
 
-/* A fault that nobody survived is what ended the process, if it ended this soon. */
+/* A fault that no handler survived is the cause of the end, if the process ended this soon after it. */
 static const double FATAL_SECONDS = 5;
 
-/* So old may the last moment be that another thread has taken, before we look for ourselves: that thread may
- * hang, on a disk or on a process, and has stopped when its file cannot be written any more. */
+/* How old the last moment from another thread may be before we look ourselves: that thread may hang, on a
+ * disk or on a process, or stop when its file can no longer be written. */
 static const double GIVEN_SECONDS = 1.5;
 
 struct Journal {
@@ -36,7 +36,7 @@ struct Journal {
     Peaks peaks;
     uint64_t fds_most;
     uint64_t maps_most;
-    PresenceWish wish; /* without a library: nobody asks */
+    PresenceWish wish; /* without a library, processes are not searched for it */
     unsigned faults_left;
     Buffer scratch;
 };
@@ -62,7 +62,7 @@ static void peaks_note(LoggedProcess *logged, uint64_t rss_peak_bytes, uint64_t 
         u64_raise(&logged->own_peak_bytes, rss_bytes - MIN(rss_shmem_bytes, rss_bytes));
 }
 
-/* A count that was not taken this time stays what it was. */
+/* A figure that was not counted this time keeps its last value. */
 static void count_note(uint64_t count, uint64_t *last, uint64_t *most)
 {
     if (count != U64_UNKNOWN)
@@ -70,7 +70,8 @@ static void count_note(uint64_t count, uint64_t *last, uint64_t *most)
     u64_raise(most, count);
 }
 
-/* A worker that has lost its trainer looks like a trainer, and one that was only told of like no worker. */
+/* A worker that has lost its trainer looks like a trainer, and one that is known only from its testimony does
+ * not look like a worker. Both stay workers. */
 static void role_note(LoggedProcess *logged, Role role)
 {
     if (role != ROLE_OTHER && logged->role != ROLE_WORKER)
@@ -118,7 +119,7 @@ static LoggedProcess *process_meet(Journal *journal, int pid)
         return NULL;
     if (proc_stat_is_over(&stat)) {
         if (!logged)
-            return NULL; /* its parent, or we, will tell of it */
+            return NULL; /* its parent, or we ourselves, will report its end */
         logged->has_status = stat.ended != 0;
         logged->status = stat.ended;
         (void)process_end(journal, logged);
@@ -140,8 +141,8 @@ static const ProcessMoment *moment_find(const Moment *moment, int pid)
     return low < moment->n_processes && moment->processes[low].pid == pid ? &moment->processes[low] : NULL;
 }
 
-/* One that the moment lacks may have ended, or be on its way out, or be newer than the moment; one that is
- * new in it may have ended since. /proc tells. */
+/* A process that the moment lacks may have ended, may be exiting, or may be newer than the moment; a process
+ * that is new in it may have ended since. /proc tells. */
 static void samples_note(Journal *journal, const Moment *moment)
 {
     for (size_t i = journal->logged.n_live; i-- > 0;)
@@ -166,7 +167,7 @@ static bool is_expected(const LoggedProcess *logged)
             text_starts(text_of(logged->comm), "python"));
 }
 
-/* Only root's supervisor is believed by processes of other users, and root believes nobody else's. */
+/* Processes of other users trust only root's supervisor, and root's processes trust no other. */
 static bool is_served(const LoggedProcess *logged)
 {
     return geteuid() == 0 || logged->uid == geteuid();
@@ -282,7 +283,7 @@ void journal_begin(Journal *journal, int pid)
 
 /* --- What is told ------------------------------------------------------------------------------------- */
 
-/* One that has gone before it was seen. NULL: not kept. */
+/* A process that ended before it was seen. NULL: not kept. */
 static LoggedProcess *unseen_end(Journal *journal, int pid, int ppid)
 {
     LoggedProcess *logged = process_log_add(&journal->logged, pid, 0);
@@ -293,7 +294,7 @@ static LoggedProcess *unseen_end(Journal *journal, int pid, int ppid)
     return process_end(journal, logged);
 }
 
-/* The process that speaks. Of its last words it may be dead by the time that they are heard. */
+/* The process that sent a testimony. It may be dead by the time its last words arrive. */
 static LoggedProcess *speaker_find(Journal *journal, int pid)
 {
     bool was_known = process_log_live(&journal->logged, pid);
@@ -304,7 +305,7 @@ static LoggedProcess *speaker_find(Journal *journal, int pid)
         return logged;
     ProcStat stat;
     bool exists = proc_stat_read(journal->root, pid, &stat) == 0 && !proc_stat_is_over(&stat);
-    if (exists) /* none of the job's */
+    if (exists) /* it does not belong to the job */
         return NULL;
     logged = process_log_ended(&journal->logged, pid);
     return logged ? logged : unseen_end(journal, pid, 0);
@@ -319,7 +320,7 @@ static void fault_testify(Journal *journal, LoggedProcess *logged, const Testimo
     memory_context_note_shm(&journal->memory, logged->fault.shm_size_bytes, logged->fault.shm_free_bytes);
     logged->faulted = seconds_so_far(journal);
     free(TAKE_PTR(logged->path));
-    free(TAKE_PTR(logged->stack)); /* was an earlier fault's */
+    free(TAKE_PTR(logged->stack)); /* of an earlier fault */
     const char *path = TAKE_PTR(logged->fault.path);
     if (path)
         (void)process_log_quote(&journal->logged, logged, &logged->path, path, strlen(path));
@@ -331,7 +332,8 @@ static void fault_testify(Journal *journal, LoggedProcess *logged, const Testimo
         sample_note(journal, logged, &now);
 }
 
-/* Its handlers say so, perhaps before we had a look at it; only the command itself is nobody's worker. */
+/* Its handlers say that it is a worker, perhaps before we have looked at it. The command itself is never one.
+ */
 static void worker_note(const Journal *journal, LoggedProcess *logged)
 {
     if (logged->pid != journal->command && logged->role != ROLE_MANAGER)
@@ -345,7 +347,7 @@ static void status_note(LoggedProcess *logged, int status, bool by_us)
     logged->by_us |= by_us;
 }
 
-/* The end of a process may be told by its parent, by us who waited for it, and by the zombie that it was. */
+/* The end of a process may be reported by its parent, by our own wait, and by its zombie. */
 static void end_note(Journal *journal, int pid, int ppid, int status, bool by_us)
 {
     LoggedProcess *logged = process_log_live(&journal->logged, pid);
@@ -355,7 +357,7 @@ static void end_note(Journal *journal, int pid, int ppid, int status, bool by_us
         return;
     }
     logged = process_log_ended(&journal->logged, pid);
-    /* A number is used again only after all others were: an end like the last one is the same. */
+    /* A number is used again only after all others were, so an end with the same status is the same end. */
     bool again = logged && logged->has_status && logged->status != status;
     if (!logged || again)
         logged = unseen_end(journal, pid, ppid);
@@ -363,7 +365,7 @@ static void end_note(Journal *journal, int pid, int ppid, int status, bool by_us
         status_note(logged, status, by_us);
 }
 
-/* Numbers from a namespace below ours would be others' here. */
+/* Numbers from a nested pid namespace would name other processes here. */
 static bool is_in_our_namespace(const Journal *journal, int pid)
 {
     ProcStatus status;
@@ -413,7 +415,7 @@ bool journal_testify(Journal *journal, int pid, const Testimony *testimony, size
     }
 }
 
-/* On the way up a parent may end, and hand its child to us, between two looks. */
+/* While we walk up, a parent may end, and its child become ours. */
 static bool is_below_us(const Journal *journal, int pid)
 {
     enum { TRIES = 3 };
@@ -423,7 +425,7 @@ static bool is_below_us(const Journal *journal, int pid)
     return false;
 }
 
-/* Our library connects, and nobody else does. */
+/* Only our library connects. */
 static void presence_note(Journal *journal, int pid)
 {
     LoggedProcess *logged = process_meet(journal, pid);
@@ -471,7 +473,7 @@ static bool peak_write(const LoggedProcess *logged, Arena *arena, ProcessPeak **
                        size_t *capacity)
 {
     if (logged->rss_peak_bytes == U64_UNKNOWN && logged->own_peak_bytes == U64_UNKNOWN)
-        return true; /* it had gone before anybody looked */
+        return true; /* it ended before it was ever sampled */
     ProcessPeak *peak = ARENA_PUSH(arena, *list, *n, *capacity);
     if (!peak)
         return false;
@@ -628,7 +630,7 @@ int journal_finish(Journal *journal, Arena *arena, Evidence *ret)
     evidence.fds_most = journal->fds_most;
     evidence.maps_most = journal->maps_most;
 
-    for (size_t i = journal->logged.n_live; i-- > 0;) /* who has gone meanwhile, and nobody told */
+    for (size_t i = journal->logged.n_live; i-- > 0;) /* those that have ended unnoticed */
         (void)process_meet(journal, journal->logged.live[i].pid);
     bool whole = coverage_write(&journal->logged, arena, &evidence.coverage);
     for (size_t i = 0; whole && i < journal->logged.n_ended; i++)

@@ -66,7 +66,7 @@ void memory_context_look(MemoryContext *memory, int pid)
     machine_look(memory);
     group_look(memory, pid);
     if (pid == 0)
-        return; /* our own /dev/shm and limits may be others */
+        return; /* our own /dev/shm and limits may differ */
     memory_context_look_shm(memory, pid);
     limits_look(memory, pid);
 }
@@ -106,7 +106,8 @@ void memory_context_close(MemoryContext *memory)
     arena_free(&memory->arena);
 }
 
-/* The log's clock stands still while the machine sleeps, so what is new is told by what was there before. */
+/* The log's clock stops while the machine sleeps, so new entries are recognized by those that were there
+ * before. */
 static int log_finish(const MemoryContext *memory, Arena *arena, Evidence *evidence)
 {
     OomKills all = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a job's memory stood in while it ran: its control group, the machine, its /dev/shm, and the OOM
- * killer's counters before and after. */
+/* The memory around a job while it ran: its control group, the machine, its /dev/shm, and the OOM killer's
+ * counters before and after. */
 #pragma once
 
 #include "evidence.h"
@@ -10,8 +10,8 @@ typedef struct MemoryContext {
     Arena arena;
     Mounts mounts;
     bool has_group;
-    bool group_lost; /* the command was in another group than we are, and cannot be asked any more */
-    char group[512]; /* as Cgroup has them: the counter is another one when one of these changes */
+    bool group_lost; /* the command was in another group than ours, and can no longer be queried */
+    char group[512]; /* these two as in Cgroup: when one of them changes, the counter is another one */
     char limited_by[512];
     uint64_t group_kills_seen; /* the counter when last read; U64_UNKNOWN */
     uint64_t group_kills;      /* what it rose by; U64_UNKNOWN */
@@ -32,14 +32,14 @@ typedef struct MemoryContext {
 void memory_context_open(const Root *root, MemoryContext *ret);
 void memory_context_close(MemoryContext *memory);
 
-/* A look, with the eyes of process pid: the command, or 0 when it is gone. */
+/* Looks from within process pid: the command, or 0 if it is gone. */
 void memory_context_look(MemoryContext *memory, int pid);
 
-/* The same of its /dev/shm alone, for peaks that last less than a second. */
+/* Looks at its /dev/shm only, for peaks shorter than a second. */
 void memory_context_look_shm(MemoryContext *memory, int pid);
 
-/* Somebody else had a look at the job's /dev/shm. */
+/* The job's /dev/shm was looked at elsewhere. */
 void memory_context_note_shm(MemoryContext *memory, uint64_t size_bytes, uint64_t free_bytes);
 
-/* Looks a last time and fills in ret's part of it. -ENOMEM. */
+/* Takes a last look and fills in its part of ret. -ENOMEM. */
 int memory_context_finish(MemoryContext *memory, Arena *arena, Evidence *ret);

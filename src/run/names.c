@@ -91,7 +91,7 @@ int names_remove(Names *names, const char *name)
         return -ENOENT;
     slot_free(&names->slots[hole]);
     names->n--;
-    /* What was pushed behind the hole by a collision moves up, so that no search ends too early. */
+    /* Entries that a collision pushed behind the hole move up, so that no search ends too early. */
     for (size_t i = (hole + 1) & mask; names->slots[i].text; i = (i + 1) & mask) {
         size_t home = names->slots[i].hash & mask;
         if (((i - home) & mask) >= ((i - hole) & mask)) {

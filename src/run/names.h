@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What names of shared memory mean: "/torch_…" and "/psm_…" to the descriptor that whoever asks for the name
- * is given. Made for tens of thousands of names that come and go with every batch.
+ * What the names of shared memory mean: from "/torch_…" and "/psm_…" to the descriptor that a process gets
+ * when it asks for the name. Made for tens of thousands of names that come and go with every batch.
  *
- * A descriptor here is one of the handed-out description (guard.h), which carries the lock that says "in
- * use": it is closed when the name goes, and not before.
+ * A descriptor here refers to the handed-out description (guard.h), which carries the lock that says "in
+ * use": it is closed when the name is removed, and not before.
  */
 #pragma once
 
@@ -31,8 +31,8 @@ void names_free(Names *names);
 /* The descriptor, still the table's, or -ENOENT. */
 int names_find(const Names *names, const char *name);
 
-/* The name means fd from now on; what it meant before is closed. Takes fd, unless it returns -ENOMEM. */
+/* The name means fd from now on; its old meaning is closed. Takes fd, unless it returns -ENOMEM. */
 int names_put(Names *names, const char *name, int fd, bool counted);
 
-/* Closes what the name means. -ENOENT. */
+/* Closes the name's descriptor. -ENOENT. */
 int names_remove(Names *names, const char *name);

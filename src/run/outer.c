@@ -26,7 +26,7 @@ static bool socket_connect(int fd, const char *name)
                    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n)) == 0;
 }
 
-/* Anybody can make a socket of that name. */
+/* Any process can make a socket of that name. */
 static bool peer_is_trusted(int fd, int *ret_pid)
 {
     struct ucred peer;
@@ -37,7 +37,7 @@ static bool peer_is_trusted(int fd, int *ret_pid)
     return true;
 }
 
-/* Whoever is not served finds the connection closed. */
+/* A process that is not served finds the connection closed. */
 static bool is_welcome(int fd)
 {
     Message welcome;

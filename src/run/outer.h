@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The run that this process itself is a part of: `shmguard run` within `shmguard run`. One guard serves them
- * both, the outer one's; two would not know of each other's budget, and neither could add up.
+ * The run that this process itself belongs to: `shmguard run` within `shmguard run`. The outer run's guard
+ * serves both: two guards would not know of each other's budget, and the sum of both could exceed the memory.
  */
 #pragma once
 
@@ -12,5 +12,5 @@ typedef struct Outer {
     int pid;            /* of its supervisor */
 } Outer;
 
-/* False: there is none, or it has ended, or does not serve us. A supervisor that is stopped is there. */
+/* False: there is none, it has ended, or it does not serve us. A stopped supervisor counts as there. */
 bool outer_find(Outer *ret);

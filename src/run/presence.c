@@ -104,8 +104,8 @@ bool presence_inherit(const Root *root, int pid, const Presence *parent, const P
     return true;
 }
 
-/* What is preloaded is mapped before the C library. Without one a program may be static, or be about to be
- * loaded: it has START_SECONDS for that. */
+/* Preloaded libraries are mapped before the C library. A program without a C library may be static, or may
+ * not be loaded yet: it has START_SECONDS for that. */
 static bool is_started(const Libraries *libraries, double now, Presence *presence)
 {
     static const double START_SECONDS = 0.9;
@@ -119,7 +119,7 @@ static bool is_started(const Libraries *libraries, double now, Presence *presenc
 
 /* --- Why not ------------------------------------------------------------------------------------------ */
 
-/* Its start gave it rights that its parent had not: the dynamic linker ignores LD_PRELOAD then. */
+/* It gained rights at its start that its parent did not have: the dynamic linker ignores LD_PRELOAD then. */
 static bool is_secure(const Root *root, int pid, Buffer *scratch)
 {
     Elf64_auxv_t entry;
@@ -133,7 +133,7 @@ static bool is_secure(const Root *root, int pid, Buffer *scratch)
     return false;
 }
 
-/* Whether a user without rights of his own can reach a file, as the process sees it. */
+/* Whether a user without special rights can reach a file, as the process sees it. */
 static bool others_can_read(const Root *root, int pid, const char *path)
 {
     char part[PROC_PATH_MAX + 4096];

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether the preload library is in a process of the job, and why not. A process is asked once, and again
- * when it has become another program.
+ * Whether the preload library is loaded in a process of the job, and if not, why. Each process is examined
+ * once, and again after it has become another program.
  *
- * One question is enough for a process that was forked: it has its libraries where its parent has them, at
- * addresses that the kernel has drawn by lot. Other processes are searched. The dynamic linker maps what is
- * preloaded before the C library: once that is there, what is missing stays missing. Before that, and of a
- * program without one, a later look decides.
+ * For a forked process, one question is enough: its libraries are where its parent has them, at randomized
+ * addresses. Other processes are searched. The dynamic linker maps preloaded libraries before the C library:
+ * once that is there, a missing library stays missing. Before that, and for a program without a C library, a
+ * later look decides.
  */
 #pragma once
 
@@ -15,9 +15,9 @@
 typedef struct Presence {
     bool known;
     bool waits;   /* for the program to load its libraries */
-    double since; /* as the clock of whoever asks has it */
-    bool loaded;  /* as the next, when it is known */
-    Absence why;  /* it does nothing for us there; ABSENCE_NONE: it works */
+    double since; /* in the caller's clock */
+    bool loaded;  /* whether it is mapped; valid once `known` */
+    Absence why;  /* why it does nothing for us there; ABSENCE_NONE: it works */
     uint64_t at;  /* where it is mapped */
 } Presence;
 
@@ -27,19 +27,19 @@ typedef struct PresenceWish {
     const char *socket;
 } PresenceWish;
 
-/* One question, of one whose parent is known. False: it was not forked from it, or the kernel cannot be asked
- * just one. */
+/* One question, for a process whose parent is known. False: it was not forked from that parent, or the kernel
+ * cannot answer a single question. */
 bool presence_inherit(const Root *root, int pid, const Presence *parent, const PresenceWish *wish,
                       Buffer *scratch, Presence *presence);
 
-/* Goes through all libraries of the process, which runs as user uid. `now`: in seconds. */
+/* Searches all libraries of the process, which runs as user uid. `now` is in seconds. */
 void presence_search(const Root *root, int pid, uint32_t uid, double now, const PresenceWish *wish,
                      Buffer *scratch, Presence *presence);
 
 /*
- * Why the library, which is not mapped, was not loaded, from the environment that the program was started
- * with, as far as that tells: ABSENCE_UNKNOWN. Of one that is mapped: why it does nothing for us there, or
- * ABSENCE_NONE. `environment` is that of /proc/PID/environ. Pure.
+ * absence_of_missing: why the library, which is not mapped, was not loaded, as far as the program's initial
+ * environment tells; otherwise ABSENCE_UNKNOWN. absence_of_mapped: why a library that is mapped does nothing
+ * for us, or ABSENCE_NONE. `environment` is the content of /proc/PID/environ. Pure.
  */
 Absence absence_of_mapped(Text environment, const char *socket);
 Absence absence_of_missing(Text environment, const char *library);

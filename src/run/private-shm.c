@@ -18,13 +18,13 @@
 #define MIB (UINT64_C(1) << 20)
 
 /*
- * Free space below which libraries that use /dev/shm past the guard are likely to fail. NCCL takes 9 to 10
- * MiB for each connection of two GPUs that goes through it: a node of eight in a ring, both ways, 150 MiB.
- * Open MPI takes 4 MiB for each rank, and DALI a few batches of its own.
+ * With less free space than this, libraries that use /dev/shm without the guard are likely to fail. NCCL
+ * takes 9 to 10 MiB for each connection of two GPUs through it: 150 MiB for a node of eight in a ring, both
+ * ways. Open MPI takes 4 MiB per rank, and DALI a few batches of its own.
  */
 #define SHM_WANTED_BYTES (256 * MIB)
 
-/* What Docker gives: who gets a private one is not worse off than there. */
+/* Docker's default: a job with a private /dev/shm is no worse off than there. */
 #define SHM_LEAST_BYTES (64 * MIB)
 
 /* --- What is there ------------------------------------------------------------------------------------ */
@@ -36,7 +36,7 @@ typedef struct Hidden {
 
 /*
  * A data set that was copied there, Ray's store, memory that another program shares with us by name: a job
- * could mean to use these. What else is there belongs to other jobs, each of which made it for itself.
+ * may intend to use these. Everything else there belongs to other jobs, each of which made it for itself.
  */
 static int hidden_visit(const char *name, const FileStat *stat, void *context)
 {
@@ -55,8 +55,8 @@ static int hidden_visit(const char *name, const FileStat *stat, void *context)
     return 1;
 }
 
-/* Of those that launchers set for each process they start: torchrun, Open MPI, MPICH and Intel MPI, Slurm
- * ("4(x2)": four on each of two nodes). */
+/* The variables that launchers set for each process they start: torchrun, Open MPI, MPICH and Intel MPI,
+ * Slurm ("4(x2)": four on each of two nodes). */
 static uint32_t ranks_find(const Root *root)
 {
     static const char *const names[] = {"LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS",
@@ -91,7 +91,7 @@ void private_shm_look(const Root *root, ShmHints *ret)
 
 /* --- What to do --------------------------------------------------------------------------------------- */
 
-/* Why the shared one will not do, as one clause. False: it will. */
+/* Why the shared /dev/shm is not good enough. False: it is. */
 static bool is_needed(const ShmMount *shm, char why[static SHM_WHY_MAX])
 {
     const char *wrong = NULL;
@@ -114,13 +114,13 @@ static bool is_needed(const ShmMount *shm, char why[static SHM_WHY_MAX])
     return true;
 }
 
-/* Half, as the kernel has it for a tmpfs without a size: the rest is for the processes. */
+/* Half, the kernel's default for a tmpfs: the rest is for the processes. */
 static uint64_t size_fitting(uint64_t room_bytes)
 {
     return MAX(room_bytes / 2 / MIB * MIB, SHM_LEAST_BYTES);
 }
 
-/* Whether a private one could do more harm than good, when nobody has asked for it. */
+/* Whether a private one that was not asked for could do more harm than good. */
 static bool is_harmful(const Machine *machine, const ShmHints *hints, bool user_namespace,
                        char why[static SHM_WHY_MAX])
 {
@@ -187,8 +187,8 @@ static int file_write(const char *path, const char *text)
     return write(fd, text, n) == (ssize_t)n ? 0 : -errno;
 }
 
-/* Each id stands for itself, and no other is known. The kernel wants setgroups given up for that; the groups
- * that we have stay, under no number. Kernels before 3.19 do not ask. */
+/* Each id is mapped to itself, and no other is. The kernel requires that setgroups be given up for this; our
+ * groups stay, without numbers. Kernels before 3.19 do not require it. */
 static int ids_keep(uid_t uid, gid_t gid)
 {
     char line[64];
@@ -203,7 +203,7 @@ static int ids_keep(uid_t uid, gid_t gid)
     return file_write("/proc/self/gid_map", line);
 }
 
-/* What a new user namespace sets back to its start, and exec makes rights of. */
+/* What a new user namespace resets, and what exec turns into rights. */
 typedef struct Rights {
     uint64_t bounding;
     int secure;
@@ -219,9 +219,9 @@ static Rights rights_remember(void)
 }
 
 /*
- * Whoever makes a user namespace has every right in it. exec takes them from all users but root, whose
- * bounding set decides; it is put back to what it was. Without the rights that we hold now, nothing is left
- * even for an exec that keeps some.
+ * The creator of a user namespace has every right in it. exec removes the rights of all users except root,
+ * whose bounding set decides; it is restored to what it was. Since our present rights are dropped as well,
+ * nothing is left even for an exec that keeps some.
  */
 static int rights_give_up(const Rights *before)
 {
@@ -253,7 +253,8 @@ static int tmpfs_enter(uint64_t bytes, ShmStep *step)
     *step = SHM_STEP_MOUNTS;
     if (unshare(CLONE_NEWNS) < 0)
         return -errno;
-    /* Slave and not private: what the machine mounts later, an automounted data set, still comes in. */
+    /* Slave rather than private: what the machine mounts later, such as an automounted data set, still
+     * appears. */
     *step = SHM_STEP_SPREAD;
     if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
         return -errno;
@@ -289,7 +290,7 @@ typedef struct Outcome {
     ShmStep step;
 } Outcome;
 
-/* The process has no exit signal, so that whoever watches for children does not notice. */
+/* The process has no exit signal, so that code that watches for children does not notice it. */
 static Outcome process_try(const PrivateShm *shm)
 {
     Outcome outcome = {0, SHM_STEP_PROCESS};
@@ -333,7 +334,7 @@ static const char *user_refused(int error, const Machine *machine, const ShmHint
     return NULL;
 }
 
-/* Ubuntu lets everybody make a user namespace, and takes the rights in it away. */
+/* Ubuntu lets every user make a user namespace, and removes the rights in it. */
 static const char *rights_refused(const Machine *machine, const ShmHints *hints)
 {
     if (!machine->sandbox.sys_admin && hints->namespaces_fenced == 1)

@@ -4,13 +4,13 @@
 
 #include "process-log.h"
 
-/* Ended by a signal, or with another code than 0. */
+/* It ended by a signal, or with an exit code other than 0. */
 static bool status_is_bad(int status)
 {
     return !WIFEXITED(status) || WEXITSTATUS(status) != 0;
 }
 
-/* How much is lost with it. */
+/* How much would be lost with its record. */
 typedef enum KeepRank {
     KEEP_ENDED_WELL,
     KEEP_UNKNOWN,
@@ -30,8 +30,8 @@ static KeepRank keep_rank(const LoggedProcess *logged)
     return logged->has_status || logged->has_fault ? KEEP_ENDED_BADLY : KEEP_UNKNOWN;
 }
 
-/* Whether `a` is missed less than `b`, which is newer. Of bad ends the first ones tell most, for what came of
- * them follows; of others the last ones. */
+/* Whether losing `a` matters less than losing `b`, which is newer. Of bad ends the first ones tell most,
+ * because the others follow from them; of other ends, the last ones. */
 static bool is_missed_less(const LoggedProcess *a, const LoggedProcess *b)
 {
     KeepRank worth = keep_rank(a);
@@ -119,7 +119,7 @@ static void ended_remove(ProcessLog *table, size_t i)
     memmove(table->ended + i, table->ended + i + 1, (table->n_ended - i) * sizeof *table->ended);
 }
 
-/* The one that is missed least. There is one. */
+/* The record whose loss matters least. There is at least one. */
 static size_t ended_least(const ProcessLog *table)
 {
     size_t least = 0;
@@ -164,7 +164,7 @@ static void wordy_count(LoggedProcess *items, size_t n, size_t *count, LoggedPro
     }
 }
 
-/* Whether one more may have words. */
+/* Whether one more process may have words. */
 static bool words_make_room(ProcessLog *table, const LoggedProcess *logged)
 {
     size_t count = 0;

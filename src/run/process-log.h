@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The processes that a job has had. Those that live are all there; of those that have ended LOGGED_ENDED_MAX
- * are kept, bad ends rather than good ones. What they said and where they faulted is kept of LOGGED_WORDY_MAX
- * of them, likewise. So a job that runs for months, or says what it likes, takes no more than a few MiB.
+ * The processes that a job has had. All live ones are here; of the ended ones LOGGED_ENDED_MAX are kept, bad
+ * ends in preference to good ones. The words and faults of LOGGED_WORDY_MAX processes are kept, with the same
+ * preference. So a job that runs for months, or writes a lot, takes no more than a few MiB.
  *
- * A process is known by its pid and the time of its start, which is 0 for one that was told of only after it
- * had gone. Pointers to processes are valid until the next call that adds or ends one.
+ * A process is identified by its pid and start time, which is 0 for a process that was reported only after it
+ * had ended. Pointers to processes are valid until the next call that adds or ends one.
  */
 #pragma once
 
@@ -34,7 +34,7 @@ typedef struct LoggedProcess {
 
     bool has_fault;
     double faulted;
-    Fault fault; /* its path and stack are these */
+    Fault fault; /* with path and stack from below */
     char *path;
     char *stack;
     char *said;
@@ -51,7 +51,7 @@ typedef struct ProcessLog {
     LoggedProcess *live; /* in rising order of pid */
     size_t n_live;
     size_t live_capacity;
-    LoggedProcess *ended; /* in the order in which it was noticed */
+    LoggedProcess *ended; /* in the order in which the ends were noticed */
     size_t n_ended;
     size_t ended_capacity;
 } ProcessLog;
@@ -60,14 +60,15 @@ void process_log_free(ProcessLog *table);
 
 LoggedProcess *process_log_live(const ProcessLog *table, int pid);
 
-/* NULL without memory. There must be none of that pid. */
+/* NULL without memory. There must be no live process with that pid. */
 LoggedProcess *process_log_add(ProcessLog *table, int pid, uint64_t start_ticks);
 
 /* The newest of that pid that has ended. */
 LoggedProcess *process_log_ended(const ProcessLog *table, int pid);
 
-/* Moves it among the ended. NULL when it was not kept: all that are there matter more. */
+/* Moves it to the ended. NULL: it was not kept, because all others matter more. */
 LoggedProcess *process_log_end(ProcessLog *table, LoggedProcess *live, double seconds);
 
-/* Sets one of seen's path, stack and said to a copy of the n bytes. False: there is no room for it. */
+/* Sets `slot`, which is the process's path, stack or said, to a copy of the n bytes. False: there is no room.
+ */
 bool process_log_quote(ProcessLog *table, LoggedProcess *logged, char **slot, const char *text, size_t n);

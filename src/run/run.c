@@ -29,10 +29,10 @@
 #include "strays.h"
 
 /*
- * BUDGET_LEAST_BYTES: with less to spare than this, a budget would stop what might just work.
- * WAIT_SECONDS: longer than an ordinary validation or checkpoint, and shorter than a night.
- * FILES_MOST: where the hard limit is a billion, programs that close all numbers up to the limit would do it
- * for minutes. DRAIN_TURNS: rounds of the loop for what the dead have left in their sockets; a stray that
+ * BUDGET_LEAST_BYTES: with less to spare than this, a budget would stop a job that might just fit.
+ * WAIT_SECONDS: longer than an ordinary validation or checkpoint, and shorter than a night. FILES_MOST: with
+ * a hard limit of a billion, programs that close all descriptors up to the limit would take minutes.
+ * DRAIN_TURNS: rounds of the loop to read what ended processes have left in their sockets; a stray that
  * cannot be killed may go on writing.
  */
 #define BUDGET_LEAST_BYTES (UINT64_C(64) << 20)
@@ -46,7 +46,7 @@ struct Run {
     Source output;
     Source moments;
     MomentRelay *relay;    /* `moments` is its descriptor; NULL: we look at the job ourselves */
-    const RunWatch *watch; /* NULL: nobody looks closely */
+    const RunWatch *watch; /* NULL: no one watches closely */
     Inherited inherited;
     Sentinel sentinel; /* of the command that runs */
     FreeMemory free_memory;
@@ -63,7 +63,7 @@ struct Run {
     Child child;
     pid_t pid;
     Strays strays;
-    StrayTimes awaited; /* as they were when the command ended */
+    StrayTimes awaited; /* CPU times when the command ended */
     StrayWork work;
     bool alone; /* no child is left */
     int passed_on;
@@ -88,8 +88,9 @@ static void status_changed(Run *run, int status)
     crash_forget();
     sentinel_watch(run->sentinel.fd, 0, run->inherited.mark);
     run->ended = now_seconds();
-    /* Who told the command to end told the job: what is left of it is told, too, now that no trainer needs it
-     * any more. A command that has returned 0 may have ignored the signal, as under nohup. */
+    /* A signal that told the command to end was meant for the job: the rest of the job is told, too, now that
+     * no trainer needs it any more. A command that has returned 0 may have ignored the signal, as under
+     * nohup. */
     int signo = run->cut > 0 ? SIGTERM : status != 0 ? run->passed_on : 0;
     strays_begin(&run->strays, &run->free_memory.root, signo, run->typed, run->ended);
     if (status == 0 && signo == 0)
@@ -119,7 +120,7 @@ static uint64_t kept_by(void *context, int pid)
     return broker_kept_by(context, pid);
 }
 
-/* Who keeps the memory that others wait for is looked for rarely: all mappings of all processes are read. */
+/* Looking for the process that keeps the memory is done rarely: it reads all mappings of all processes. */
 static Keeper crawl_look(Run *run)
 {
     run->keeper_next = now_seconds() + KEEPER_SECONDS;
@@ -145,7 +146,7 @@ static void reap(Run *run)
     bool ended = false;
     while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
         if (pid == run->sentinel.pid) {
-            if (!WIFSTOPPED(status)) /* somebody has killed it */
+            if (!WIFSTOPPED(status)) /* another process has killed it */
                 run->sentinel.pid = 0;
             continue;
         }
@@ -175,9 +176,9 @@ static void pass_on(Run *run, const struct signalfd_siginfo *signal)
         run->passed_on = signo;
         run->typed = typed;
     }
-    /* The terminal signals a whole group, so all of the command's get it too. What a process sent to us alone
-     * goes to the command alone, as it would without us: a trainer that saves a checkpoint on SIGTERM or
-     * SIGUSR1 needs its workers alive, and dies of theirs. */
+    /* The terminal signals a whole group, so the whole group of the command gets it, too. A signal that a
+     * process sent to us alone goes to the command alone, as it would without us: a trainer that saves a
+     * checkpoint on SIGTERM or SIGUSR1 needs its workers alive, and dies if they do. */
     child_signal(&run->child, signo, typed);
 }
 
@@ -230,7 +231,7 @@ static void moments_ready(Source *source)
         journal_take(run->journal, &moment);
 }
 
-/* One piece a turn: a command that writes without end must not keep the rest from their turn. */
+/* One piece per turn: a command that writes endlessly must not block the other sources. */
 static void output_ready(Source *source)
 {
     Run *run = SOURCE_OWNER(source, Run, output);
@@ -240,7 +241,7 @@ static void output_ready(Source *source)
         run->watch->output(run->watch->context, now_seconds() - run->began, (Text){piece, (size_t)n});
 }
 
-/* One round of the loop. How many events there were, or negative errno. */
+/* One round of the loop. Returns the number of events, or negative errno. */
 static int turn(Run *run, int timeout)
 {
     struct epoll_event events[64];
@@ -289,7 +290,7 @@ int run_finish(Run *run, RunResult *ret)
             return r;
         strays_step(run);
     }
-    /* The last words of those who have gone may still lie in their sockets. */
+    /* The last words of ended processes may still be in their sockets. */
     for (int i = 0; i < DRAIN_TURNS && turn(run, 0) > 0;)
         i++;
     tick_tell(run, NULL, true);
@@ -319,7 +320,7 @@ int run_finish(Run *run, RunResult *ret)
     return 0;
 }
 
-/* What the signals that have come in mean when there is no command. True: to end. */
+/* Handles pending signals when there is no command. True: one of them tells us to end. */
 static bool signals_take(Run *run, bool *ret_typed)
 {
     struct signalfd_siginfo signal;
@@ -358,8 +359,7 @@ static int signals_open(Run *run)
     if (run->signals.fd < 0)
         return -errno;
 
-    /* Whoever started us may have left SIGCHLD ignored, and the kernel would then wait for our children
-     * itself. */
+    /* Our parent may have left SIGCHLD ignored; the kernel would then reap our children itself. */
     struct sigaction standard = {.sa_handler = SIG_DFL};
     sigaction(SIGCHLD, &standard, &run->inherited.chld);
     sigaddset(&taken, SIGTTOU); /* so that we may move the terminal from the background */
@@ -377,8 +377,8 @@ static int timer_start(Source *timer, int epoll, unsigned msec)
     return source_watch(timer, epoll);
 }
 
-/* Names and segments are descriptors here, and tensors are in the command: for both, the soft limit is only
- * what somebody's shell was set up with. */
+/* Names and segments are descriptors here, and tensors are in the command: for both, the soft limit is only a
+ * default of the shell. */
 static void files_raise(void)
 {
     struct rlimit files;
@@ -485,7 +485,7 @@ static void ending_note(void *context, int pid)
     journal_ending(run->journal, pid);
 }
 
-/* What a wish comes to here and now; U64_UNKNOWN: no ceiling. */
+/* The size that a wish means here and now; U64_UNKNOWN: no limit. */
 static uint64_t budget_bytes(const Run *run, const SizeWish *wish)
 {
     if (wish->kind == WISH_SIZE)
@@ -615,8 +615,8 @@ void run_on_tick(Run *run, void (*tick)(void *context, const RunTick *tick), voi
     run->tick_context = context;
 }
 
-/* We keep the writing end, for the next command and so that a pipe without writers does not wake us again and
- * again. */
+/* We keep the writing end, for the next command, and because a pipe without writers would wake us all the
+ * time. */
 static int output_open(Run *run)
 {
     int pipes[2];
@@ -644,9 +644,9 @@ void run_end(Run *run)
     if (run->cut > 0 || run->child.status_is)
         return;
     run->cut = now_seconds();
-    journal_tick(run->journal); /* as it was: it may have lived between two looks */
+    journal_tick(run->journal); /* a last sample: the command may have lived between two ticks */
     child_signal(&run->child, SIGTERM, false);
-    child_signal(&run->child, SIGCONT, true); /* one that is stopped takes no other signal */
+    child_signal(&run->child, SIGCONT, true); /* a stopped process takes no other signal */
 }
 
 int run_evidence(Run *run, const RunResult *result, Arena *arena, Evidence *ret)

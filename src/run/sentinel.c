@@ -20,8 +20,8 @@
 #include "sentinel.h"
 #include "strays.h"
 
-/* ROUNDS_MAX: a process may be made while we look at the others. One that stays for so long is stuck in the
- * kernel. */
+/* ROUNDS_MAX: a process may be created while we go through the others. One that survives this many rounds is
+ * stuck in the kernel. */
 enum { MARK_MAX = 128, ROUNDS_MAX = 300, ROUND_MSEC = 10 };
 
 typedef struct WatchedJob {
@@ -48,7 +48,7 @@ static void descriptors_close(unsigned first)
     closedir(list);
 }
 
-/* Where the kernel has put the arguments and the environment of this process: /proc/self/stat, from its 48th
+/* Where the kernel keeps the arguments and the environment of this process: /proc/self/stat, from its 48th
  * word on. */
 static bool places_read(uint64_t ret[static 4])
 {
@@ -74,8 +74,8 @@ static bool places_read(uint64_t ret[static 4])
 }
 
 /*
- * The arguments are written over: `ps` says what this process is, and `pkill -f` does not take it for us. The
- * environment goes as well: the mark of a run around this one may be in it, whose sentinel would end us
+ * Overwrites the arguments, so that `ps` says what this process is, and `pkill -f` does not take it for us.
+ * The environment is overwritten, too: it may contain the mark of an outer run, whose sentinel would end us
  * before we have ended our job.
  */
 static void title_set(pid_t supervisor)
@@ -106,7 +106,7 @@ static bool is_of_job(const Root *root, const WatchedJob *watched, const ProcSta
 }
 
 /*
- * Those that clean up behind the others, and leave by themselves when the others have gone:
+ * Processes that clean up after the others, and exit by themselves when the others have gone:
  * torch_shm_manager, and the resource tracker of Python's multiprocessing, which removes semaphores from
  * /dev/shm. A kill -9 of the training alone would not have reached them.
  */
@@ -117,7 +117,7 @@ static bool is_cleaner(const Root *root, const ProcStat *stat, Buffer *scratch)
            file_contains(root, stat->pid, "cmdline", "semaphore_tracker import main", scratch);
 }
 
-/* Kills all but the cleaners, parents mostly before their children. How many there were. */
+/* Kills all except the cleaners, mostly parents before their children. Returns how many there were. */
 static unsigned job_kill(const Root *root, const WatchedJob *watched)
 {
     _cleanup_buffer_ Buffer scratch = {0};
@@ -132,8 +132,8 @@ static unsigned job_kill(const Root *root, const WatchedJob *watched)
             proc_stat_is_over(&stat) || !is_of_job(root, watched, &stat, &scratch))
             continue;
         if (is_cleaner(root, &stat, &scratch))
-            (void)kill(pid,
-                       MANAGER_SIGNAL); /* nobody but the manager minds it, and that no sooner than alone */
+            (void)kill(pid, MANAGER_SIGNAL); /* every other process ignores it, and the manager acts on it
+                                                only when it is alone */
         else
             n += kill(pid, SIGKILL) == 0;
     }
@@ -207,14 +207,14 @@ void sentinel_watch(int fd, pid_t command, const char *mark)
     (void)send(fd, &watched, sizeof watched, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* It ends by itself, and is not killed: a run around this one hears how our children end, and would take that
- * for a death in its job. */
+/* It ends by itself rather than being killed: an outer run is told how our children end, and would take a
+ * kill for a death in its job. */
 void sentinel_end(Sentinel *sentinel)
 {
     sentinel_watch(sentinel->fd, 0, NULL);
     fd_close(sentinel->fd);
     if (sentinel->pid > 0) {
-        kill(sentinel->pid, SIGCONT); /* somebody may have stopped it */
+        kill(sentinel->pid, SIGCONT); /* it may have been stopped */
         (void)waitpid(sentinel->pid, NULL, 0);
     }
     *sentinel = SENTINEL_NONE;

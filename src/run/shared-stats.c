@@ -51,7 +51,7 @@ void shared_stats_write(int fd, const GuardFigures *figures)
         .waits = figures->waits,
         .refused = figures->refused,
     };
-    /* Without memory for its page nobody learns the figures: the run does not depend on that. */
+    /* Without memory for the page the figures are not published: the run does not depend on that. */
     if (fd >= 0 && pwrite(fd, &page, sizeof page, 0) < 0)
         return;
 }
@@ -76,7 +76,7 @@ int shared_stats_read(const Root *root, int pid, int number, GuardFigures *ret)
     char path[64];
     Published page;
     snprintf(path, sizeof path, "proc/%d/fd/%d", pid, number);
-    /* It may be another file by now: nothing that is opened like this waits for anybody. */
+    /* It may be another file by now: nothing that is opened in this way can block. */
     _cleanup_close_ int fd = root_openat(root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
         return fd;

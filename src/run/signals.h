@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which signals a supervisor takes in: it passes them on to the command, or acts on them. */
+/* The signals that a supervisor takes in: it passes them on to the command, or acts on them. */
 #pragma once
 
 #include <signal.h>
 #include <stdbool.h>
 
-/* All of them, SIGCHLD and SIGCONT too. */
+/* All of them, including SIGCHLD and SIGCONT. */
 void signals_taken(sigset_t *ret);
 
-/* Whether it ends a command, unless the command does something else about it. */
+/* Whether it ends a command that does not handle it. */
 bool signal_ends(int signo);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the supervisor's one loop waits for: a descriptor, and what to do when it can be read. */
+/* What the supervisor's loop waits for: a descriptor, and what to do when it is readable. */
 #pragma once
 
 #include <errno.h>
@@ -21,7 +21,7 @@ static inline int source_watch(Source *source, int epoll)
     return epoll_ctl(epoll, EPOLL_CTL_ADD, source->fd, &event) < 0 ? -errno : 0;
 }
 
-/* Closing alone does not do it while a forked child has the same description. */
+/* Closing alone does not remove it while a forked child has the same description. */
 static inline void source_close(Source *source, int epoll)
 {
     (void)epoll_ctl(epoll, EPOLL_CTL_DEL, source->fd, NULL);

@@ -80,7 +80,7 @@ int stray_times_read(const Root *root, double now, StrayTimes *ret)
     return 0;
 }
 
-/* The stray that a process is, or is below; NULL: it is none of the job's. */
+/* The stray that a process is, or that it is below; NULL: it does not belong to the job. */
 static ProcTime *stray_above(const Strays *strays, const StrayTimes *times, ProcTime *process)
 {
     for (int depth = 0; process && depth < ANCESTORS_MAX; depth++) {

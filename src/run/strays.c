@@ -11,8 +11,8 @@
 #include "protocol.h"
 #include "strays.h"
 
-/* How long each stage lasts. TOLD_SECONDS: the first, when they were told to end by another signal than
- * SIGTERM, which they may ignore, as what a shell starts in the background ignores a Ctrl-C. */
+/* How long each stage lasts. TOLD_SECONDS: the first one, if they were told to end by a signal other than
+ * SIGTERM. They may ignore it, as processes that a shell starts in the background ignore a Ctrl-C. */
 static const double seconds[] = {
     [STRAYS_AWAITED] = 3,
     [STRAYS_ASKED] = 2,
@@ -20,16 +20,16 @@ static const double seconds[] = {
 };
 static const double TOLD_SECONDS = 1;
 
-/* A manager that is still starting has not heard MANAGER_SIGNAL: it is sent again as often as this. */
+/* A manager that is still starting does not notice MANAGER_SIGNAL, so it is sent again at this interval. */
 static const double REMIND_SECONDS = 0.25;
 
-/* Each round of SIGKILL brings up the children of those that it ended. So many generations only those have
- * that never end. */
+/* Each round of SIGKILL brings up the children of the killed processes. Only a tree that never ends has this
+ * many generations. */
 enum { ROUNDS_MAX = 4096 };
 
 bool stray_is_manager(const ProcStat *stat)
 {
-    return strcmp(stat->comm, "torch_shm_manag") == 0; /* names are cut at 15 characters */
+    return strcmp(stat->comm, "torch_shm_manag") == 0; /* names are truncated to 15 characters */
 }
 
 bool strays_has(const Strays *strays, int pid)
@@ -41,9 +41,9 @@ bool strays_has(const Strays *strays, int pid)
 }
 
 /*
- * The next child in the list of processes; false at its end. One in state Z is a child, too: a process shows
- * that state when its first thread has ended, and the others may still be at it. Until the last one has
- * ended, its own children do not come to us.
+ * The next child in the list of processes; false at its end. One in state Z counts: a process shows that
+ * state when its first thread has ended, while others may still run. Its own children do not become ours
+ * until the last one has ended.
  */
 static bool child_next(const Root *root, DIR *proc, ProcStat *ret)
 {
@@ -76,7 +76,7 @@ static bool is_signalled(const Strays *strays, int pid)
     return false;
 }
 
-/* A stopped one, too. False: it has gone. 0 only asks that. */
+/* Also if it is stopped. False: it has gone. Signal 0 only asks that. */
 static bool stray_signal(int pid, int signo)
 {
     bool there = kill(pid, signo) == 0 || errno == EPERM;
@@ -85,7 +85,7 @@ static bool stray_signal(int pid, int signo)
     return there;
 }
 
-/* Signals our children. Children of theirs come to us when they are gone. */
+/* Signals our children. Their children become ours when they have ended. */
 static unsigned children_signal(const Strays *strays, const Root *root, int signo, Whom whom)
 {
     unsigned n = 0;
@@ -99,13 +99,13 @@ static unsigned children_signal(const Strays *strays, const Root *root, int sign
     return n;
 }
 
-/* Of whom it is the turn. */
+/* Whose turn it is. */
 static Whom whom_now(const Strays *strays)
 {
     return strays->managers ? WHOM_ALL : WHOM_OTHERS;
 }
 
-/* Each gets it once: a second SIGTERM would interrupt what a process does about the first. Returns how many
+/* Each process gets it once: a second SIGTERM would interrupt its reaction to the first. Returns how many
  * were new. */
 static unsigned children_tell(Strays *strays, const Root *root)
 {

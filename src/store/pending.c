@@ -13,7 +13,7 @@ static size_t texts_size(const Moment *moment)
     return n;
 }
 
-/* The moment, with what has happened before it. */
+/* The moment, with the events before it. */
 static Moment *moment_copy(const Moment *moment, const Moment *before, size_t *ret_size)
 {
     size_t n_events = (before ? before->n_events : 0) + moment->n_events;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Moments that wait for a file that somebody else writes into: copies, in order of time. They take no more
- * than a few MiB: when there are too many, every second one goes, as old ones do in the file, and what
- * happened in it is told with the next.
+ * Moments that wait because another program is writing into the file: copies, in order of time. They take no
+ * more than a few MiB: when there are too many, every second one is dropped, as old ones are in the file, and
+ * its events are kept with the next one.
  */
 #pragma once
 
@@ -14,7 +14,7 @@ typedef struct PendingMoments {
     size_t n;
     size_t capacity;
     size_t bytes;
-    uint64_t lost; /* moments that went */
+    uint64_t lost; /* moments that were dropped */
 } PendingMoments;
 
 void pending_moments_free(PendingMoments *pending);

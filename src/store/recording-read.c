@@ -10,17 +10,16 @@
 #include "schema.h"
 
 /*
- * A recording may come from anywhere. SQLite runs what a file's schema says (views, computed columns), so its
- * tables must be letter for letter those that we make, and what is in them is believed only as far as it
- * makes sense.
+ * A recording may come from anywhere. SQLite executes what a file's schema says (views, computed columns), so
+ * its tables must match ours letter for letter, and their content is used only as far as it makes sense.
  */
 enum { PROCESSES_MOST = 1 << 20, MARKS_MOST = 1 << 17 }; /* rows */
 
-/* Marks may lie so far outside of the looks: an interval passes before the first of them, and clocks are set
- * by a little. */
+/* How far marks may lie outside the moments: up to an interval passes before the first one, and clocks are
+ * adjusted slightly. */
 #define MARK_SLACK 60.0
 
-/* 30,000 years: whoever reckons with times need not think of overflow. */
+/* 30,000 years, so that no computation with times can overflow. */
 #define SECONDS_MOST 1e12
 
 typedef struct ProcessRow {
@@ -29,7 +28,7 @@ typedef struct ProcessRow {
     double first;
     double ended;            /* INFINITY: it was there at the end */
     struct ProcessRow *same; /* the first row of the same process */
-    double seconds;          /* of the last moment that it was in; -INFINITY: none */
+    double seconds;          /* of the last moment that contains it; -INFINITY: none */
 } ProcessRow;
 
 typedef struct Reader {
@@ -127,7 +126,7 @@ static int schema_check(Reader *reader)
     return r;
 }
 
-/* The file is there: what SQLite does not find are the files beside it, and it may not make them. */
+/* The file exists: what SQLite does not find are the files beside it, which it may not create. */
 static int wal_check(int r)
 {
     return r == -ENOENT ? -EROFS : r;
@@ -268,7 +267,7 @@ static bool is_same(const ProcessRow *a, const ProcessRow *b)
     return a->process.pid == b->process.pid && a->process.start_ticks == b->process.start_ticks;
 }
 
-/* A process that a look had missed has several rows: what they say of its end is the last one's. */
+/* A process that a look had missed has several rows: the last one tells its end. */
 static int rows_sort(Reader *reader)
 {
     reader->by_pid = calloc(MAX(reader->n_rows, (size_t)1), sizeof(ProcessRow *));
@@ -340,7 +339,7 @@ static int process_order(const void *a, const void *b)
     return (left->pid > right->pid) - (left->pid < right->pid);
 }
 
-/* *answer: of the statement of samples, which is ahead by one row. */
+/* *answer: of the samples' statement, which is one row ahead. */
 static int moment_read(Reader *reader, int *answer)
 {
     Moment moment = {0};
@@ -354,7 +353,7 @@ static int moment_read(Reader *reader, int *answer)
             return -EBADMSG;
     int r = 0;
     while (r >= 0 && *answer == SQLITE_ROW && sqlite3_column_int64(reader->samples, 0) <= id) {
-        /* Samples of a moment that is not there are a lie. */
+        /* Samples of a moment that does not exist are invalid. */
         r = sqlite3_column_int64(reader->samples, 0) == id ? sample_read(reader, &moment) : -EBADMSG;
         if (r >= 0)
             *answer = sqlite3_step(reader->samples);
@@ -403,7 +402,7 @@ static int moments_read(Reader *reader)
     return r < 0 ? r : samples == SQLITE_ROW ? -EBADMSG : 0;
 }
 
-/* Anybody may have written them, in any way: what makes sense is taken. */
+/* Any program may have written them, in any form: only what makes sense is taken. */
 static bool mark_read(const Reader *reader, sqlite3_stmt *statement, Event *ret)
 {
     const Series *series = &reader->history.series;
@@ -422,7 +421,7 @@ static bool mark_read(const Reader *reader, sqlite3_stmt *statement, Event *ret)
     if (words && text_repair(text_of(words), &text) >= 0) {
         size_t n = MIN(text.size, sizeof ret->text - 1);
         while (n > 0 && n < text.size && ((unsigned char)text.data[n] & 0xc0) == 0x80)
-            n--; /* no part of a letter */
+            n--; /* not a partial character */
         memcpy(ret->text, buffer_text(&text), n);
     }
     return true;
@@ -443,7 +442,7 @@ static int mark_order(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* ProcessRow by row: one that is too long for us is left out, and no more than that. */
+/* Row by row: one that is too long for us is left out, and no others. */
 static int marks_read(Reader *reader, Marks *ret)
 {
     sqlite3_int64 there = 0;
@@ -520,7 +519,7 @@ static int events_read(Reader *reader)
     return r;
 }
 
-/* The first and last of it are not always among the samples that stayed. */
+/* The first and last moment are not always among the samples that were kept. */
 static void tracks_finish(Reader *reader)
 {
     for (size_t i = 0; i < reader->history.n_tracks; i++) {

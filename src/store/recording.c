@@ -10,19 +10,19 @@
 #include "schema.h"
 #include "thin.h"
 
-/* Workers that come and go every minute make 20,000 births and ends in a day; older ones are let go of, marks
- * and attempts stay. */
+/* Workers that come and go every minute cause 20,000 births and ends per day; older ones are dropped, while
+ * marks and attempts are kept. */
 enum { EVENTS_MAX = 20000 };
 
 #define OLD ".old"
 
-/* For whoever else writes into the file: marks take no longer, and looks keep to their beat. At the end of a
- * recording there is more time. */
+/* How long we wait for other writers: inserting a mark takes no longer, and samples stay on schedule. At the
+ * end of a recording there is more time. */
 enum { BUSY_MSEC = 100, BUSY_LAST_MSEC = 3000 };
 
-/* A process whose row is there. */
+/* A process that has a row. */
 typedef struct WrittenProcess {
-    ProcessMoment last; /* its command is not kept, only what it hashes to */
+    ProcessMoment last; /* its command is not kept, only the hash of it */
     uint64_t command_hash;
     sqlite3_int64 id;
     bool there; /* in this moment */
@@ -37,7 +37,7 @@ struct Recording {
     sqlite3_int64 process;
     sqlite3_int64 event;       /* the newest of ours */
     sqlite3_int64 events_kept; /* those up to here have been thinned */
-    bool replaces;             /* one that is FILE.old now */
+    bool replaces;             /* an older recording, which is FILE.old now */
     int failed;                /* what stopped it; 0 */
     WrittenProcess *rows;      /* of those that live, in rising order of pid */
     size_t n_rows;
@@ -59,7 +59,7 @@ struct Recording {
 
 /* --- Making the file ---------------------------------------------------------------------------------- */
 
-/* Whether the file is a recording, by its first bytes. Negative errno when it cannot be read. */
+/* Whether the file is a recording, judged by its first bytes. Negative errno if it cannot be read. */
 static int is_recording(int fd)
 {
     unsigned char head[100];
@@ -72,15 +72,15 @@ static int is_recording(int fd)
            application == RECORDING_APPLICATION;
 }
 
-/* Everybody who has a database open in WAL mode holds a lock on these bytes, and whoever writes it would
- * remove our -wal when he closes his. */
+/* Every process that has a database open in WAL mode holds a lock on these bytes. If one of them may write,
+ * it would remove our -wal when it closes the database. */
 static bool is_in_use(int fd)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0x40000002, .l_len = 510};
     return fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
 
-/* What belongs to a database, the file that says so last. */
+/* The files of a database, with the main file last. */
 static const char *const parts[] = {"-wal", "-shm", "-journal", ""};
 
 static int parts_unlink(const char *path)
@@ -97,8 +97,8 @@ static int parts_unlink(const char *path)
     return 0;
 }
 
-/* A -wal goes along: it holds the end of a recording whose writer was killed. Nothing may be there yet under
- * the new name: SQLite takes any -wal for the file's own, and would write what it says into it. */
+/* The -wal is renamed, too: it holds the end of a recording whose writer was killed. The new names must be
+ * free: SQLite takes any -wal for the file's own, and would write its content into the file. */
 static int parts_move(const char *path, const char *from, const char *to)
 {
     _cleanup_buffer_ Buffer old = {0};
@@ -117,7 +117,7 @@ static int parts_move(const char *path, const char *from, const char *to)
     return 0;
 }
 
-/* 0: there is none; -EISDIR, -EEXIST: it is something else. */
+/* 0: it does not exist; -EISDIR, -EEXIST: it is something else. */
 static int recording_find(const char *path, int *ret_fd)
 {
     struct stat st;
@@ -149,7 +149,7 @@ static int old_unlink(const char *path)
     return r < 0 ? r : parts_unlink(buffer_text(&old));
 }
 
-/* A recording that is there is kept as FILE.old. Anything else stays. 1: there was one. */
+/* An existing recording is kept as FILE.old. Any other file is left alone. 1: there was a recording. */
 static int old_keep(const char *path)
 {
     _cleanup_close_ int fd = -1;
@@ -194,12 +194,11 @@ static int database_open(Recording *recording)
 }
 
 /*
- * After the tables were made and the head was written, so that the file itself says what it is from its first
- * moment on.
+ * After the tables and the head are written, so that the file itself says what it is from the start.
  *
- * NORMAL: a commit is a write into the -wal and no more, which a SIGKILL cannot undo; the disk is waited for
- * when the -wal is copied into the file, every few minutes. After a loss of power the file is whole, and may
- * lack what came after the last such copy.
+ * NORMAL: a commit is one write into the -wal, which a SIGKILL cannot undo; the disk is waited for only when
+ * the -wal is copied into the file, every few minutes. After a power failure the file is intact, and may lack
+ * what came after the last such copy.
  */
 static int wal_begin(Recording *recording)
 {
@@ -272,7 +271,7 @@ static int statements_prepare(Recording *recording)
     return r < 0 ? r : thin_open(recording->db, &recording->thin);
 }
 
-/* At most so many bytes, and no part of a letter. */
+/* At most that many bytes, without a partial character at the end. */
 static size_t text_cut(const Buffer *text, size_t most)
 {
     size_t n = MIN(text->size, most);
@@ -281,7 +280,7 @@ static size_t text_cut(const Buffer *text, size_t most)
     return n;
 }
 
-/* Any SQLite tool must be able to show it, and our own reader must take it. */
+/* Any SQLite tool must be able to show it, and our own reader must accept it. */
 static void bind_text(Recording *recording, sqlite3_stmt *statement, int place, const char *text)
 {
     buffer_clear(&recording->text);
@@ -426,7 +425,7 @@ static int row_insert(Recording *recording, size_t place)
     return 0;
 }
 
-/* Its row in the table of processes, made or brought up to date. */
+/* Its row in the table of processes, created or updated. */
 static int process_row(Recording *recording, const ProcessMoment *process, double seconds,
                        sqlite3_int64 *ret_id)
 {
@@ -435,7 +434,7 @@ static int process_row(Recording *recording, const ProcessMoment *process, doubl
     bool known = place < recording->n_rows && recording->rows[place].last.pid == process->pid;
     int r = 0;
     if (known && recording->rows[place].last.start_ticks != process->start_ticks)
-        r = process_end(recording, &recording->rows[place], seconds); /* another one with its number */
+        r = process_end(recording, &recording->rows[place], seconds); /* another process has its number */
     else if (!known)
         r = row_insert(recording, place);
     if (r < 0)
@@ -468,8 +467,8 @@ static int sample_add(Recording *recording, const ProcessMoment *process, double
     return statement_run(statement);
 }
 
-/* One that a look has missed gets another row when it is there again; pid and start tell that it is the same.
- */
+/* A process that a look has missed gets a second row when it is seen again; pid and start tell that it is the
+ * same. */
 static int missing_end(Recording *recording, double seconds)
 {
     int r = 0;
@@ -499,7 +498,7 @@ static int events_add(Recording *recording, const Moment *moment)
         (void)sqlite3_bind_text(statement, 4, role_name(event->role), -1, SQLITE_STATIC);
         bind_text(recording, statement, 5, event->text);
         r = statement_run(statement);
-        /* Somebody may have put rows of his own there: SQLite counts. */
+        /* Another program may have inserted rows: SQLite counts. */
         recording->event = sqlite3_last_insert_rowid(recording->db);
     }
     sqlite3_int64 old = recording->event - EVENTS_MAX;
@@ -528,7 +527,7 @@ static int moment_add(Recording *recording, const Moment *moment)
     return r < 0 ? r : thin_step(&recording->thin, recording->moment);
 }
 
-/* SQLite would go on to write into a file that has no name any more. */
+/* SQLite would go on writing into a file that has no name any more. */
 static bool file_is_there(const Recording *recording)
 {
     struct stat st;
@@ -542,7 +541,7 @@ static int pid_write(Recording *recording)
     return sqlite_run(recording->db, sql);
 }
 
-/* All that waits, and then the moment, which may be NULL. -EBUSY: nothing has changed. */
+/* Writes all waiting moments, and then this one, which may be NULL. -EBUSY: nothing has changed. */
 static int moments_write(Recording *recording, const Moment *moment)
 {
     if (!file_is_there(recording))
@@ -560,7 +559,7 @@ static int moments_write(Recording *recording, const Moment *moment)
         r = sqlite_run(recording->db, "COMMIT");
     if (r < 0) {
         (void)sqlite_run(recording->db, "ROLLBACK");
-        return r == -EBUSY ? -EIO : r; /* whoever has begun waits for nobody */
+        return r == -EBUSY ? -EIO : r; /* once begun, a transaction waits for no other program */
     }
     recording->pid_due = false;
     pending_moments_clear(&recording->pending);
@@ -601,8 +600,8 @@ uint64_t recording_lost(const Recording *recording)
     return recording->pending.lost;
 }
 
-/* A file that is not in WAL mode can also be read where nothing can be written beside it. When somebody reads
- * it just now, or the disk is full, the -wal stays, and belongs to it. */
+/* A file that is not in WAL mode can be read even where nothing may be written beside it. If another program
+ * is reading it now, or the disk is full, the -wal stays and is part of the recording. */
 void recording_close(Recording *recording)
 {
     if (!recording)
@@ -618,8 +617,7 @@ void recording_close(Recording *recording)
     statement_finish(&recording->add_event);
     statement_finish(&recording->thin_events);
     statement_finish(&recording->add_meta);
-    /* A file that was moved has another name now, and its -wal has not: what is in that goes into the file.
-     */
+    /* A file that was renamed has a new name, but its -wal does not: its content goes into the file. */
     if (recording->db && recording->failed == -ESTALE)
         (void)sqlite3_wal_checkpoint_v2(recording->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
     else if (recording->db)

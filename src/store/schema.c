@@ -4,7 +4,7 @@
 #include "history.h"
 #include "schema.h"
 
-/* The figures stand between the two halves, each in a column without a type: INTEGER or NULL. */
+/* The figures come between the two halves, each in a column without a type: INTEGER or NULL. */
 static const struct {
     const char *name;
     const char *before;
@@ -23,7 +23,7 @@ static const struct {
                      "CREATE TABLE event(id INTEGER PRIMARY KEY, seconds REAL, kind TEXT, pid INTEGER, "
                      "role TEXT, text TEXT)",
                      ""},
-    /* Any version of SQLite knows this clock. */
+    /* Every version of SQLite has this clock. */
     [TABLE_MARK] = {"mark",
                     "CREATE TABLE mark(id INTEGER PRIMARY KEY, time REAL DEFAULT ((julianday('now') - "
                     "2440587.5) * 86400.0), text TEXT)",

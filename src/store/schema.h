@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of this folder share: the tables of a recording, and how SQLite's errors read here. */
+/* What the files of this folder share: the tables of a recording, and the meaning of SQLite's errors. */
 #pragma once
 
 #include <sqlite3.h>
@@ -9,7 +9,8 @@
 /* "shmg", in the header of the file. */
 #define RECORDING_APPLICATION 0x73686D67
 
-/* Of the schema. Raised when a reader of the version before would misunderstand it. */
+/* The version of the schema. It is raised if a reader of the previous version would misunderstand the file.
+ */
 enum { RECORDING_VERSION = 1 };
 
 /* Bytes of one text: a command line may have megabytes. */
@@ -36,20 +37,20 @@ int columns_append(RecordingTable table, Buffer *out);
 /* Appends ",?" n times. -ENOMEM. */
 int marks_append(size_t n, Buffer *out);
 
-/* Negative errno of what SQLite answered; 0 for rows and the end of them, too. */
+/* The negative errno for SQLite's answer; 0 also for a row and for the last one. */
 int sqlite_errno(sqlite3 *db, int answer);
 
 int sqlite_run(sqlite3 *db, const char *sql);
 int sqlite_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **ret);
 
-/* Runs a statement that gives no rows, and makes it ready for the next time. */
+/* Runs a statement that returns no rows, and resets it for the next time. */
 int statement_run(sqlite3_stmt *statement);
 
 void statement_finish(sqlite3_stmt **statement);
 #define _cleanup_statement_ _cleanup_(statement_finish)
 
-/* U64_UNKNOWN is NULL; what SQLite has no number for is, too. */
+/* U64_UNKNOWN becomes NULL, and so do numbers that SQLite cannot hold. */
 void bind_figure(sqlite3_stmt *statement, int place, uint64_t value);
 
-/* False: it is no figure. */
+/* False: it is not a figure. */
 bool column_figure(sqlite3_stmt *statement, int place, uint64_t *ret);

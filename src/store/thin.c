@@ -4,19 +4,19 @@
 #include "history.h"
 #include "thin.h"
 
-/* A group of `group` moments is thinned when all of it is `age` moments old. Each group is a whole number of
- * those of the level before. */
+/* A group of `group` moments is thinned when all of it is at least `age` moments old. Each group consists of
+ * whole groups of the previous level. */
 static const struct {
     sqlite3_int64 age;
     sqlite3_int64 group;
 } levels[THIN_LEVELS] = {{3600, 20}, {36000, 120}, {172800, 1200}};
 
-/* What is looked at in turns, of a process. */
+/* The figures of a process that are read in turns. */
 static const ProcessMetric turn_metrics[] = {PROCESS_PSS,      PROCESS_USS,  PROCESS_SHM,
                                              PROCESS_SEGMENTS, PROCESS_MAPS, PROCESS_FDS};
 enum { TURN_METRICS = ARRAY_SIZE(turn_metrics) };
 
-/* The nearest figures to the two that stay, of one process or, with process 0, of the job by kind. */
+/* The figures nearest to the two kept moments, of one process or, with process 0, of the job by kind. */
 typedef struct Carried {
     sqlite3_int64 process;
     uint64_t values[2][MAX((int)TURN_METRICS, (int)SEGMENT_KINDS)];
@@ -88,7 +88,7 @@ static int deletes_prepare(Thin *thin)
     if (r >= 0)
         r = sqlite_prepare(thin->db, "DELETE FROM moment WHERE id BETWEEN ? AND ? AND id NOT IN (?, ?)",
                            &thin->delete_moments);
-    /* Processes that came and went between two that stay. */
+    /* Processes that started and ended between two kept moments. */
     if (r >= 0)
         r = sqlite_prepare(thin->db,
                            "DELETE FROM process WHERE last_moment BETWEEN ? AND ? AND NOT EXISTS (SELECT 1 "
@@ -133,12 +133,12 @@ static int range_run(sqlite3_stmt *statement, const ThinGroup *group)
 {
     (void)sqlite3_bind_int64(statement, 1, group->first);
     (void)sqlite3_bind_int64(statement, 2, group->last);
-    (void)sqlite3_bind_int64(statement, 3, group->kept[0]); /* where there is one */
+    (void)sqlite3_bind_int64(statement, 3, group->kept[0]); /* if there is one */
     (void)sqlite3_bind_int64(statement, 4, group->kept[1]);
     return statement_run(statement);
 }
 
-/* The first of the lowest and the last of the highest. False: there is nothing. */
+/* The first of the lowest and the last of the highest. False: there are none. */
 static int kept_choose(Thin *thin, ThinGroup *group, bool *ret_any)
 {
     double low = 0;
@@ -191,8 +191,8 @@ static Carried *carried_find(Thin *thin, sqlite3_int64 process)
     return &thin->carried[low];
 }
 
-/* Moments before the middle of the two belong to the first, the others to the second. Of those up to it the
- * last one is the nearest, of those behind it the first. */
+/* Moments before the middle between the two belong to the first one, the others to the second. Up to each
+ * kept moment the last figure is the nearest, after it the first. */
 static int carried_collect(Thin *thin, const ThinGroup *group, sqlite3_stmt *statement, size_t n_metrics)
 {
     int answer = SQLITE_DONE;
@@ -226,7 +226,7 @@ static int carried_write(Thin *thin, const ThinGroup *group, sqlite3_stmt *state
     for (size_t i = 0; i < thin->n_carried; i++)
         for (size_t j = 0; r >= 0 && j < 2; j++) {
             (void)sqlite3_bind_int64(statement, 1, group->kept[j]);
-            (void)sqlite3_bind_int64(statement, 2, thin->carried[i].process); /* where there is one */
+            (void)sqlite3_bind_int64(statement, 2, thin->carried[i].process); /* if there is one */
             for (size_t k = 0; k < n_metrics; k++)
                 bind_figure(statement, (int)k + 3, thin->carried[i].values[j][k]);
             r = statement_run(statement);

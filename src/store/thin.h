@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Old samples are thinned while a recording is written. In moments, which are seconds when it looks once a
- * second:
+ * Old samples are thinned while a recording is written. Kept are, by age in moments:
  *
- *   - the newest 3,600 are all there;
+ *   - the newest 3,600: all;
  *
- *   - up to 36,000 there are two of each 20;
+ *   - up to 36,000: two of every 20;
  *
- *   - up to 172,800 two of each 120;
+ *   - up to 172,800: two of every 120;
  *
- *   - beyond two of each 1,200.
+ *   - beyond: two of every 1,200.
  *
- * The two are true moments of their time, whole, with all of their processes: the one when the job's memory
- * was the lowest and the one when it was the highest, so that no peak is lost and none is made up. What is
- * looked at in turns and was not in them is taken from the nearest moment of the same group.
+ * The two are real moments with all of their processes: the one in which the job's memory was lowest and the
+ * one in which it was highest, so that no peak is lost or invented. A figure that is read in turns and is
+ * missing in both is taken from the nearest moment of the same group.
  *
- * Each moment thins one group at most: the work is bounded, and the file, too.
+ * Each moment thins at most one group, which bounds both the work and the size of the file.
  */
 #pragma once
 

@@ -67,7 +67,7 @@ bool actor_search_torch(Actor *actor, const Root *root, Buffer *scratch)
     return !actor->torch && torch_find(root, actor->pid, scratch, &at) > 0 && torch_note(actor, root, at);
 }
 
-/* A worker whose trainer has died looks like a trainer: it stays what it was, and its trainer's. */
+/* A worker whose trainer has died looks like a trainer: it stays a worker of that trainer. */
 static void role_take(Actor *actor, const Process *process)
 {
     if (process->role == ROLE_OTHER || (actor->role == ROLE_WORKER && process->role != ROLE_WORKER))

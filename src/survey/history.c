@@ -92,7 +92,7 @@ static int numbers_grow(uint64_t **items, size_t capacity)
     return 0;
 }
 
-/* After -ENOMEM some arrays are longer than `capacity` says, which does no harm. */
+/* After -ENOMEM some arrays are longer than `capacity` says, which is harmless. */
 static int series_grow(Series *series, size_t n_metrics)
 {
     size_t capacity = MAX(series->capacity * 2, (size_t)FIRST_CAPACITY);
@@ -149,7 +149,7 @@ static void series_free(Series *series)
 
 /* --- Tracks ------------------------------------------------------------------------------------------- */
 
-/* Pids are dealt out one after the other: their low bits spread them evenly. */
+/* Pids are assigned one after another: their low bits spread them evenly. */
 static size_t *bucket_of(const History *history, int pid)
 {
     return &history->buckets[(size_t)(unsigned)pid & (history->n_buckets - 1)];
@@ -242,7 +242,7 @@ static void track_free(ProcessTrack *track)
     free((char *)track->last.command);
 }
 
-/* The command is copied only when it is another one. */
+/* The command is copied only if it has changed. */
 static int track_take(ProcessTrack *track, const ProcessMoment *process)
 {
     const char *command = track->last.command;
@@ -266,7 +266,7 @@ static int process_add(History *history, const ProcessMoment *process, double se
         if (!track)
             return -ENOMEM;
     } else if (!isinf(track->ended_seconds)) {
-        /* A look missed it: it lives. */
+        /* A look had missed it: it is alive. */
         int r = live_add(history, (size_t)(track - history->tracks));
         if (r < 0)
             return r;
@@ -374,7 +374,7 @@ void history_forget(History *history, double before_seconds)
         }
         series_forget(&track->series, before_seconds);
         if (isinf(track->ended_seconds))
-            history->live[n_live++] = n; /* as many as before: those that live are never let go */
+            history->live[n_live++] = n; /* as many as before: live tracks are never dropped */
         if (n != i)
             history->tracks[n] = *track;
         n++;

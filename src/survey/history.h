@@ -1,62 +1,62 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What was seen over time: the figures of a job and of each of its processes, and what happened to them. A
- * sampler (sampler.h) takes moments; a history is many of them, in memory; a recording (store/recording.h) is
- * many of them, in a file. Nothing here judges.
+ * sampler (sampler.h) takes moments; a history is many of them in memory; a recording (store/recording.h) is
+ * many of them in a file. Nothing here judges.
  *
- * A figure that was not looked at in a moment is U64_UNKNOWN there: costly ones are looked at in turns.
+ * A figure that was not read in a moment is U64_UNKNOWN there: costly figures are read in turns.
  */
 #pragma once
 
 #include "survey.h"
 
-/* Of one process. Bytes, unless it says otherwise. */
+/* Of one process. In bytes, except where noted. */
 typedef enum ProcessMetric {
-    PROCESS_ANON,  /* resident: heap, stack, and the pages that it still shares with its parent since fork */
-    PROCESS_FILE,  /* resident: of files, which the kernel can read again */
-    PROCESS_SHMEM, /* resident: of shared memory that it has mapped and touched */
+    PROCESS_ANON,  /* resident: heap, stack, and the pages that it has shared with its parent since fork */
+    PROCESS_FILE,  /* resident: file pages, which the kernel can read again */
+    PROCESS_SHMEM, /* resident: shared memory that it has mapped and touched */
     PROCESS_SWAP,
-    PROCESS_PSS,      /* in turns, as the next four */
-    PROCESS_USS,      /* resident, and nobody else's: what would come free if the process ended */
+    PROCESS_PSS,      /* read in turns, like the next four */
+    PROCESS_USS,      /* resident and private: what would become free if the process ended */
     PROCESS_SHM,      /* allocated bytes of the segments that it holds */
     PROCESS_SEGMENTS, /* how many it holds; a number */
     PROCESS_MAPS,     /* a number */
     PROCESS_FDS,      /* a number; before Linux 6.2 in turns */
     PROCESS_THREADS,
-    PROCESS_MINOR_FAULTS, /* since it started, as the next two */
+    PROCESS_MINOR_FAULTS, /* since it started, like the next two */
     PROCESS_MAJOR_FAULTS,
     PROCESS_CPU_MSEC,
     PROCESS_METRICS,
 } ProcessMetric;
 
-/* Of the job, its machine, and its control group. Bytes, unless it says otherwise. */
+/* Of the job, its machine, and its control group. In bytes, except where noted. */
 typedef enum JobMetric {
     JOB_MEMORY_TOTAL,
     JOB_MEMORY_AVAILABLE,
     JOB_SWAP_FREE,
-    JOB_GROUP_LIMIT, /* the tightest of the control groups above; unknown: none */
+    JOB_GROUP_LIMIT, /* of the tightest control group above; unknown: none */
     JOB_GROUP_USED,  /* of that group */
-    JOB_GROUP_FILE,  /* of that, pages of files that can be dropped */
-    JOB_OOM_KILLS,   /* in that group, else on the machine, since boot; a number */
+    JOB_GROUP_FILE,  /* of that, file pages that can be dropped */
+    JOB_OOM_KILLS,   /* in that group, or without one on the machine since boot; a number */
     JOB_SHM_SIZE,
     JOB_SHM_USED,
-    JOB_GUARD_BYTES,   /* in segments of the guard; unknown without a guard, as all of these */
-    JOB_GUARD_BUDGET,  /* unknown: no ceiling */
-    JOB_GUARD_CREATED, /* segments, since the start; a number, as the next four */
+    JOB_GUARD_BYTES,   /* in the guard's segments; unknown without a guard, like all of these */
+    JOB_GUARD_BUDGET,  /* unknown: no limit */
+    JOB_GUARD_CREATED, /* segments, since the start; a number, like the next four */
     JOB_GUARD_REUSED,
     JOB_GUARD_WAITING, /* now */
     JOB_GUARD_WAITS,   /* since the start */
     JOB_GUARD_REFUSED,
-    JOB_KIND_BYTES, /* allocated in segments that the job holds, by their kind; in turns */
+    JOB_KIND_BYTES, /* allocated in segments that the job holds, by kind; read in turns */
     JOB_METRICS = JOB_KIND_BYTES + SEGMENT_KINDS,
 } JobMetric;
 
 typedef enum EventKind {
-    EVENT_BORN,  /* a process; those that were there at the start have none */
-    EVENT_ENDED, /* text: how, when it is known */
+    EVENT_BORN,  /* a process; those that were there from the start have none */
+    EVENT_ENDED, /* text: how, if known */
     EVENT_OOM_KILL,
     EVENT_ATTEMPT, /* text: which */
-    EVENT_MARK,    /* text: whatever the user wants to find again, such as "epoch 3" */
+    EVENT_MARK,    /* text: what the user wants to find again, such as "epoch 3" */
     EVENT_EPOCH,   /* judged (judge/verdicts/epochs.h), never recorded; text: which, and how that is known */
     EVENT_KINDS,
 } EventKind;
@@ -79,29 +79,29 @@ typedef struct EventList {
 typedef struct ProcessMoment {
     int pid;
     int ppid;
-    uint64_t start_ticks; /* with the pid it names one process for ever */
+    uint64_t start_ticks; /* with the pid it identifies one process */
     double started;       /* seconds since 1970 */
-    Role role;            /* may become known later than the process */
+    Role role;            /* may become known some time after the process is first seen */
     StartMethod start;    /* of workers */
-    int job;              /* the trainer's pid; 0 outside of any */
+    int job;              /* the trainer's pid; 0: none */
     char comm[COMM_MAX];
     const char *command; /* as command_read has it; valid until the sampler's next look */
     uint64_t values[PROCESS_METRICS];
 
-    /* These come from a sampler alone, and are not recorded. */
+    /* Only a sampler fills these in; they are not recorded. */
     uint32_t uid;          /* effective */
     bool torch;            /* PyTorch was found in it */
-    uint64_t command_hash; /* another one: it runs another program now; 0 unknown */
-    uint64_t rss_bytes;    /* as ProcStatus has these two */
+    uint64_t command_hash; /* a change means that it runs another program now; 0 unknown */
+    uint64_t rss_bytes;    /* these two as in ProcStatus */
     uint64_t rss_peak_bytes;
 } ProcessMoment;
 
 typedef struct Moment {
-    double seconds; /* since the first look of the sampler; of a clock that does not jump */
+    double seconds; /* since the sampler's first look; of a monotonic clock */
     uint64_t values[JOB_METRICS];
     const ProcessMoment *processes; /* in rising order of pid */
     size_t n_processes;
-    size_t n_unlisted;   /* processes that were too many to look at */
+    size_t n_unlisted;   /* processes beyond the most that are looked at */
     const Event *events; /* since the moment before */
     size_t n_events;
 } Moment;
@@ -125,11 +125,11 @@ typedef struct ProcessTrack {
 
 typedef struct History {
     double began;         /* seconds since 1970, of second 0 */
-    double interval;      /* seconds between two moments, as it was asked for */
+    double interval;      /* requested seconds between two moments */
     char *command;        /* of the job; "" for a machine */
     int pid;              /* of the job's first process; 0 for a machine */
     Series series;        /* of JOB_METRICS */
-    ProcessTrack *tracks; /* in the order in which they were met */
+    ProcessTrack *tracks; /* in the order in which they were first seen */
     size_t n_tracks;
     size_t tracks_capacity;
     Event *events; /* in order of time */
@@ -147,14 +147,14 @@ int history_init(History *history, const char *command, int pid, double began, d
 void history_free(History *history);
 #define _cleanup_history_ _cleanup_(history_free)
 
-/* Adds a moment later than all that are there. What it points to is copied. -ENOMEM: some of it may be there.
+/* Adds a moment later than all others. What it points to is copied. -ENOMEM: part of it may have been added.
  */
 int history_add(History *history, const Moment *moment);
-int history_add_event(History *history, const Event *event); /* no earlier than those that are there */
+int history_add_event(History *history, const Event *event); /* no earlier than the others */
 
-/* Lets go of what is older: for those who look on for days. Processes that ended before it go too. So that it
- * can be called after each moment, figures may stay until a quarter of a series is too old. Pointers to
- * tracks are void after it. */
+/* Drops what is older, for histories that run for days. Processes that ended before that time are dropped,
+ * too. It is cheap enough to call after each moment: figures may stay until a quarter of a series is too old.
+ * Pointers to tracks are invalid afterwards. */
 void history_forget(History *history, double before_seconds);
 
 /* The newest of that pid; NULL. */

@@ -9,7 +9,7 @@
 enum { ANCESTORS_MAX = 64 };
 
 typedef enum Membership {
-    MEMBERSHIP_UNKNOWN, /* its parent went away meanwhile: the next look knows */
+    MEMBERSHIP_UNKNOWN, /* its parent ended meanwhile: the next look decides */
     MEMBERSHIP_JOB,
     MEMBERSHIP_OTHERS,
 } Membership;
@@ -76,7 +76,8 @@ static Known *known_find(Known *known, size_t n, int pid)
     return n == 0 ? NULL : bsearch(&key, known, n, sizeof key, known_order);
 }
 
-/* False: it went away meanwhile. Parents change, but nobody changes sides by that. */
+/* False: it has ended meanwhile. A process may get another parent, but never moves into or out of the job by
+ * that. */
 static bool known_fill(const JobProcesses *job, size_t n_before, Known *known)
 {
     const Known *before = known_find(job->before, n_before, known->pid);
@@ -91,7 +92,7 @@ static bool known_fill(const JobProcesses *job, size_t n_before, Known *known)
         return false;
     known->ppid = stat.ppid;
     known->start_ticks = stat.start_ticks;
-    /* The kernel may have dropped the directory from its cache: the same process has another inode then. */
+    /* The kernel may have dropped the directory from its cache: then the same process has another inode. */
     if (before && before->start_ticks == stat.start_ticks)
         known->whose = before->whose;
     if (known->whose == MEMBERSHIP_UNKNOWN && strcmp(stat.comm, SENTINEL_COMM) == 0)
@@ -122,7 +123,7 @@ static int known_list(JobProcesses *job, size_t n_before)
     return r;
 }
 
-/* We are nobody's in this: who is below us is the job's, who is above us or beside us is not. */
+/* We belong to no side: what is below us is the job's, what is above or beside us is not. */
 static Membership whose_is(JobProcesses *job, size_t n_before, Known *known, unsigned depth)
 {
     if (known->whose != MEMBERSHIP_UNKNOWN || depth == 0)
@@ -178,7 +179,7 @@ bool job_processes_has(const JobProcesses *job, int pid)
 int job_processes_open(const Root *root, int self, JobProcesses *ret)
 {
     JobProcesses job = {.root = root, .self = self};
-    /* All that is below us now is not the command's. */
+    /* Everything that is below us now is not the command's. */
     int r = job_processes_look(&job);
     if (r == -ENOMEM) {
         job_processes_close(&job);
@@ -192,7 +193,7 @@ int job_processes_open(const Root *root, int self, JobProcesses *ret)
     return 0;
 }
 
-/* The children that we have are not the job's, but for the one. */
+/* The children that we have are not the job's, except for that one. */
 static int others_note(JobProcesses *job)
 {
     size_t capacity = 0;

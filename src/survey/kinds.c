@@ -4,10 +4,9 @@
 #include "survey.h"
 
 /*
- * Who makes files of these names. `clean` removes what it recognises here, so a pattern must be one that
- * nobody else would use for a file of his own: '#' stands for one or more digits, '?' for a letter, a digit
- * or '_', '%' for a hexadecimal digit, '*' at the end for anything. The guard's memfds begin with its own
- * name.
+ * Which library makes files of which names. `clean` removes what it recognises here, so a pattern must be one
+ * that no user would choose for a file: '#' stands for one or more digits, '?' for a letter, a digit or '_',
+ * '%' for a hexadecimal digit, '*' at the end for anything. The guard's memfds begin with its own name.
  */
 static const struct {
     const char *pattern;
@@ -67,8 +66,8 @@ static bool name_matches(Text name, const char *pattern)
 
 SegmentKind segment_kind(Text name, SegmentBacking backing)
 {
-    /* All of them write into /dev/shm itself; a directory of that name (nccl-tests, plasma-study) is people's
-     * own. */
+    /* All of them write into /dev/shm itself; a directory of such a name (nccl-tests, plasma-study) is a
+     * user's own. */
     if (backing == BACKING_SHM && text_contains(name, "/"))
         return KIND_OTHER;
     for (size_t i = 0; i < ARRAY_SIZE(names); i++)

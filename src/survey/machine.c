@@ -4,8 +4,7 @@
 #include "proc-status.h"
 #include "vmstat.h"
 
-/* Affinity, cpuset and quota each take away; what is left is the smallest. 0 stands for "unknown" in all of
- * them. */
+/* Affinity, cpuset and quota each restrict; the smallest one applies. 0 means "unknown" in all of them. */
 static double cpus_granted(uint32_t affinity, const Cgroup *cgroup)
 {
     double cpus = affinity;
@@ -38,12 +37,12 @@ int machine_read(const Root *root, int pid, unsigned parts, Arena *arena, Machin
         .boottime = root_boottime(root),
         .uid = root_uid(root),
     };
-    /* Without meminfo there is no proc worth the name; nothing below is needed to go on. */
+    /* Without meminfo there is no usable proc; nothing below is required. */
     int r = meminfo_read(root, &machine.memory);
     if (r < 0)
         return r;
 
-    /* The mounts are our own even for another process: /dev/shm is looked at from here. */
+    /* The mounts are our own even for another process: /dev/shm is examined from here. */
     Mounts mounts = {0};
     if (mounts_read(root, 0, arena, &mounts) == -ENOMEM)
         return -ENOMEM;
@@ -80,7 +79,7 @@ int machine_read(const Root *root, int pid, unsigned parts, Arena *arena, Machin
 
 uint64_t memory_room_bytes(const Machine *machine)
 {
-    /* A limit whose use cannot be seen is a bound all the same; unknown is the largest. */
+    /* A limit whose use is unknown is still a bound; unknown is the largest number. */
     uint64_t group = MIN(machine->cgroup.memory_room_bytes, machine->cgroup.memory_limit_bytes);
     return MIN(machine->memory.available_bytes, group);
 }

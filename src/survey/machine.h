@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The machine as one job sees it: memory, /dev/shm, its control group, limits, rights, and the OOM killer's
- * deeds. */
+/* The machine as one job sees it: memory, /dev/shm, its control group, limits, rights, and the kills of the
+ * OOM killer. */
 #pragma once
 
 #include "cgroup.h"
@@ -16,8 +16,8 @@
 typedef struct Machine {
     MemInfo memory;
     ShmMount shm;
-    Cgroup cgroup;          /* of the job looked at, else of this process */
-    RLimits limits;         /* likewise */
+    Cgroup cgroup;          /* of the given job, or of this process */
+    RLimits limits;         /* of the same process */
     uint64_t max_map_count; /* U64_UNKNOWN */
     uint64_t oom_kills;     /* since boot; U64_UNKNOWN */
     bool has_pressure;
@@ -35,8 +35,8 @@ typedef struct Machine {
     uint32_t uid;
 } Machine;
 
-/* What not every command needs, and what leaves traces: a child that tries namespaces, and the whole kernel
- * log, which is a megabyte of text and may be closed to us. */
+/* What few commands need, and what is not free: a child that tries namespaces, and the whole kernel log,
+ * which is a megabyte of text that we may not be permitted to read. */
 typedef enum MachineParts {
     MACHINE_NAMESPACES = 1 << 0, /* sandbox.user_namespaces */
     MACHINE_KERNEL_LOG = 1 << 1, /* kills and kills_error */
@@ -45,6 +45,6 @@ typedef enum MachineParts {
 /* pid 0: as this process sees it. Whatever else is missing is unknown in ret. -ENOENT: there is no proc. */
 int machine_read(const Root *root, int pid, unsigned parts, Arena *arena, Machine *ret);
 
-/* What a job that starts now may take: what the machine has available or what a control group above us has
+/* What a job that starts now may use: what the machine has available, or what a control group above us has
  * left, whichever is less. U64_UNKNOWN. */
 uint64_t memory_room_bytes(const Machine *machine);

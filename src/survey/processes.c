@@ -8,7 +8,7 @@
 #include "proc-stat.h"
 #include "proc-status.h"
 
-enum { COMMAND_MAX = 1024 }; /* enough to know a program by; an argument list may have 2 MiB */
+enum { COMMAND_MAX = 1024 }; /* enough to identify a program; an argument list may have 2 MiB */
 
 int command_read(const Root *root, int pid, const char *comm, Buffer *out)
 {
@@ -39,7 +39,7 @@ static int read_command(const Root *root, int pid, Buffer *scratch, Survey *surv
     return command ? 0 : -ENOMEM;
 }
 
-/* libtorch_cpu.so, libtorch.so, libc10.so: wheels, conda and distributions alike. */
+/* libtorch_cpu.so, libtorch.so, libc10.so: in wheels, conda and distributions. */
 static int visit_library(const MapEntry *entry, void *context)
 {
     uint64_t *found_at = context;
@@ -96,7 +96,7 @@ const Process *survey_process(const Survey *survey, int pid)
     return process_find(survey, pid);
 }
 
-/* A process that goes away in between is left out: -ESRCH or -ENOENT. */
+/* A process that ends meanwhile is left out: -ESRCH or -ENOENT. */
 static int read_process(const Root *root, int pid, Buffer *scratch, Survey *survey, Process *ret)
 {
     ProcStat stat;
@@ -125,7 +125,7 @@ static int read_process(const Root *root, int pid, Buffer *scratch, Survey *surv
         .open_files_hard = U64_UNKNOWN,
         .maps = U64_UNKNOWN,
         /* A process whose first thread has ended looks like a zombie and still has memory, which its files do
-           not show. */
+         * not show. */
         .has_memory =
             !status.kernel_thread && ((stat.state != 'Z' && stat.state != 'X') || status.threads > 1),
     };
@@ -152,7 +152,7 @@ static void read_limits(const Root *root, Process *process)
     process->open_files_hard = limits.open_files_hard;
 }
 
-/* In a container of its own. Where that cannot be told, it is not. */
+/* Whether it is in another container. Unknown counts as no. */
 static bool has_shm_elsewhere(const Root *root, const ShmMount *shm, int pid)
 {
     FileStat stat;

@@ -7,9 +7,9 @@
 /*
  * PyTorch's worker loop catches SIGBUS, SIGFPE, SIGSEGV and SIGTERM in every version. Newer versions also
  * name the process pt_data_worker, and some of them name every other process that imports torch
- * pt_main_thread. The names decide where they are. Without them (1.13, or a program that renames itself) the
- * four signals do, but a trainer with faulthandler and a SIGTERM handler of its own looks the same; so a
- * worker must also have a training process above it that is no launcher, and no worker below it.
+ * pt_main_thread. Where these names exist, they decide. Without them (1.13, or a program that renames itself)
+ * the four signals decide; but a trainer with faulthandler and a SIGTERM handler of its own looks the same.
+ * So a worker must also have a training process above it that is not a launcher, and no worker below it.
  */
 static bool catches_like_worker(const Process *process)
 {
@@ -71,14 +71,14 @@ static StartMethod start_method(const Process *process)
 
 static Role role_of(const Survey *survey, const Process *process)
 {
-    if (text_starts(text_of(process->comm), "torch_shm_manag")) /* names are cut at 15 characters */
+    if (text_starts(text_of(process->comm), "torch_shm_manag")) /* names are truncated to 15 characters */
         return ROLE_MANAGER;
     if (!process->torch)
         return ROLE_OTHER;
     if (strcmp(process->comm, "pt_data_worker") == 0)
         return ROLE_WORKER;
     const Process *above = nearest_ancestor(survey, process, has_torch);
-    /* Whom multiprocessing started, and nobody with torch is left above it: its trainer has died. */
+    /* multiprocessing started it, and no process with torch is left above it: its trainer has died. */
     bool below_trainer = above ? !is_launcher(above) : start_method(process) != START_FORK;
     if (strcmp(process->comm, "pt_main_thread") != 0 && catches_like_worker(process) && below_trainer)
         return ROLE_WORKER;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which processes train: the rules of survey.h, for whoever keeps a list of processes of its own. */
+/* Which processes train: the rules of survey.h, for code that keeps its own list of processes. */
 #pragma once
 
 #include "survey.h"
@@ -11,13 +11,12 @@
 void processes_assign_roles(Survey *survey);
 
 /*
- * Whether the process has PyTorch loaded, and where: 1 with *ret_at, 0 not, negative errno when it cannot be
- * read. torch_is_at only asks whether it is at that address, where a process that was forked has its
- * libraries if its parent has them there: one question instead of hundreds (0 too when that question cannot
- * be asked).
+ * Whether the process has PyTorch loaded, and where: 1 with *ret_at, 0 if not, negative errno if it cannot be
+ * read. torch_is_at only asks whether it is at that address, where a forked process has its libraries if its
+ * parent has them there: one question instead of hundreds (0, too, if that question cannot be asked).
  */
 int torch_find(const Root *root, int pid, Buffer *scratch, uint64_t *ret_at);
 int torch_is_at(const Root *root, int pid, uint64_t at, Buffer *scratch);
 
-/* The arguments with blanks between them, cut; "[comm]" when there are none. Replaces out's content. */
+/* The arguments with blanks between them, truncated; "[comm]" if there are none. Replaces out's content. */
 int command_read(const Root *root, int pid, const char *comm, Buffer *out);

@@ -21,23 +21,23 @@
 #include "vmstat.h"
 
 /*
- * What is costly has a purse of CPU time. Each look puts an allowance into it, what was spent is taken out as
- * it was measured, and nobody is looked at while there is nothing in it: whoever costs ten allowances is
- * looked at every tenth look, whatever made him so dear here.
+ * Costly reads have a purse of CPU time. Each look adds an allowance, the measured cost of each read is
+ * subtracted, and nothing costly is read while the purse is empty: a process that costs ten allowances is
+ * read every tenth look, whatever makes it so expensive here.
  *
- * At one look a second, or fewer, the allowance is 3 ms a look. Those who ask for ten looks a second want to
- * see more: the allowance rises with the root of the rate, up to a tenth of a core.
+ * At one look per second, or fewer, the allowance is 3 ms per look. A user who asks for ten looks per second
+ * wants to see more: the allowance grows with the square root of the rate, up to a tenth of a core.
  */
 #define ALLOWANCE_SECONDS 0.003
 #define SHARE_MOST        0.1
-#define FIRST_SECONDS     0.05   /* so that the first moments have them, too */
-#define LIGHT_SECONDS     0.0006 /* the allowance of a light sampler, which only counts mappings by it */
+#define FIRST_SECONDS     0.05   /* so that the first moments have these figures, too */
+#define LIGHT_SECONDS     0.0006 /* the allowance of a light sampler, which only counts mappings with it */
 
-/* Of it, for segments and their holders; the rest is for PSS, USS and mappings. */
+/* The part for segments and their holders; the rest is for PSS, USS and mappings. */
 #define SEGMENTS_PART 0.25
 
 enum {
-    MAPS_EVERY = 4,       /* turns of a process: to count its mappings costs as much as its PSS */
+    MAPS_EVERY = 4,       /* turns of a process: counting its mappings costs as much as its PSS */
     SEARCHES_PER_LOOK = 4 /* for PyTorch through all of a process's libraries */
 };
 
@@ -48,16 +48,16 @@ typedef struct SampledProcess {
     Actor actor;
     uint64_t inode; /* as JobProcess has it */
     double started; /* since 1970 */
-    double met;     /* seconds of the sampler, as all that follow */
+    double met;     /* seconds of the sampler, like all that follow */
     double search_next;
-    double turn_at; /* of the last look at what is costly; negative: none yet */
+    double turn_at; /* of the last costly read; negative: none yet */
     unsigned turns;
-    bool born_due; /* told one look later, when its role is known better */
+    bool born_due; /* reported one look later, when its role is better known */
     bool kernel;   /* a thread of the kernel */
     bool shown;    /* was in a moment */
     bool holds;    /* segments */
     bool has_now;  /* figures of this look */
-    bool waits;    /* in the kernel: its locks may be taken */
+    bool waits;    /* in the kernel: its locks may be held */
     uint32_t uid;
     uint64_t rss_bytes;
     uint64_t rss_peak_bytes;
@@ -76,7 +76,7 @@ struct Sampler {
     SampledProcess *watched; /* in rising order of pid */
     size_t n;
     size_t capacity;
-    SampledProcess *before; /* likewise, of the look before */
+    SampledProcess *before; /* the same of the look before */
     size_t n_before;
     size_t before_capacity;
     int search_turn; /* the pid that was searched for PyTorch last */
@@ -86,7 +86,7 @@ struct Sampler {
     double processes_purse; /* seconds of CPU time */
     double segments_purse;
     Survey segments;
-    double segments_at; /* negative: not yet, or they were taken */
+    double segments_at; /* negative: none yet, or they were taken */
     Arena mounts_arena;
     Mounts mounts;
     uint64_t oom_kills; /* of the last look; U64_UNKNOWN */
@@ -138,13 +138,14 @@ static void event_add(Sampler *sampler, double seconds, EventKind kind, const Ac
 
 static void born_tell(Sampler *sampler, SampledProcess *watched)
 {
-    /* On a machine it may have been there for long before it trained: events are told in order of time. */
+    /* On a machine it may have existed long before it began to train; but events are reported in order of
+     * time. */
     if (watched->born_due)
         event_add(sampler, MAX(watched->met, sampler->last), EVENT_BORN, &watched->actor, "");
     watched->born_due = false;
 }
 
-/* status: as waitpid has it; 0 when it is unknown. */
+/* status as from waitpid; 0: unknown. */
 static void end_tell(Sampler *sampler, SampledProcess *watched, int status)
 {
     char text[64] = "";
@@ -206,7 +207,7 @@ static int process_meet(Sampler *sampler, const JobProcess *process)
     return watched_keep(sampler, &watched);
 }
 
-/* Whether it still is who it was; *ret_status: how it ended, where that can be seen. */
+/* Whether it is still the same process; *ret_status: how it ended, where that is visible. */
 static bool process_is_there(const Sampler *sampler, const SampledProcess *watched, int *ret_status)
 {
     ProcStat stat;
@@ -222,7 +223,7 @@ static bool process_is_there(const Sampler *sampler, const SampledProcess *watch
     return false;
 }
 
-/* One that the list lacks may have been handed to another parent just then. */
+/* A process that the list lacks may have got another parent just then. */
 static int missing_keep(Sampler *sampler, SampledProcess *watched)
 {
     int status = 0;
@@ -255,7 +256,7 @@ static void lists_swap(Sampler *sampler)
     sampler->capacity = capacity;
 }
 
-/* Both lists are in rising order of pid. Without memory, those who are not kept are met again later. */
+/* Both lists are in rising order of pid. Without memory, processes that are not kept are met again later. */
 static int processes_look(Sampler *sampler)
 {
     int r = job_processes_look(&sampler->job);
@@ -302,11 +303,11 @@ static void stat_take(const Sampler *sampler, const ProcStat *stat, SampledProce
     watched->values[PROCESS_THREADS] = stat->threads;
 }
 
-/* False: on its way out it has no memory any more, some time before it is over, and zeros would look as if it
- * had given it back. */
+/* False: an exiting process has no memory for some time before it is gone, and zeros would look as if it had
+ * freed its memory. */
 static bool status_take(Sampler *sampler, const ProcStatus *status, SampledProcess *watched)
 {
-    /* Before Linux 6.8 one on its way out looks the same, but for its parent. */
+    /* Before Linux 6.8 an exiting process looks like a kernel thread, except for its parent. */
     watched->kernel = status->kernel_thread && watched->actor.ppid <= 2;
     if (status->rss_bytes == 0)
         return false;
@@ -354,7 +355,7 @@ static void search_later(const Sampler *sampler, SampledProcess *watched)
     watched->search_next = sampler->now + MAX(1.0, age / 2);
 }
 
-/* On a machine there are hundreds that do not train: of those only so many are read as are searched, too. */
+/* A machine has hundreds of processes that do not train: only as many of them are read as are searched. */
 static void figures_look(Sampler *sampler)
 {
     size_t n = 0;
@@ -368,7 +369,7 @@ static void figures_look(Sampler *sampler)
         if (!watched->kernel && (wanted || searched) && !figures_read(sampler, watched))
             continue;
         if (searched &&
-            (!watched->has_now || watched->waits)) /* else it would be the first of them for ever */
+            (!watched->has_now || watched->waits)) /* otherwise it would stay first in line forever */
             search_later(sampler, watched);
         if (n != i)
             sampler->watched[n] = *watched;
@@ -379,7 +380,7 @@ static void figures_look(Sampler *sampler)
 
 /* --- Roles -------------------------------------------------------------------------------------------- */
 
-/* Its command, its libraries and its page tables: what the kernel reads under its locks. */
+/* Whether its command, libraries and page tables may be read, for which the kernel takes its locks. */
 static bool can_be_asked(const SampledProcess *watched)
 {
     return watched->has_now && !watched->waits;
@@ -391,7 +392,7 @@ static void torch_search(Sampler *sampler, SampledProcess *watched)
     sampler->roles_stale |= actor_search_torch(&watched->actor, sampler->root, &sampler->scratch);
 }
 
-/* Whoever has a child now may have loaded PyTorch just before. */
+/* A parent that has a new child may have loaded PyTorch just before. */
 static void torch_inherit(Sampler *sampler, SampledProcess *watched)
 {
     SampledProcess *parent = watched_find(sampler, watched->actor.ppid);
@@ -404,7 +405,7 @@ static void torch_inherit(Sampler *sampler, SampledProcess *watched)
         actor_inherit_torch(&watched->actor, &parent->actor, sampler->root, &sampler->scratch);
 }
 
-/* In turns, from the one after the last that was searched. */
+/* In turns, beginning after the last process that was searched. */
 static void searches_look(Sampler *sampler)
 {
     bool first = sampler->now <= 0;
@@ -452,13 +453,13 @@ static double allowance_seconds(const Sampler *sampler)
     return MIN(ALLOWANCE_SECONDS / sqrt(interval), interval * SHARE_MOST);
 }
 
-/* What nobody needed is not saved up for long. */
+/* Unused allowance is not saved up for long. */
 static void purse_fill(double *purse, double allowance)
 {
     *purse = MIN(*purse + allowance, MAX(*purse, allowance * 10));
 }
 
-/* Who waits longest for his turn, and has not had it in this look. */
+/* The process that has waited longest, and had no turn in this look. */
 static SampledProcess *turn_next(const Sampler *sampler)
 {
     SampledProcess *next = NULL;
@@ -503,7 +504,7 @@ static void turns_look(Sampler *sampler)
     }
 }
 
-/* A survey of those that are watched. */
+/* A survey of the processes that are watched. */
 static int segments_survey(const Sampler *sampler, Survey *survey)
 {
     Mounts mounts = {0};
@@ -585,7 +586,7 @@ static void segments_look(Sampler *sampler, uint64_t *job_values)
 
 /* --- The job as a whole ------------------------------------------------------------------------------- */
 
-/* Whose control group and /dev/shm are the job's; 0: our own, -1: nobody is left to ask. */
+/* The process whose control group and /dev/shm are the job's; 0: our own, -1: none is left. */
 static int eyes_of(const Sampler *sampler)
 {
     if (is_machine(sampler))
@@ -595,7 +596,7 @@ static int eyes_of(const Sampler *sampler)
     return sampler->n > 0 ? sampler->watched[0].actor.pid : -1;
 }
 
-/* Who it was, where the kernel's log may be read. */
+/* Reports which process was killed, if the kernel log can be read. */
 static void oom_tell(Sampler *sampler, uint64_t kills, bool in_group)
 {
     _cleanup_arena_ Arena arena = {0};

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Looks at a job, or at all training on the machine, again and again, and cheaply: under 1% of a core and
- * 16 MiB for 64 processes at a look a second.
+ * Looks at a job, or at all training on the machine, again and again, for less than 1% of a core and 16 MiB
+ * with 64 processes at one look per second.
  *
- * What is nearly free is read in every look. What is costly (PSS and USS, mappings, who holds which segment)
- * is looked at in turns, as often as a fixed share of the time allows: the dearer it is here, the rarer.
+ * Figures that are nearly free are read in every look. Costly ones (PSS and USS, mappings, the holders of
+ * segments) are read in turns, as often as a fixed share of the time allows: the more expensive they are
+ * here, the less often.
  *
- * A process that ends while it is looked at is left out. One that waits in the kernel for a disk or a driver
- * (state D) is asked only for what the kernel tells without its locks.
+ * A process that ends during a look is left out. Of a process that waits in the kernel for a disk or a driver
+ * (state D), only figures that the kernel reports without its locks are read.
  */
 #pragma once
 
@@ -15,7 +16,7 @@
 
 typedef struct Sampler Sampler;
 
-/* Other scopes than one job, in the place of its pid. */
+/* Scopes other than one job, in place of its pid. */
 enum {
     SAMPLER_MACHINE = 0,   /* all training on the machine, and the processes that hold segments */
     SAMPLER_CHILDREN = -1, /* all processes below us, except the children that we already have */
@@ -44,7 +45,7 @@ int sampler_look_at(Sampler *sampler, int pid, ProcessMoment *ret);
 /* Whether the process is in scope, as the kernel says now; for SAMPLER_CHILDREN. */
 bool sampler_covers(const Sampler *sampler, int pid);
 
-/* The segments that were seen by the newest look at them, with the processes that were asked, and when that
- * was: the caller's from now on. Of its machine only `shm` is filled in. False: there are none newer than
- * those that were taken before. */
+/* The segments found by the newest look at them, with the processes that were examined, and when that was:
+ * the caller owns them from now on. Of its machine only `shm` is filled in. False: none are newer than those
+ * that were taken before. */
 bool sampler_take_segments(Sampler *sampler, Survey *ret, double *ret_seconds);

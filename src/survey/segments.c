@@ -7,13 +7,13 @@
 #include "smaps.h"
 
 /*
- * Segments are known by device and inode: names come and go, and a descriptor, a mapping and a file of the
- * mount that agree in both are one segment. Files of the mount come first, then what processes hold, in
+ * Segments are identified by device and inode: names come and go, and a descriptor, a mapping and a file of
+ * the mount that agree in both are one segment. Files of the mount come first, then what processes hold, in
  * rising order of pid.
  *
- * The stat of an unlinked segment comes through a holder's descriptor, else through map_files, which only
+ * The stat of an unlinked segment comes through a holder's descriptor, or else through map_files, which only
  * root may follow. A user without root who sees a segment only mapped and without a name gets an estimate:
- * the most that one process has resident of it.
+ * the most that any one process has resident of it.
  */
 typedef struct Scan {
     const Root *root;
@@ -94,7 +94,8 @@ static void fill_from_stat(Segment *segment, const FileStat *stat)
     segment->size_bytes = stat->size_bytes;
     segment->allocated_bytes = stat->allocated_bytes;
     segment->allocated_estimated = false;
-    /* glibc maps a semaphore under a name that is gone at once while sem.NAME stays: the link count knows. */
+    /* glibc maps a semaphore under a name that is removed at once, while sem.NAME stays: the link count
+     * tells. */
     segment->deleted = segment->backing == BACKING_SHM && stat->nlink == 0;
     segment->uid = stat->uid;
     segment->mode = stat->mode;
@@ -138,7 +139,7 @@ static bool strip_prefix(Text path, const char *prefix, Text *ret_name)
     return ret_name->size > 0;
 }
 
-/* Tells from the path alone, so that no file on a disk or a network is ever touched. Bind mounts of our
+/* Decides by the path alone, so that no file on a disk or a network is ever touched. Bind mounts of our
  * /dev/shm count. */
 static bool segment_name(const Scan *scan, Text path, Text *ret_name, SegmentBacking *ret_backing)
 {

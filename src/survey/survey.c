@@ -8,10 +8,10 @@
 #include "smaps.h"
 
 /*
- * PSS is a page-table walk in the kernel and the number of mappings a text of a hundred kilobytes, a
- * millisecond or more each for a PyTorch process. Different processes do not wait for each other there, so a
- * few threads take the training processes one by one while this thread looks for segments. They write fields
- * that nobody else touches until they are joined.
+ * PSS takes a page-table walk in the kernel, and the number of mappings a text of a hundred kilobytes: a
+ * millisecond or more each for a PyTorch process. Different processes do not block each other there, so a few
+ * threads read the training processes one by one while this thread looks for segments. They write fields that
+ * no other thread touches until they are joined.
  */
 enum { THREADS_MAX = 8 };
 
@@ -19,7 +19,7 @@ typedef struct Costly {
     const Root *root;
     Survey *survey;
     unsigned flags;
-    atomic_size_t next; /* relaxed: it only deals out indexes, each once */
+    atomic_size_t next; /* relaxed: it only hands out indexes, each once */
     pthread_t threads[THREADS_MAX];
     size_t n_threads;
 } Costly;
@@ -52,7 +52,7 @@ static void costly_start(Costly *costly)
 {
     size_t wanted = MIN((size_t)costly->survey->machine.cpus, (size_t)THREADS_MAX);
     if (costly->flags &
-        (SURVEY_PSS | SURVEY_PSS_ALL | SURVEY_MAPS)) /* where no thread can be had, this one does it all */
+        (SURVEY_PSS | SURVEY_PSS_ALL | SURVEY_MAPS)) /* if no thread can be started, this one does it all */
         while (costly->n_threads + 1 < wanted &&
                pthread_create(&costly->threads[costly->n_threads], NULL, read_training, costly) == 0)
             costly->n_threads++;
@@ -71,7 +71,7 @@ static void costly_finish(Costly *costly)
     }
 }
 
-/* Asks the kernel whether anybody has the file open, of all that seem to have nobody. */
+/* For all files that seem to have no holder, asks the kernel whether any process has them open. */
 static void ask_leases(const Root *root, Survey *survey)
 {
     for (size_t i = 0; i < survey->n_segments; i++) {

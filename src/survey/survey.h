@@ -48,7 +48,7 @@ typedef struct Process {
     int ppid;
     Role role;
     StartMethod start; /* of workers */
-    int job;           /* the trainer's pid; 0 for processes outside of any job */
+    int job;           /* the trainer's pid; 0: none */
     char comm[COMM_MAX];
     Text command; /* the arguments, blanks between them; "[comm]" when there are none. Raw bytes. */
     uint32_t uid;
@@ -57,7 +57,7 @@ typedef struct Process {
     uint64_t rss_bytes;
     uint64_t rss_shmem_bytes;
     uint64_t pss_bytes; /* U64_UNKNOWN when not asked for or not permitted */
-    uint64_t uss_bytes; /* likewise */
+    uint64_t uss_bytes; /* U64_UNKNOWN if not asked for or not permitted */
     uint64_t shm_bytes; /* allocated bytes of the segments it holds */
     uint32_t segments;  /* how many it holds */
     uint32_t fds;
@@ -66,9 +66,9 @@ typedef struct Process {
     uint64_t open_files_hard;
     uint64_t maps;      /* mappings of training processes with SURVEY_MAPS; U64_UNKNOWN */
     bool torch;         /* has PyTorch loaded */
-    uint64_t torch_at;  /* where, 0 unless on the live machine */
+    uint64_t torch_at;  /* where; 0 except on the live machine */
     bool cuda;          /* has a CUDA device open */
-    bool shm_elsewhere; /* has another /dev/shm than ours; only managers are asked */
+    bool shm_elsewhere; /* its /dev/shm is not ours; only managers are checked */
     bool has_memory;    /* no kernel thread, no zombie */
     bool readable;      /* its descriptors and mappings could be read */
 } Process;
@@ -98,7 +98,7 @@ typedef struct Segment {
     uint64_t inode;
     uint64_t size_bytes;
     uint64_t allocated_bytes;
-    bool allocated_estimated; /* no stat to be had: the most that one process has resident, a lower bound */
+    bool allocated_estimated; /* no stat available: the most that one process has resident, a lower bound */
     bool deleted;             /* a file without a name. False for a memfd, which never had one */
     bool on_mount;            /* a file of our /dev/shm: it counts in its `used` */
     SegmentBacking backing;
@@ -121,9 +121,10 @@ typedef struct Survey {
     Segment *segments; /* in order of device and inode */
     size_t n_segments;
     size_t segments_capacity;
-    size_t n_unreadable;         /* processes with memory of their own whose descriptors we may not read */
+    size_t n_unreadable;         /* processes with memory whose descriptors we may not read */
     uint64_t attributed_bytes;   /* of the mount's used bytes, what visible holders explain */
-    uint64_t unattributed_bytes; /* the rest; U64_UNKNOWN on a mount without a limit, which does not tell */
+    uint64_t unattributed_bytes; /* the rest; U64_UNKNOWN on a mount without a limit, where the kernel does
+                                    not count */
     uint64_t memfd_bytes;
 } Survey;
 
@@ -138,14 +139,14 @@ typedef enum SurveyFlags {
 
 /*
  * pid 0: the machine. A pid: the machine as that process sees it (its control group, limits and disk); all
- * processes are still in the survey. -ESRCH when it is gone. ret is valid, to be freed with survey_free, only
- * on success.
+ * processes are still in the survey. -ESRCH: it has ended. ret is valid, and must be freed with survey_free,
+ * only on success.
  */
 int survey_take(const Root *root, int pid, unsigned flags, Survey *ret);
 void survey_free(Survey *survey);
 #define _cleanup_survey_ _cleanup_(survey_free)
 
-/* NULL when there is none. */
+/* NULL: not found. */
 const Process *survey_process(const Survey *survey, int pid);
 
 /* Whether pid is its parent, or its parent's, and so on. */

@@ -832,6 +832,24 @@ static void test_moved(void **state)
     assert_int_equal(munmap(moved, 12 * MIB), 0);
 }
 
+/* So is one of which the program makes a second mapping in this way. */
+static void test_doubled(void **state)
+{
+    (void)state;
+    Tensor tensor = tensor_make(15 * MIB, 5);
+    Tensor twin = tensor;
+    twin.data = mremap(tensor.data, 0, tensor.size, MREMAP_MAYMOVE);
+    assert_ptr_not_equal(twin.data, MAP_FAILED);
+    tensor_drop(&tensor);
+    for (int i = 0; i < 3; i++) {
+        Tensor other = tensor_make(15 * MIB, 6);
+        assert_int_not_equal(other.inode, twin.inode);
+        tensor_drop(&other);
+    }
+    assert_true(tensor_is(&twin, 5));
+    assert_int_equal(munmap(twin.data, twin.size), 0);
+}
+
 /* A sandbox in which the system call fails when its second argument is this one; -1: always. */
 static bool sandbox_enter(int call, int second)
 {
@@ -929,6 +947,7 @@ int main(void)
         cmocka_unit_test(test_unmapped_unseen),
         cmocka_unit_test(test_many_alive),
         cmocka_unit_test(test_moved),
+        cmocka_unit_test(test_doubled),
         cmocka_unit_test(test_without_memfd_the_plain_way),
         cmocka_unit_test(test_what_cannot_be_told_apart_is_not_issued_again),
     };

@@ -8,14 +8,14 @@
 #include "epochs.h"
 #include "text.h"
 
-/* Workers of one loader are born together, and two loaders of a step overlap for a moment. */
+/* Workers of one loader start together, and two successive loaders overlap for a moment. */
 #define TOGETHER_SECONDS 2.0
 #define TOGETHER_LOOKS   3
 
-/* An epoch must be so many looks long, or some of them were missed. */
+/* An epoch must be at least this many looks long, or some epochs were missed. */
 #define LOOKS_LEAST 3
 
-/* A trainer that was so much older when it was first seen may have had epochs before. */
+/* A trainer that was already this old when it was first seen may have had earlier epochs. */
 #define AGE_MOST 10.0
 
 /* --- The user's marks ----------------------------------------------------------------------------------- */
@@ -36,11 +36,11 @@ bool epoch_parse(const char *text, uint64_t *ret_number)
     return true;
 }
 
-/* Each rank may say the same, and say it again at the epoch's end: the first time counts, until the training
- * is begun again. */
+/* Each rank may set the same mark, and set it again at the epoch's end: the first one counts, until the
+ * training is restarted. */
 static bool is_new(const Epochs *epochs, size_t since, uint64_t number)
 {
-    enum { BACK = 256 }; /* whoever says it later than this says something else */
+    enum { BACK = 256 }; /* the same number later than this is another epoch */
     since = epochs->n > since + BACK ? epochs->n - BACK : since;
     for (size_t i = epochs->n; number != EPOCH_UNNUMBERED && i-- > since;)
         if (epochs->items[i].number == number)
@@ -68,12 +68,12 @@ static int marks_find(const History *history, Arena *arena, Epochs *ret)
 
 /* --- New workers ---------------------------------------------------------------------------------------- */
 
-/* Workers of one trainer that were born together. */
+/* Workers of one trainer that started together. */
 typedef struct Generation {
     double born;
     double last_born;
     double first_end; /* of any of them; INFINITY */
-    double until;     /* the last of them, or the end of the history */
+    double until;     /* when the last of them ended, or the end of the history */
     size_t n;
 } Generation;
 
@@ -142,8 +142,8 @@ static Generation *generations_sort(const Generations *all, Arena *arena,
 }
 
 /*
- * Loaders with different numbers of workers are told by those: the one that has most of the time stays. A
- * number that was seen but once is that of a generation of which some were missed.
+ * Loaders with different numbers of workers are told apart by those: the one that takes most of the time is
+ * kept. A number that was seen only once belongs to a generation of which some workers were missed.
  */
 static int loaders_part(Generations *all, Arena *arena)
 {
@@ -174,8 +174,8 @@ static int loaders_part(Generations *all, Arena *arena)
     return 0;
 }
 
-/* Half of all time was spent in generations that lived for so long or longer: the train loader's, however
- * many short validations there are, and however long the first epoch was. */
+/* Half of all time was spent in generations that lived this long or longer: those of the training loader,
+ * however many short validations there are, and however long the first epoch was. */
 static int life_usual(const Generations *all, Arena *arena, double *ret)
 {
     const Generation *sorted = generations_sort(all, arena, life_compare);
@@ -192,8 +192,9 @@ static int life_usual(const Generations *all, Arena *arena, double *ret)
 }
 
 /*
- * Those that are an epoch's. The last one may have been cut short: it counts, unless short ones have come
- * between the others before. What begins while another goes on is a loader beside it.
+ * Keeps the generations that are epochs. The last one may be truncated: it counts, unless short ones have
+ * come between the others before. A generation that begins while another one lives belongs to a second
+ * loader.
  */
 static int generations_choose(Generations *all, const History *history, Arena *arena)
 {
@@ -225,7 +226,7 @@ static int generations_choose(Generations *all, const History *history, Arena *a
     return 0;
 }
 
-/* Whether its first epoch was seen to begin. */
+/* Whether the start of its first epoch was seen. */
 static bool is_seen_from_start(const History *history, int trainer, double first_born)
 {
     const ProcessTrack *track = history_track(history, trainer);
@@ -234,8 +235,8 @@ static bool is_seen_from_start(const History *history, int trainer, double first
                MAX(AGE_MOST, TOGETHER_LOOKS * history->interval);
 }
 
-/* The longest time without a look between two times: thinned ones have no processes that came and went in
- * it. */
+/* The longest time without a sample between two times: thinned samples lack processes that came and went in
+ * between. */
 static double gap_longest(const Series *series, double from, double until)
 {
     double longest = 0;
@@ -261,7 +262,7 @@ static int workers_find(const History *history, int trainer, Arena *arena, Epoch
             counted = counted && gap_longest(&history->series, before, born) * LOOKS_LEAST <= born - before;
         }
         if (born <= history->series.seconds[0])
-            continue; /* it was there: nobody saw it begin */
+            continue; /* it was there from the start: its beginning was not seen */
         Epoch *epoch = ARENA_PUSH(arena, ret->items, ret->n, ret->capacity);
         if (!epoch)
             return -ENOMEM;
@@ -275,7 +276,7 @@ int epochs_find(const History *history, int trainer, Arena *arena, Epochs *ret)
     Epochs marked = {0};
     Epochs seen = {0};
     int r = marks_find(history, arena, &marked);
-    /* One mark alone is a word about an epoch, not a count of them. */
+    /* A single mark is a remark about an epoch, not a count of epochs. */
     if (r >= 0 && marked.n < 2 && history->series.n > 0)
         r = workers_find(history, trainer, arena, &seen);
     if (r >= 0)
@@ -287,13 +288,13 @@ int epochs_find(const History *history, int trainer, Arena *arena, Epochs *ret)
 
 enum { TRAINERS_MOST = 256, ALIKE_BACK = 64 };
 
-/* An epoch that is told. */
+/* An epoch that is reported. */
 typedef struct Told {
     double seconds;
     uint64_t number;
     double length;   /* of its trainer's epochs */
-    int trainer;     /* 0: several keep step */
-    int last_merged; /* the trainer of the last that was taken for the same */
+    int trainer;     /* 0: several trainers in step */
+    int last_merged; /* the trainer of the last epoch that was merged into this one */
 } Told;
 
 typedef struct Tale {
@@ -325,7 +326,7 @@ static int tale_add(Tale *tale, const Epochs *epochs, int trainer, Arena *arena)
     return 0;
 }
 
-/* Ranks of one training go through the same epoch at about the same time. */
+/* Ranks of one training enter the same epoch at about the same time. */
 static void tale_merge(Tale *tale)
 {
     size_t kept = 0;
@@ -385,7 +386,7 @@ static Event told_event(const Told *told)
     return event;
 }
 
-/* Where an epoch and an event come at the same time, the event is first. */
+/* If an epoch and an event come at the same time, the event is first. */
 static int tale_merge_events(const History *history, const Tale *tale, Arena *arena, Event **ret,
                              size_t *ret_n)
 {

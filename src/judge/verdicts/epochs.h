@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where epochs begin, as far as it can be seen from outside: at the user's marks ("epoch 3"), else where a
- * loader makes new workers. A loader that keeps its workers shows none; what only comes again and again in a
- * figure is an estimate, and none of these. docs/verdicts.md says how one loader is told from another.
+ * Where epochs begin, as far as that is visible from outside: at the user's marks ("epoch 3"), or else where
+ * a loader starts new workers. A loader that keeps its workers shows no epochs; a period that is only visible
+ * in a figure is an estimate, and is not among these. docs/verdicts.md says how loaders are told apart.
  */
 #pragma once
 
@@ -11,7 +11,7 @@
 
 typedef struct Epoch {
     double seconds;
-    uint64_t number; /* from 1 on, or as the mark has it; EPOCH_UNNUMBERED: its first ones were not seen */
+    uint64_t number; /* from 1 on, or as in the mark; EPOCH_UNNUMBERED: the first ones were not seen */
     size_t mark;     /* the index of its event; SIZE_MAX: seen from new workers */
 } Epoch;
 
@@ -32,6 +32,6 @@ int epochs_find(const History *history, int trainer, Arena *arena, Epochs *ret);
  */
 int epochs_tell(const History *history, Arena *arena, EventList *ret);
 
-/* The number in "epoch 3", "Epoch: [3/90]"; EPOCH_UNNUMBERED when there is none in it. False: the text says
+/* The number in "epoch 3", "Epoch: [3/90]"; EPOCH_UNNUMBERED if it has none. False: the text is about
  * something else. */
 bool epoch_parse(const char *text, uint64_t *ret_number);

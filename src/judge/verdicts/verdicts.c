@@ -152,7 +152,7 @@ static void judge_steady(VerdictContext *context, const JudgedJob *job)
                                     .evidence = steady_evidence(context, job)});
 }
 
-static void judge_unripe(VerdictContext *context, const PendingGrowth *pending)
+static void judge_pending(VerdictContext *context, const PendingGrowth *pending)
 {
     verdict_add(context, &(Verdict){.id = VERDICT_TOO_SHORT,
                                     .pid = pending->track->last.pid,
@@ -210,7 +210,7 @@ static int judge_all(VerdictContext *context)
         if (job->id == 0 && jobs.n > 1)
             continue;
         if (job->pending.track)
-            judge_unripe(context, &job->pending);
+            judge_pending(context, &job->pending);
         else if (job->judged)
             judge_steady(context, job);
     }

@@ -3,7 +3,7 @@
 #include "checks.h"
 #include "documents.h"
 
-/* What a check is to say: a severity, or one of these. */
+/* What a check should report: a severity, or one of these. */
 enum { FINE = -1, SKIPPED = 100 };
 enum { INFO = SEVERITY_INFO, WARNING = SEVERITY_WARNING, CRITICAL = SEVERITY_CRITICAL };
 
@@ -84,7 +84,7 @@ static void assert_well_formed(const Findings *findings)
         assert_null(strpbrk(findings->skipped[i], "\n\033"));
 }
 
-/* Judges, compares with what was wanted, and takes the fixture down. */
+/* Runs the checks, compares the result with `wanted`, and frees the fixture. */
 static void expect(Fixture *f, const char *id, int wanted, const char *test, size_t i)
 {
     Findings findings = run(f, &ready, 0);
@@ -169,7 +169,7 @@ static void test_shm_missing(void **state)
         f->survey.machine.shm = cases[i].shm;
         EXPECT(f, "shm-missing", cases[i].wanted, i);
     }
-    /* The figures of a mount that is not there are judged by nobody. */
+    /* No check judges the figures of a mount that does not exist. */
     Fixture *f = fixture_new();
     f->survey.machine.shm = (ShmMount){.state = SHM_ABSENT, .used_bytes = 5, .inodes = 5};
     f->survey.machine.sandbox.kind = ENVIRONMENT_DOCKER;
@@ -214,7 +214,7 @@ static void test_shm_size_with_jobs(void **state)
     (void)state;
     static const struct {
         uint64_t size;
-        uint64_t others; /* used by somebody else */
+        uint64_t others; /* used by other processes */
         int wanted;
         int need; /* what shm-need says */
     } cases[] = {
@@ -239,7 +239,7 @@ static void test_shm_size_with_jobs(void **state)
         }
 }
 
-/* The figures of the sentence add up, whatever decides. */
+/* The figures in the evidence add up in every case. */
 static void test_shm_size_adds_up(void **state)
 {
     (void)state;
@@ -282,7 +282,7 @@ static void test_shm_size_says(void **state)
     Fixture *f = fixture_new();
     fixture_busy_job(f, 100, 4, 10 * MIB);
     f->survey.machine.shm.size_bytes = 64 * MIB;
-    f->survey.machine.shm.used_bytes = 44 * MIB; /* hardly what a mount says, but it need not add up */
+    f->survey.machine.shm.used_bytes = 44 * MIB; /* not realistic, but the figures need not add up */
     Findings findings = run(f, &ready, 0);
     const Finding *found = finding(&findings, "shm-too-small");
     assert_non_null(strstr(found->evidence, "Measured: /dev/shm is 64.0 MiB large. "));
@@ -347,7 +347,7 @@ static void test_shm_size_of_some_jobs(void **state)
     f->survey.machine.shm.used_bytes = 0;
     EXPECT(f, "shm-too-small", SKIPPED, 1);
 
-    /* Workers, but no batch seen yet: as without jobs. */
+    /* Workers, but no batch seen yet: judged as without jobs. */
     f = fixture_new();
     fixture_job(f, 100, 4);
     f->survey.machine.shm.size_bytes = 64 * MIB;
@@ -364,7 +364,7 @@ static void test_shm_size_of_some_jobs(void **state)
         EXPECT(f, "shm-too-small", i ? FINE : WARNING, 3 + i);
     }
 
-    /* Asked about one job, the other one's segments are merely others' use: 90 x 1.3 + 80. */
+    /* For one job, the segments of the other are only used space: 90 x 1.3 + 80. */
     f = fixture_new();
     fixture_busy_job(f, 100, 4, 10 * MIB);
     fixture_busy_job(f, 200, 4, 10 * MIB);
@@ -377,7 +377,7 @@ static void test_shm_size_of_some_jobs(void **state)
     assert_null(strstr(finding(&findings, "shm-too-small")->evidence, "pid 100"));
     fixture_free(f);
 
-    /* Asked about a training without workers, a small mount is nothing to worry about. */
+    /* For a training without workers, a small mount is harmless. */
     f = fixture_new();
     fixture_job(f, 100, 0);
     f->survey.machine.shm.size_bytes = 64 * MIB;
@@ -387,7 +387,7 @@ static void test_shm_size_of_some_jobs(void **state)
     assert_non_null(finding(&findings, "shm-too-small"));
     fixture_free(f);
 
-    /* More jobs than are told one by one. */
+    /* More jobs than are listed one by one. */
     f = fixture_new();
     for (int i = 1; i <= 5; i++)
         fixture_busy_job(f, 100 * i, 2, 10 * MIB);
@@ -495,7 +495,7 @@ static void test_shm_orphans(void **state)
     fixture_segment(f, "torch_7_1_0", KIND_TORCH, GIB, 100);
     EXPECT(f, "shm-orphans", FINE, 100);
 
-    /* Somebody whom we cannot see may hold it. */
+    /* A process that is not visible may hold it. */
     f = fixture_new();
     f->survey.machine.sandbox.sees_all = false;
     f->survey.machine.sandbox.initial_pidns = false;
@@ -764,7 +764,7 @@ static void test_oom_of_another_group(void **state)
         {100, OOM_SCOPE_CGROUP, "/a/c", "/a/b", ENVIRONMENT_BARE, INFO},
         {100, OOM_SCOPE_CGROUP, "/a/b/c", "/a/b", ENVIRONMENT_BARE, INFO},
         {100, OOM_SCOPE_CGROUP, "/a", "/ab/c", ENVIRONMENT_BARE, INFO},
-        {0, OOM_SCOPE_CGROUP, "/a/c", "/a/b", ENVIRONMENT_BARE, WARNING}, /* nobody was asked about */
+        {0, OOM_SCOPE_CGROUP, "/a/c", "/a/b", ENVIRONMENT_BARE, WARNING}, /* no job was asked about */
         {100, OOM_SCOPE_MACHINE, "/a/c", "/a/b", ENVIRONMENT_BARE, WARNING},
         {100, OOM_SCOPE_UNKNOWN, "", "/a/b", ENVIRONMENT_BARE, WARNING},
         /* Paths that cannot be compared. */
@@ -861,7 +861,7 @@ static void test_oom_counts(void **state)
     } cases[] = {
         {0, 0, 0, FINE, NULL},
         {0, U64_UNKNOWN, U64_UNKNOWN, FINE, NULL}, /* the log was read and has none */
-        {-EPERM, 0, 0, FINE, NULL},                /* nobody was killed, log or no log */
+        {-EPERM, 0, 0, FINE, NULL},                /* no process was killed, with or without the log */
         {-EPERM, 0, U64_UNKNOWN, FINE, NULL},
         {-EPERM, U64_UNKNOWN, 0, SKIPPED, "Operation not permitted"},
         {-EPERM, U64_UNKNOWN, U64_UNKNOWN, SKIPPED, "Operation not permitted"},
@@ -1260,11 +1260,11 @@ static void test_unseen_processes(void **state)
     f = fixture_new();
     f->survey.n_unreadable = 40;
     f->survey.unattributed_bytes = 3 * MIB;
-    fixture_segment(f, "torch_7_1_0", KIND_TORCH, 3 * MIB, 0); /* a file that nobody holds explains it */
+    fixture_segment(f, "torch_7_1_0", KIND_TORCH, 3 * MIB, 0); /* a file that no process holds explains it */
     EXPECT(f, "shm-need", FINE, 2);
 }
 
-/* Whom --pid means. */
+/* Which jobs --pid selects. */
 static void test_pid(void **state)
 {
     (void)state;
@@ -1278,7 +1278,7 @@ static void test_pid(void **state)
         {202, 0, "5 workers of 1 trainer "}, /* a worker */
         {206, 0, "5 workers of 1 trainer "}, /* a manager */
         {50, 0, "8 workers of 2 trainers"},  /* the launcher above both */
-        {60, 0, NULL},                       /* somebody else */
+        {60, 0, NULL},                       /* another process */
         {12345, -ESRCH, NULL},
         {-1, -ESRCH, NULL},
     };
@@ -1311,7 +1311,7 @@ static void test_pid(void **state)
     fixture_free(f);
 }
 
-/* Whatever is unknown, nothing crashes, and nothing is claimed. */
+/* Whatever is unknown, nothing crashes and nothing is claimed. */
 static void test_nothing_known(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /*
- * Verdicts over made histories: what each kind of growth is called, how often chance is taken for growth and
- * growth for chance (a thousand series of each kind, the same every time), and how long a day's recording
- * takes.
+ * Verdicts about artificial histories: what each kind of growth is called, how often noise is taken for
+ * growth and growth for noise (a thousand series of each kind, the same every time), and how long the
+ * recording of a day takes.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -44,7 +44,7 @@ static double dice_between(Dice *dice, double low, double high)
     return low + (high - low) * dice_uniform(dice);
 }
 
-/* Evenly over orders of magnitude. */
+/* Uniform on a logarithmic scale. */
 static double dice_scale(Dice *dice, double low, double high)
 {
     return low * pow(high / low, dice_uniform(dice));
@@ -60,7 +60,7 @@ static double dice_normal(Dice *dice)
 
 typedef struct Line {
     double own[MOMENTS_MOST];
-    double shared_at_fork; /* workers: of `own`, at their birth */
+    double shared_at_fork; /* for workers: the part of `own` that is shared when they start */
     double copied[MOMENTS_MOST];
     double file[MOMENTS_MOST];
     double shmem[MOMENTS_MOST];
@@ -72,12 +72,12 @@ typedef struct Scene {
     size_t n;
     double interval;
     double level;  /* of the trainer's private memory */
-    size_t born;   /* when the first workers come */
+    size_t born;   /* when the first workers start */
     size_t epochs; /* 0: workers stay */
     double swap_from;
     double job[JOB_METRICS][MOMENTS_MOST]; /* 0: unknown */
     size_t marks_every;                    /* moments; 0: none */
-    size_t crowd_every;                    /* moments after which one more process is there and stays */
+    size_t crowd_every;                    /* moments after which one more process starts and stays */
     Line lines[PEOPLE];
 } Scene;
 
@@ -93,7 +93,7 @@ static double scene_seconds(const Scene *scene)
     return scene->interval * (double)scene->n;
 }
 
-/* Everybody is where he is and stays there. A trainer that is seen from its start imports first. */
+/* Everything stays constant. A trainer that is seen from its start imports first. */
 static void scene_open(Scene *scene, uint64_t seed)
 {
     memset(scene, 0, sizeof *scene);
@@ -121,7 +121,7 @@ static void add_white(Scene *scene, size_t who, double sigma)
         scene->lines[who].own[i] += sigma * dice_normal(&scene->dice);
 }
 
-/* Noise that remembers: each sample is mostly the one before. */
+/* Correlated noise: each sample mostly repeats the one before. */
 static void add_wander(Scene *scene, size_t who, double sigma, double memory_samples)
 {
     double keep = exp(-1 / memory_samples);
@@ -132,7 +132,7 @@ static void add_wander(Scene *scene, size_t who, double sigma, double memory_sam
     }
 }
 
-/* Any of the noises that trainings have, so large. */
+/* One of the kinds of noise that trainings have, of this size. */
 static void add_noise(Scene *scene, size_t who, double sigma)
 {
     double which = dice_uniform(&scene->dice);
@@ -177,7 +177,7 @@ static void draw_spikes(Scene *scene)
     add_white(scene, TRAINER, some_noise(scene));
 }
 
-/* Garbage that the collector takes away every few samples. */
+/* Garbage that is collected every few samples. */
 static void draw_garbage(Scene *scene)
 {
     double every = dice_between(&scene->dice, 3, 12);
@@ -199,7 +199,7 @@ static void draw_batches(Scene *scene)
     }
 }
 
-/* An allocator that keeps what the largest batch so far has needed. */
+/* An allocator that keeps what the largest batch so far needed. */
 static void draw_largest(Scene *scene)
 {
     double batch = scene->level * dice_between(&scene->dice, 0.05, 0.5);
@@ -243,7 +243,7 @@ static void draw_loading(Scene *scene)
     add_noise(scene, TRAINER, some_noise(scene) / 2);
 }
 
-/* More memory while it validates. */
+/* More memory during validation. */
 static void draw_validation(Scene *scene)
 {
     double every = dice_between(&scene->dice, 0.1, 0.4);
@@ -267,7 +267,7 @@ static void draw_epochs(Scene *scene)
 /* --- Growing ones ----------------------------------------------------------------------------------------
  */
 
-/* How much all growth is: worth a word, and not hidden in the noise. */
+/* The total growth: worth a verdict, and not hidden in the noise. */
 static double some_growth(Scene *scene, double noise)
 {
     double least = MAX(MAX(0.05 * scene->level, 10 * MIB), 6 * noise);
@@ -321,14 +321,14 @@ static void draw_stairs(Scene *scene)
     add_noise(scene, TRAINER, noise);
 }
 
-/* A leak of which the kernel has swapped out most. */
+/* A leak that the kernel has mostly swapped out. */
 static void draw_swapped(Scene *scene)
 {
     draw_leak(scene);
     scene->swap_from = scene->level * 1.02;
 }
 
-/* As fast as the machine lets it: between half and full speed, changing all the time. */
+/* At a varying speed, between half and full, as on a busy machine. */
 static void draw_uneven_leak(Scene *scene)
 {
     double noise = some_noise(scene) / 2;
@@ -347,7 +347,7 @@ static void draw_uneven_leak(Scene *scene)
 static void draw_copies(Scene *scene)
 {
     double part = dice_between(&scene->dice, 0.3, 1);
-    bool random = dice_uniform(&scene->dice) < 0.5; /* samples with replacement: ever fewer are new */
+    bool random = dice_uniform(&scene->dice) < 0.5; /* samples with replacement: fewer and fewer are new */
     scene->level = MAX(scene->level, 200 * MIB);
     if (dice_uniform(&scene->dice) < 0.4) {
         scene->epochs = (size_t)dice_between(&scene->dice, 2, 6);
@@ -386,7 +386,7 @@ static void draw_trainer_teeth(Scene *scene)
     double epochs = dice_between(&scene->dice, 4, 12);
     double noise = some_noise(scene) / 4;
     double growth = some_growth(scene, noise);
-    /* Large enough for the time that is watched. */
+    /* Large enough for the observed time. */
     double times = MAX(375 / scene_seconds(scene), 1.0);
     growth = MAX(growth, MAX((times > 1 ? 0.7 : 0.2) * scene->level, 20 * MIB * times));
     scene->born = 0;
@@ -560,7 +560,7 @@ static const struct {
 };
 
 #ifdef __SANITIZE_ADDRESS__
-enum { ROUNDS = 200 }; /* it takes its time */
+enum { ROUNDS = 200 }; /* the sanitizer is slow */
 #else
 enum { ROUNDS = 1000 };
 #endif
@@ -575,7 +575,7 @@ static size_t bin_of(double confidence)
     return bin;
 }
 
-/* Of those that were watched for longer, "too-short" is as wrong as any other word. */
+/* For longer recordings, "too-short" is as wrong as any other verdict. */
 #define DECIDED_SECONDS 600
 
 static void test_rates(void **state)
@@ -683,7 +683,7 @@ static void assert_near(double is, double should, double part)
         fail_msg("%g is not near %g", is, should);
 }
 
-/* The figures of a verdict, and its words. */
+/* The figures and the evidence of a verdict. */
 static void test_leak(void **state)
 {
     (void)state;
@@ -703,8 +703,8 @@ static void test_leak(void **state)
     judged_close(judged);
 }
 
-/* Several that do the same are one verdict, and memory ends sooner by all of them. */
-static void test_kin(void **state)
+/* Several processes that do the same are one verdict, and exhaust memory together. */
+static void test_group(void **state)
 {
     (void)state;
     Judged *judged = judged_open(2);
@@ -719,7 +719,7 @@ static void test_kin(void **state)
     judged_close(judged);
 }
 
-/* What runs out first comes first; what never does, behind it. */
+/* What is exhausted first comes first; what never is comes last. */
 static void test_order(void **state)
 {
     (void)state;
@@ -733,7 +733,7 @@ static void test_order(void **state)
     }
     const Verdict *verdict = judged_first(judged);
     assert_int_equal(judged->verdicts.n, 4);
-    assert_int_equal(verdict[0].id, VERDICT_BACKLOG); /* 31 GiB of /dev/shm are left */
+    assert_int_equal(verdict[0].id, VERDICT_BACKLOG); /* 31 GiB of /dev/shm is left */
     assert_int_equal(verdict[1].id, VERDICT_LEAK);
     assert_near(verdict[0].exhausts_in, 31 * GIB / (4 * MIB), 0.05);
     assert_true(isinf(verdict[2].exhausts_in) && isinf(verdict[3].exhausts_in));
@@ -741,7 +741,7 @@ static void test_order(void **state)
     judged_close(judged);
 }
 
-/* Descriptors that stand for kept batches are the backlog's. */
+/* Descriptors of kept batches belong to the backlog. */
 static void test_backlog_with_descriptors(void **state)
 {
     (void)state;
@@ -773,7 +773,7 @@ static void test_copies(void **state)
     judged_close(judged);
 }
 
-/* ValueSeries that only the job has. */
+/* Figures of the whole job. */
 static void test_job(void **state)
 {
     (void)state;
@@ -806,12 +806,12 @@ static void test_job(void **state)
         if (verdict->id != cases[k].id)
             fail_msg("%s: %s", cases[k].name, verdict->evidence);
         if (k == 0)
-            assert_near(verdict->exhausts_in, 300, 0.02); /* the budget's other half */
+            assert_near(verdict->exhausts_in, 300, 0.02); /* the other half of the budget */
         judged_close(judged);
     }
 }
 
-/* Nobody grows, but they become more and more. */
+/* No process grows, but their number does. */
 static void test_crowd(void **state)
 {
     (void)state;
@@ -825,7 +825,7 @@ static void test_crowd(void **state)
     judged_close(judged);
 }
 
-/* Growth of 6%: too little for teeth that must be found, enough where epochs are known. */
+/* Growth of 6%: too little to find teeth, enough where epochs are known. */
 static void test_marks(void **state)
 {
     (void)state;
@@ -841,7 +841,7 @@ static void test_marks(void **state)
     }
 }
 
-/* Batches that are kept, and no more than so many. */
+/* A limited number of batches that are kept. */
 static void test_kept(void **state)
 {
     (void)state;
@@ -855,7 +855,7 @@ static void test_kept(void **state)
     judged_close(judged);
 }
 
-/* A sum that is beyond any size must not break anything. */
+/* Sums that exceed any size must not break anything. */
 static void test_absurd(void **state)
 {
     (void)state;
@@ -876,17 +876,17 @@ static void test_absurd(void **state)
     judged_close(judged);
 }
 
-/* The same rate, watched for longer and longer: first nobody can say, and nobody does. */
-static void test_unripe(void **state)
+/* The same rate, observed for longer and longer: too short at first. */
+static void test_pending(void **state)
 {
     (void)state;
     static const struct {
         double seconds;
-        double growth; /* in all of them */
+        double growth; /* over the whole time */
         VerdictId id;
     } cases[] = {
-        {20, 3 * MIB, VERDICT_STEADY},     /* less than anybody's trouble, however long */
-        {20, 40 * MIB, VERDICT_TOO_SHORT}, /* a pool that fills looks like that */
+        {20, 3 * MIB, VERDICT_STEADY},     /* harmless after any time */
+        {20, 40 * MIB, VERDICT_TOO_SHORT}, /* a filling pool looks the same */
         {20, 450 * MIB, VERDICT_LEAK},     {60, 40 * MIB, VERDICT_TOO_SHORT}, {60, 120 * MIB, VERDICT_LEAK},
         {400, 18 * MIB, VERDICT_LEAK},     {3600, 18 * MIB, VERDICT_LEAK},
     };
@@ -931,7 +931,7 @@ static void test_pool(void **state)
     }
 }
 
-/* A command has the process in it, ready to be run. */
+/* The command has the pid filled in. */
 static void test_command(void **state)
 {
     (void)state;
@@ -1080,7 +1080,8 @@ static bool is_there(const Verdicts *verdicts, VerdictId id)
     return false;
 }
 
-/* A day of 64 processes, a sample a second. Only what is read is there: the rest is one array of unknowns. */
+/* A day of 64 processes, one sample per second. Only what is read has values; the rest is one array of
+ * unknowns. */
 static void test_day(void **state)
 {
     (void)state;
@@ -1137,7 +1138,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rates),
         cmocka_unit_test(test_leak),
-        cmocka_unit_test(test_kin),
+        cmocka_unit_test(test_group),
         cmocka_unit_test(test_order),
         cmocka_unit_test(test_backlog_with_descriptors),
         cmocka_unit_test(test_copies),
@@ -1146,7 +1147,7 @@ int main(void)
         cmocka_unit_test(test_marks),
         cmocka_unit_test(test_kept),
         cmocka_unit_test(test_absurd),
-        cmocka_unit_test(test_unripe),
+        cmocka_unit_test(test_pending),
         cmocka_unit_test(test_pool),
         cmocka_unit_test(test_command),
         cmocka_unit_test(test_too_short),
