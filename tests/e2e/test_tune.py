@@ -182,7 +182,7 @@ QUICK = ("--trial", "1s", "--start", "2s")
     ([*GRID, "--", "true"], ["{batch}", "is not in the command"]),
     (["--", "python", "train.py"], ["nothing varies", "{workers}"]),
     (["--vary", "batch", "--", "true", "{batch}"], ["no values", "batch"]),
-    (["--vary", "batch=", "--", "true", "{batch}"], ["is empty"]),
+    (["--vary", "batch=", "--", "true", "{batch}"], ["one of the values", "is empty"]),
     (["--vary", "batch=4", "--", "true", "{batch}"], ["several values"]),
     (["--vary", "batch=0,4", "--", "true", "{batch}"], ['"0"', "at least 1"]),
     (["--vary", "batch=4,-4", "--", "true", "{batch}"], ['"-4"', "at least 1"]),

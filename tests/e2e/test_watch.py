@@ -250,7 +250,7 @@ def test_plain_terminals(small_shm):
 @pytest.mark.skipif(not os.path.exists("/dev/fuse"), reason="needs FUSE, to make a read of /proc hang")
 @pytest.mark.parametrize("from_start", [False, True])
 def test_a_process_that_hangs(private_shm, from_start):
-    """A look that does not come is said to be late; keys are live, and q quits. What hangs comes back some day."""
+    """A sample that does not come is reported as late; keys work, and q quits. The process comes back later."""
     job = private_shm.popen("sleep", "1000")
     stalls = None
 
