@@ -146,12 +146,12 @@ def misfit(value, shape, path="$"):
     return None if fits else f"{path}: {value!r} is no {shape.__name__}"
 
 
-VERDICTS = {0: "ok", 1: "warning", 2: "critical"}
+EXIT_VERDICTS = {0: "ok", 1: "warning", 2: "critical"}
 SEVERITIES = {"ok": [], "warning": ["warning"], "critical": ["critical"]}
 
 
 def check_doctor(answer, code):
-    assert answer["verdict"] == VERDICTS[code]
+    assert answer["verdict"] == EXIT_VERDICTS[code]
     severities = [finding["severity"] for finding in answer["findings"]]
     order = ["critical", "warning", "info"]
     assert severities == sorted(severities, key=order.index), "the worst findings come first"

@@ -3,6 +3,7 @@
 
 import contextlib
 import json
+import sqlite3
 import subprocess
 
 import pytest
@@ -372,5 +373,6 @@ def test_epochs_are_marks(browser, report, tmp_path):
         text = page.locator("#events").text_content()
         assert all(word in text for word in words)
         times = [event["seconds"] for event in epochs]
-        whole = answer["recording"]["seconds"]
-        assert words[1] in hover(page, "memory", times[1] / whole).inner_text()
+        with contextlib.closing(sqlite3.connect(recording)) as db:
+            first, last = db.execute("SELECT min(seconds), max(seconds) FROM moment").fetchone()
+        assert words[1] in hover(page, "memory", (times[1] - first) / (last - first)).inner_text()
