@@ -680,11 +680,11 @@ def main():
     mp.set_forkserver_preload(["torch", "torch.utils.data"])  # once, and not in every process again
     failed = 0
     for method in args.methods.split(","):
-        for strategy in args.strategies.split(","):
-            mp.set_sharing_strategy(strategy)
-            for name in args.case or CASES:
-                if args.no_names and name in NEED_NAMES:
-                    continue
+        for name in args.case or CASES:  # outermost: PyTorch 2.6 cannot fork for hogwild once train has run
+            if args.no_names and name in NEED_NAMES:
+                continue
+            for strategy in args.strategies.split(","):
+                mp.set_sharing_strategy(strategy)
                 print(f"{method} {strategy} {name}: ", end="", flush=True)
                 gc.collect()  # a loader in a cycle would be inherited by the next case's processes, which complain
                 faulthandler.dump_traceback_later(SECONDS, exit=True)
