@@ -2,8 +2,9 @@
 """What the README claims, as far as a test can tell."""
 
 import re
+import shlex
 
-from conftest import PROJECT
+from conftest import PROJECT, ROOTS, Machine
 from test_bad_input import COMMANDS, options_of
 
 README = (PROJECT / "README.md").read_text()
@@ -46,3 +47,16 @@ def test_json():
     claim = next(sentence for sentence in re.split(r"(?<=[.;])\s+", README.replace("\n", " ")) if "`--json`" in sentence)
     named = set(re.findall(r"`(\w+)`", claim))
     assert named == {command for command in COMMANDS if "--json" in options_of(command)}, claim
+
+
+def test_examples():
+    """What the README shows of a captured machine and of arithmetic is what the program prints; … stands for what is left out."""
+    examples = re.findall(r"^\$ shmguard ((?:doctor|ps|plan)\b.*)\n((?:(?!```).*\n)*)", README, re.M)
+    assert len(examples) == 3
+    for command, shown in examples:
+        words = shlex.split(command.replace("build/tests/roots", str(ROOTS)))
+        if words == ["doctor"]:
+            words += ["--root", str(ROOTS / "docker")]
+        printed = Machine().run("env", "COLUMNS=80", Machine().program, *words).stdout.decode()
+        for part in re.split(r"^…\n", shown, flags=re.M):
+            assert part in printed, command
