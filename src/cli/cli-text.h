@@ -63,7 +63,7 @@
 /* --- The user's command ------------------------------------------------------------------------------- */
 
 #define CLI_NO_FORK       "%s: cannot create a process: %s"
-#define CLI_SHM_REFUSED   "%s: --shm: the private /dev/shm was granted when it was tried, and then refused: %s"
+#define CLI_SHM_REFUSED   "%s: --shm: mounting the private /dev/shm worked in a test but failed for the job: %s"
 #define CLI_NOT_FOUND     "%s: %s: command not found"
 #define CLI_NOT_STARTED   "%s: %s: %s"
 #define CLI_GUARD_MISSING "this build has no preload library; running without the guard"
@@ -77,11 +77,14 @@
 #define CLI_FILE_NO_RECORDING "%s: %s exists and is not a recording; it was left unchanged, give another name"
 #define CLI_FILE_OLD_EXISTS                                                                                  \
     "%s: %s.old exists and is not a recording; it was left unchanged, give another name"
-#define CLI_FILE_BUSY         "%s: %s is in use, most likely by another recorder; give another name"
-#define CLI_FILE_NO_DIRECTORY "%s: %s: this directory does not exist; create it, or give another name"
-#define CLI_FILE_UNSUITABLE   "%s: %s: this file system cannot hold a recording; give a file on a local one"
-#define CLI_FILE_DENIED       "%s: %s may not be written: %s"
-#define CLI_FILE_FAILED       "%s: %s: %s"
+#define CLI_FILE_BUSY    "%s: %s is in use, most likely by another recorder; give another name"
+#define CLI_FILE_NO_NAME "%s: the name of the file is empty; give one, such as run.db"
+#define CLI_FILE_NO_DIRECTORY                                                                                \
+    "%s: %s cannot be created, because its directory does not exist; create the directory, or give another " \
+    "name"
+#define CLI_FILE_UNSUITABLE "%s: %s: this file system cannot hold a recording; give a file on a local one"
+#define CLI_FILE_DENIED     "%s: %s may not be written: %s"
+#define CLI_FILE_FAILED     "%s: %s: %s"
 
 #define CLI_RECORDING_HANGS "the disk of %s does not respond; the end of the recording may be missing"
 #define CLI_RECORDING_LOST_ONE                                                                               \
@@ -102,13 +105,13 @@
 
 #define CLI_READ_DENIED  "%s: %s: %s; only its owner may read a recording: ask for a copy"
 #define CLI_READ_LATER   "%s: %s was recorded by a later version of shmguard; use that version or a later one"
-#define CLI_READ_DAMAGED "%s: %s is not a recording, or a damaged one; shmguard record -o FILE creates one"
+#define CLI_READ_DAMAGED "%s: %s is not a recording, or is damaged; shmguard record -o FILE creates one"
 #define CLI_READ_EMPTY                                                                                       \
     "%s: %s has no samples; record again, for longer than the interval, or, if this is a copy, copy %s-wal " \
     "as well"
 #define CLI_READ_UNFINISHED                                                                                  \
-    "%s: %s was not closed, so that a file must be written beside it to read it; copy it, and %s-wal, to "   \
-    "a directory where you may write"
+    "%s: %s was not closed properly, and reading it requires write access to its directory; copy it and "    \
+    "%s-wal to a writable directory"
 #define CLI_READ_FAILED "%s: %s: %s; give a file that shmguard record has written"
 
 /* --- clean -------------------------------------------------------------------------------------------- */
@@ -288,7 +291,7 @@
     "the training print its rate"
 /* A setting (batch=64 workers=4), and what happened in a whole sentence. */
 #define CLI_TUNE_FIRST_FAILED "tune: the first trial failed, %s: %s"
-#define CLI_TUNE_ALL_FAILED   "tune: no trial could be measured; the last one, %s: %s"
+#define CLI_TUNE_ALL_FAILED   "tune: no trial could be measured; the last one (%s) failed: %s"
 /* A size, a setting, and what it needs. */
 #define CLI_TUNE_NONE_FITS                                                                                   \
     "tune: none of the settings fits in %s: the smallest, %s, needs %s of shared memory alone (computed); "  \

@@ -243,6 +243,8 @@ static int trial_begin(Tuning *tuning, const TuneStep *step)
     Trials *trials = &tuning->trials;
     TrialStart start;
     int r = trial_start(trials, step, &start);
+    if (!trials->running.program)
+        return r;
     if (start.guard_error < 0 && tuning->report.by_bytes)
         return start.guard_error == -ENOENT
                    ? complain(EX_UNAVAILABLE, CLI_TUNE_NO_LIBRARY)

@@ -61,7 +61,8 @@ int recorder_complain(const char *name, const char *path, int error)
     case -EBUSY:
         return complain(EX_DATAERR, CLI_FILE_BUSY, name, file);
     case -ENOENT:
-        return complain(EX_DATAERR, CLI_FILE_NO_DIRECTORY, name, path[0] == '\0' ? "\"\"" : file);
+        return path[0] == '\0' ? complain(EX_DATAERR, CLI_FILE_NO_NAME, name)
+                               : complain(EX_DATAERR, CLI_FILE_NO_DIRECTORY, name, file);
     case -EOPNOTSUPP:
         return complain(EX_UNAVAILABLE, CLI_FILE_UNSUITABLE, name, file);
     case -EACCES:

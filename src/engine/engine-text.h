@@ -33,7 +33,7 @@
 
 /* --- Why a trial of `tune` has no rate. Each duration is one of "3.2 s" --- */
 
-#define TRIAL_GOOD "It ran for its time."
+#define TRIAL_GOOD "It ran for the full trial time."
 #define TRIAL_SHORT                                                                                          \
     "It ended after %s, before anything could be measured. Let it run for more steps, or give --trial a "    \
     "shorter time."

@@ -32,6 +32,10 @@ int end_judge(Run *run, const RunResult *result, const char *command, int start_
     Machine machine;
     bool known = (result->code != 0 || result->guard.refused > 0) && root_open(NULL, &root) >= 0 &&
                  machine_read(&root, 0, 0, arena, &machine) >= 0;
+    if (known) { /* the supervisor has read the log */
+        machine.kills = evidence.kills;
+        machine.kills_error = evidence.kills_error;
+    }
     GuardOffer guard = guard_offer_find(known ? &machine : NULL);
     r = cause_judge(&evidence, known ? &machine : NULL, &guard, arena, ret);
     root_close(&root);

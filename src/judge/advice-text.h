@@ -12,7 +12,8 @@
 /* --- A larger /dev/shm --- */
 
 #define ADVICE_SHM_CAPPED                                                                                    \
-    "Lower what is in flight in any case: %s of shared memory would be more than half of the memory on "     \
+    "Keep fewer batches in flight in any case: %s of shared memory would be more than half of the memory "   \
+    "on "                                                                                                    \
     "this "                                                                                                  \
     "machine, so no more than %s is proposed."
 #define ADVICE_SHM_MOUNT             "Mount a tmpfs there, until the next boot."

@@ -562,6 +562,10 @@ int run_start(Run *run, char *const *command, char *const *settings, ChildStage 
     run->inherited.sentinel = run->sentinel.fd;
     run->inherited.mark = run->broker ? broker_socket(run->broker) : NULL;
     journal_free(TAKE_PTR(run->journal));
+    if (run->relay) { /* a moment of the attempt before tells nothing about this one */
+        Moment stale;
+        (void)moment_relay_take(run->relay, &stale);
+    }
     r = journal_open(&run->free_memory.root, &run->journal);
     if (r < 0) {
         sentinel_end(&run->sentinel);

@@ -31,14 +31,16 @@
  */
 #define ALLOWANCE_SECONDS 0.003
 #define SHARE_MOST        0.1
-#define FIRST_SECONDS     0.05   /* so that the first moments have these figures, too */
-#define LIGHT_SECONDS     0.0006 /* the allowance of a light sampler, which only counts mappings with it */
+#define FIRST_SECONDS     0.05 /* so that the first moments have these figures, too */
 
-/* The part for segments and their holders; the rest is for PSS, USS and mappings. */
+/* The part for segments and their holders; the rest is for PSS and USS. */
 #define SEGMENTS_PART 0.25
 
+/* Between two counts of mappings, of one process after the other: every second look, at one per second. */
+#define MAPS_SECONDS 1.5
+
 enum {
-    MAPS_EVERY = 4,       /* turns of a process: counting its mappings costs as much as its PSS */
+    FDS_PER_LOOK = 4, /* processes whose descriptors are counted, where the kernel does not say how many */
     SEARCHES_PER_LOOK = 4 /* for PyTorch through all of a process's libraries */
 };
 
@@ -52,13 +54,12 @@ typedef struct SampledProcess {
     double met;     /* seconds of the sampler, like all that follow */
     double search_next;
     double turn_at; /* of the last costly read; negative: none yet */
-    unsigned turns;
-    bool born_due; /* reported one look later, when its role is better known */
-    bool kernel;   /* a thread of the kernel */
-    bool shown;    /* was in a moment */
-    bool holds;    /* segments */
-    bool has_now;  /* figures of this look */
-    bool waits;    /* in the kernel: its locks may be held */
+    bool born_due;  /* reported one look later, when its role is better known */
+    bool kernel;    /* a thread of the kernel */
+    bool shown;     /* was in a moment */
+    bool holds;     /* segments */
+    bool has_now;   /* figures of this look */
+    bool waits;     /* in the kernel: its locks may be held */
     uint32_t uid;
     uint64_t rss_bytes;
     uint64_t rss_peak_bytes;
@@ -81,6 +82,9 @@ struct Sampler {
     size_t n_before;
     size_t before_capacity;
     int search_turn; /* the pid that was searched for PyTorch last */
+    int maps_turn;   /* the pid whose mappings were counted last */
+    int fds_turn;    /* the pid whose descriptors were counted last */
+    double maps_next;
     bool roles_stale;
     Stage stage;
     Buffer scratch;
@@ -157,6 +161,7 @@ static void end_tell(Sampler *sampler, SampledProcess *watched, int status)
     if (watched->shown) {
         born_tell(sampler, watched);
         event_add(sampler, sampler->now, EVENT_ENDED, &watched->actor, text);
+        watched->shown = false; /* once */
     }
     actor_free(&watched->actor);
 }
@@ -448,8 +453,6 @@ static void roles_look(Sampler *sampler)
 
 static double allowance_seconds(const Sampler *sampler)
 {
-    if (sampler->wish.light)
-        return LIGHT_SECONDS;
     double interval = MIN(sampler->wish.interval, 1.0);
     return MIN(ALLOWANCE_SECONDS / sqrt(interval), interval * SHARE_MOST);
 }
@@ -473,23 +476,53 @@ static SampledProcess *turn_next(const Sampler *sampler)
     return next;
 }
 
-static void counts_take(const Sampler *sampler, SampledProcess *watched, bool maps)
+static void maps_take(const Sampler *sampler, SampledProcess *watched)
 {
-    if (maps)
-        (void)maps_count(sampler->root, watched->actor.pid, &watched->values[PROCESS_MAPS]);
+    (void)maps_count(sampler->root, watched->actor.pid, &watched->values[PROCESS_MAPS]);
+}
+
+static void fds_take(const Sampler *sampler, SampledProcess *watched)
+{
     if (watched->values[PROCESS_FDS] == U64_UNKNOWN)
         (void)fds_count(sampler->root, watched->actor.pid, &watched->values[PROCESS_FDS]);
+}
+
+/* The process after the one whose turn it was last, in the order of pids. */
+static SampledProcess *turn_after(const Sampler *sampler, int *turn)
+{
+    size_t from = LOWER_BOUND(i, sampler->n, sampler->watched[i].actor.pid <= *turn);
+    for (size_t i = 0; i < sampler->n; i++) {
+        SampledProcess *watched = &sampler->watched[(from + i) % sampler->n];
+        if (can_be_asked(watched) && is_listed(sampler, watched)) {
+            *turn = watched->actor.pid;
+            return watched;
+        }
+    }
+    return NULL;
+}
+
+/* Without a purse: a process near the limit of mappings or descriptors costs the most to count, and its count
+ * is the one that matters. */
+static void counts_look(Sampler *sampler)
+{
+    SampledProcess *watched =
+        sampler->now >= sampler->maps_next ? turn_after(sampler, &sampler->maps_turn) : NULL;
+    if (watched) {
+        maps_take(sampler, watched);
+        sampler->maps_next = sampler->now + MAPS_SECONDS;
+    }
+    for (unsigned i = 0; i < FDS_PER_LOOK && (watched = turn_after(sampler, &sampler->fds_turn)); i++)
+        fds_take(sampler, watched);
 }
 
 static void turn_take(const Sampler *sampler, SampledProcess *watched)
 {
     Smaps sizes;
     watched->turn_at = sampler->now;
-    if (!sampler->wish.light && smaps_rollup_read(sampler->root, watched->actor.pid, &sizes) >= 0) {
+    if (smaps_rollup_read(sampler->root, watched->actor.pid, &sizes) >= 0) {
         watched->values[PROCESS_PSS] = sizes.pss_bytes;
         watched->values[PROCESS_USS] = sizes.private_bytes;
     }
-    counts_take(sampler, watched, sampler->wish.light || watched->turns++ % MAPS_EVERY == 0);
 }
 
 static void turns_look(Sampler *sampler)
@@ -728,8 +761,9 @@ int sampler_look(Sampler *sampler, Moment *ret)
         return r;
     figures_look(sampler);
     roles_look(sampler);
-    turns_look(sampler);
+    counts_look(sampler);
     if (!sampler->wish.light) {
+        turns_look(sampler);
         job_look(sampler, moment.values);
         segments_look(sampler, moment.values);
     }
@@ -758,7 +792,8 @@ int sampler_look_at(Sampler *sampler, int pid, ProcessMoment *ret)
         (void)actor_learn(&watched->actor, sampler->root, &sampler->scratch);
         torch_inherit(sampler, watched);
         torch_search(sampler, watched);
-        counts_take(sampler, watched, true);
+        maps_take(sampler, watched);
+        fds_take(sampler, watched);
         roles_assign(sampler);
     }
     *ret = moment_of(watched);
@@ -789,7 +824,7 @@ int sampler_open(const Root *root, const SamplerWish *wish, Sampler **ret)
         .wish = *wish,
         .booted = root_realtime(root) - root_boottime(root),
         .ticks_per_second = (double)sysconf(_SC_CLK_TCK),
-        .processes_purse = wish->light ? 0 : FIRST_SECONDS * (1 - SEGMENTS_PART),
+        .processes_purse = FIRST_SECONDS * (1 - SEGMENTS_PART),
         .segments_purse = FIRST_SECONDS * SEGMENTS_PART,
         .segments_at = -1,
         .oom_kills = U64_UNKNOWN,

@@ -3,9 +3,9 @@
  * Looks at a job, or at all training on the machine, again and again, for less than 1% of a core and 16 MiB
  * with 64 processes at one look per second.
  *
- * Figures that are nearly free are read in every look. Costly ones (PSS and USS, mappings, the holders of
- * segments) are read in turns, as often as a fixed share of the time allows: the more expensive they are
- * here, the less often.
+ * Figures that are nearly free are read in every look. Costly ones (PSS and USS, the holders of segments) are
+ * read in turns, as often as a fixed share of the time allows: the more expensive they are here, the less
+ * often. Mappings are counted in turns, too, one process every two seconds, whatever that costs.
  *
  * A process that ends during a look is left out. Of a process that waits in the kernel for a disk or a driver
  * (state D), only figures that the kernel reports without its locks are read.

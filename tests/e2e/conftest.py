@@ -112,6 +112,8 @@ def torch_version(version):
 
 def skip_without_torchrun(python):
     """Debian 13's PyTorch is built without libuv, which its launcher insists on."""
+    if python != PYTHONS["system"]:
+        return
     probe = "from torch.distributed import TCPStore; TCPStore('127.0.0.1', 0, 1, True)"
     if subprocess.run([python, "-c", probe], stderr=subprocess.DEVNULL, check=False).returncode != 0:
         pytest.skip("the launcher of this PyTorch does not work")

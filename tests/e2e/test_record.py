@@ -216,8 +216,8 @@ def test_bad_input(here, file, tmp_path):
         (["-o", file, "true"], 64, b"--"),
         (["-o", tmp_path, "--", "true"], 65, b"directory"),
         (["-o", other, "--", "true"], 65, b"not a recording"),
-        (["-o", "", "--", "true"], 65, b"does not exist"),
-        (["-o", tmp_path / "none" / "x.db", "--", "true"], 65, b"does not exist"),
+        (["-o", "", "--", "true"], 65, b"the name of the file is empty"),
+        (["-o", tmp_path / "none" / "x.db", "--", "true"], 65, b"because its directory does not exist"),
     ]:
         done = here.shmguard("record", *arguments)
         assert done.returncode == code, (arguments, done)

@@ -117,7 +117,7 @@ def test_comes_back_smaller(small_shm, python, mark, tmp_path):
     assert first["values"] == {"batch": "64", "accum": "1"} and second["values"] == {"batch": "8", "accum": "8"}
     assert first["command"][-1] == "1" and second["command"][-2] == "--from"
     taken = second["command"][-1]
-    assert re.search(rf"^shmguard: attempt 2 of 4 in 1 s: shm-exhausted\. Changed: batch=64 (→|->) 8, accum=1 (→|->) 8\. "
+    assert re.search(rf"^shmguard: attempt 2 of 4 starts in 1 s, because the last one failed: shm-exhausted\. Changed: batch=64 (→|->) 8, accum=1 (→|->) 8\. "
                      rf"The effective batch stays 64\. Continuing from {re.escape(taken)}", err, re.M), err
     steps_join(steps)
     assert [first for attempt, first, _ in steps if attempt == 2][0] == int(taken[5:9]) > 0
@@ -142,7 +142,7 @@ def test_killed_while_it_saves(private_shm, python, mark, tmp_path):
     assert [attempt["cause"]["id"] for attempt in report["attempts"]] == ["killed", "ok"]
     assert [attempt["values"]["batch"] for attempt in report["attempts"]] == ["64", "64"]
     assert report["attempts"][1]["command"][-2:] == ["--from", "ckpt-0128.pt"]
-    assert "attempt 2 of 2 in 1 s: killed. The values stay the same. Continuing from ckpt-0128.pt. " \
+    assert "attempt 2 of 2 starts in 1 s, because the last one failed: killed. The values stay the same. Continuing from ckpt-0128.pt. " \
            "Skipped: ckpt-0192.pt (truncated)." in err
     steps_join(steps)
     # The guard starts anew for each attempt, and keeps nothing of the one before.
@@ -190,7 +190,7 @@ def test_attempts_take_turns(here, mark, tmp_path):
     job, err, log = shell_job(here, mark, tmp_path, "exit 3", "--retry", "2")
     assert (job.returncode, len(log)) == (3, 3)
     assert time.monotonic() - began >= 3
-    assert "attempt 2 of 3 in 1 s: unknown.\n" in err and "attempt 3 of 3 in 2 s: unknown.\n" in err
+    assert "attempt 2 of 3 starts in 1 s, because the last one failed: unknown.\n" in err and "attempt 3 of 3 starts in 2 s, because the last one failed: unknown.\n" in err
 
 
 def test_quiet(here, mark, tmp_path):

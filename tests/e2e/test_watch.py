@@ -267,7 +267,7 @@ def test_a_process_that_hangs(private_shm, from_start):
         # A search for leaks stops all threads, and waits for the one that hangs.
         with watching(private_shm, "--pid", job.pid, "--interval", "0.2s", columns=100, ASAN_OPTIONS="detect_leaks=0") as screen:
             if from_start:
-                screen.wait("The first sample is taking long, because a process hangs.")
+                screen.wait("The first sample is taking long; a process may be hanging.")
             else:
                 screen.wait(rf"^ *{job.pid} +other")
                 stalls = stall()

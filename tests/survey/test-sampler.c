@@ -344,6 +344,63 @@ static void test_children_in_a_light_look(void **state)
     case_close(&it);
 }
 
+/* Adjacent pages with different protection cannot be merged into one mapping. */
+static void mappings_make(size_t n)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *start = mmap(NULL, n * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    for (size_t i = 0; start != MAP_FAILED && i < n; i += 2)
+        if (mprotect(start + i * page, page, PROT_READ) < 0)
+            _exit(1);
+}
+
+static uint64_t maps_seen(Case *it, pid_t pid)
+{
+    uint64_t maps = U64_UNKNOWN;
+    for (unsigned looks = 0; looks < 20 && maps == U64_UNKNOWN; looks++) {
+        look(it);
+        const ProcessMoment *process = process_of(it, pid);
+        maps = process ? process->values[PROCESS_MAPS] : U64_UNKNOWN;
+        usleep(200000);
+    }
+    return maps;
+}
+
+/* A process near the limit of mappings is expensive to count, and counted every two seconds nevertheless. */
+static void test_many_mappings_are_counted_in_time(void **state)
+{
+    enum { MANY = 20000 };
+    (void)state;
+    int ready[2];
+    char byte = 0;
+    Case it = {0};
+    assert_int_equal(root_open(NULL, &it.root), 0);
+    SamplerWish wish = {.pid = SAMPLER_CHILDREN, .interval = 1, .light = true};
+    assert_int_equal(sampler_open(&it.root, &wish, &it.sampler), 0);
+    assert_int_equal(pipe(ready), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (;;) {
+            mappings_make(MANY);
+            if (write(ready[1], "", 1) < 0 || raise(SIGSTOP) != 0)
+                _exit(1);
+        }
+    }
+    for (uint64_t times = 1; times <= 3; times++) {
+        assert_int_equal(read(ready[0], &byte, 1), 1);
+        assert_int_equal(waitpid(pid, NULL, WUNTRACED), pid);
+        uint64_t maps = maps_seen(&it, pid);
+        assert_true(maps != U64_UNKNOWN && maps >= times * MANY);
+        kill(pid, SIGCONT);
+    }
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    close(ready[0]);
+    close(ready[1]);
+    case_close(&it);
+}
+
 static void test_nobody_there(void **state)
 {
     (void)state;
@@ -370,6 +427,7 @@ int main(void)
         cmocka_unit_test(test_many_that_are_gone_at_once),
         cmocka_unit_test(test_a_machine_shows_who_holds_segments),
         cmocka_unit_test(test_children_in_a_light_look),
+        cmocka_unit_test(test_many_mappings_are_counted_in_time),
         cmocka_unit_test(test_nobody_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,7 +26,7 @@
 #define END_GOOD           "The command succeeded."
 #define END_EXITED         "%s exited with code %d." /* the name of the program */
 #define END_EXITED_COMMAND "The command exited with code %d."
-#define END_LEFT           "%s exited by itself with code %d: something in it calls exit."
+#define END_LEFT           "%s exited with code %d by itself: its code called exit()."
 #define END_STOPPED        "The command was asked to stop (%s), and did." /* SIGTERM */
 #define END_INTERRUPTED    "The command was interrupted (%s)."            /* SIGQUIT */
 #define END_CTRL_C         "The command was interrupted (%s, as from Ctrl-C)."

@@ -8,7 +8,7 @@
 
 /* --- What several checks say ---------------------------------------------------------------------------- */
 
-#define DOCTOR_SHM_LARGE       "/dev/shm is %s large."
+#define DOCTOR_SHM_LARGE       "The size of /dev/shm is %s."
 #define DOCTOR_SHM_UNLIMITED   "/dev/shm has no size limit."
 #define DOCTOR_CPUS_ONE        "%.3g CPU is granted."
 #define DOCTOR_CPUS_MANY       "%.3g CPUs are granted."
@@ -40,10 +40,11 @@
 #define DOCTOR_SHM_TOO_SMALL_TITLE_MANY "/dev/shm is too small for the running jobs"
 #define DOCTOR_SHM_BARELY_TITLE_ONE     "/dev/shm is barely large enough for the running job"
 #define DOCTOR_SHM_BARELY_TITLE_MANY    "/dev/shm is barely large enough for the running jobs"
-#define DOCTOR_SHM_IDLE_TITLE           "/dev/shm is only %s large"
+#define DOCTOR_SHM_IDLE_TITLE           "/dev/shm has only %s"
 /* %d: workers, at least two; %llu: batches; the last %s: a batch. */
 #define DOCTOR_SHM_IDLE                                                                                      \
-    "Measured: /dev/shm is %s large, and %s of it is used. Estimated: a DataLoader with %d workers has up "  \
+    "Measured: the size of /dev/shm is %s, and %s of it is used. Estimated: a DataLoader with %d workers "   \
+    "has up "                                                                                                \
     "to %llu batches in memory at once, so batches larger than %s do not fit and cause a bus error."
 #define DOCTOR_SHM_ELSEWHERE_SKIPPED_ONE                                                                     \
     "%zu job keeps its batches in its own /dev/shm, whose size is not visible from here"
@@ -51,7 +52,7 @@
     "%zu jobs keep their batches in their own /dev/shm, whose size is not visible from here"
 
 /* What the running jobs need, sentence by sentence. */
-#define DOCTOR_NEED_LARGE     "Measured: /dev/shm is %s large."
+#define DOCTOR_NEED_LARGE     "Measured: the size of /dev/shm is %s."
 #define DOCTOR_NEED_UNLIMITED "Measured: /dev/shm has no size limit."
 #define DOCTOR_NEED_OTHERS    "%s of it is used, but not by the examined jobs."
 #define DOCTOR_NEED_HELD_ONE  "The job of pid %d holds %s with %u worker."
@@ -282,7 +283,7 @@
     "once."
 #define DOCTOR_THREADS_FIX                                                                                   \
     "Start the training with one thread per pool; PyTorch's workers need no more. The setting also applies " \
-    "to the trainer: if it computes on the CPU, it becomes slower and needs more threads."
+    "to the trainer: a trainer that computes on the CPU becomes slower; give it more threads."
 #define DOCTOR_THREADS_OPENCV_FIX                                                                            \
     "If the dataset uses OpenCV, switch its thread pool off at the top of the script."
 

@@ -94,7 +94,7 @@
 
 /* The last three sizes: what stayed the same, what was shared at fork, and the most that can follow. */
 #define VERDICT_COPY_ON_WRITE_GREW                                                                           \
-    "Memory that only pid %d (%s) has grew from %s to %s in %s, %s/s; it rose in %zu of %zu windows. Its "   \
+    "Memory used only by pid %d (%s) grew from %s to %s in %s, %s/s; it rose in %zu of %zu windows. Its "    \
     "whole private memory stayed at %s, so it copies what it shared with the trainer at fork (%s). At most " \
     "%s more can follow."
 

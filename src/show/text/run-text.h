@@ -32,7 +32,7 @@
 #define RUN_CRAWL_ONE    "%" PRIu64 " worker is waiting, and no memory was released for %.0f s."
 #define RUN_CRAWL_MANY   "%" PRIu64 " workers are waiting, and no memory was released for %.0f s."
 #define RUN_CRAWL_KEEPER "Most of the shared memory is kept by %s: %s." /* a process, and a size */
-#define RUN_CRAWL_IN_USE "%s of shared memory are in use."
+#define RUN_CRAWL_IN_USE "%s of shared memory is in use."
 #define RUN_CRAWL_BUDGET "The budget is %s."
 #define RUN_CRAWL_RAISE  "Raise --budget, or keep copies (clone) instead of the batches."
 #define RUN_CRAWL_COPY                                                                                       \
@@ -120,8 +120,9 @@
 
 /* --- Between attempts ----------------------------------------------------------------------------------- */
 
-#define RUN_ATTEMPT          "attempt %u of %u in %u s: %s." /* an id of a cause */
-#define RUN_ATTEMPT_VALUES   "Changed: %s."                  /* "batch=32 -> 16, accum=1 -> 2" */
+#define RUN_ATTEMPT "attempt %u of %u starts in %u s, because the last one failed: %s." /* an id of a cause  \
+                                                                                         */
+#define RUN_ATTEMPT_VALUES   "Changed: %s." /* "batch=32 -> 16, accum=1 -> 2" */
 #define RUN_ATTEMPT_SAME     "The values stay the same."
 #define RUN_ATTEMPT_SMALLEST "There are no smaller values left to try."
 #define RUN_EFFECTIVE_SAME   "The effective batch stays %" PRIu64 "."
@@ -137,11 +138,11 @@
 /* Newer checkpoints that cannot be used: a path, and what is wrong with it. */
 #define RUN_SKIPPED            "Skipped: %s (%s)."
 #define RUN_SKIPPED_EMPTY      "empty"
-#define RUN_SKIPPED_TEMPORARY  "the name of a temporary file"
+#define RUN_SKIPPED_TEMPORARY  "looks like a temporary file"
 #define RUN_SKIPPED_WRITTEN    "still being written"
 #define RUN_SKIPPED_CUT        "truncated"
 #define RUN_SKIPPED_UNREADABLE "unreadable"
-#define RUN_SKIPPED_MORE_ONE   "Skipped %zu more checkpoint that is incomplete."
-#define RUN_SKIPPED_MORE_MANY  "Skipped %zu more checkpoints that are incomplete."
+#define RUN_SKIPPED_MORE_ONE   "Skipped %zu more incomplete checkpoint."
+#define RUN_SKIPPED_MORE_MANY  "Skipped %zu more incomplete checkpoints."
 
 #define RUN_NO_ATTEMPT "not tried again: %s" /* a reason, by retry_words or the command */

@@ -87,7 +87,7 @@
 #define WATCH_TEXT_NO_RECORDED   "A recording has the sums by kind, above, but no single segments."
 #define WATCH_TEXT_NOT_YET       "Not sampled yet."
 #define WATCH_TEXT_NO_EVENTS     "Nothing has happened yet."
-#define WATCH_TEXT_FIRST_IS_LATE "The first sample is taking long, because a process hangs. Press q to quit."
+#define WATCH_TEXT_FIRST_IS_LATE "The first sample is taking long; a process may be hanging. Press q to quit."
 
 /* --- The bottom ----------------------------------------------------------------------------------------- */
 

@@ -338,7 +338,7 @@ static const CauseCase cases[] = {
      .evidence = "then exited with code 5"},
     {"a worker that left by itself", .code = 1, .ended = {EXITED(WORKER, ROLE_WORKER, 7)},
      .said = EXITED_TEXT, .id = CAUSE_UNKNOWN, .most = 0.3, .pid = WORKER,
-     .summary = "exited by itself with code 7"},
+     .summary = "exited with code 7 by itself"},
     {"killed, but by us", .code = 1,
      .ended = {{.pid = WORKER, .role = ROLE_WORKER, .has_status = true, .signal = SIGKILL, .by_us = true}},
      .group_kills = K(0), .id = CAUSE_UNKNOWN, .most = 0.3, .pid = COMMAND,

@@ -286,7 +286,7 @@ static void test_shm_size_says(void **state)
     f->survey.machine.shm.used_bytes = 44 * MIB; /* not realistic, but the figures need not add up */
     Findings findings = run(f, &ready, 0);
     const Finding *found = finding(&findings, "shm-too-small");
-    assert_non_null(strstr(found->evidence, "Measured: /dev/shm is 64.0 MiB large. "));
+    assert_non_null(strstr(found->evidence, "Measured: the size of /dev/shm is 64.0 MiB. "));
     assert_non_null(strstr(found->evidence, " The job of pid 100 holds 80.0 MiB with 4 workers. "));
     assert_non_null(strstr(found->evidence,
                            "Estimated: a batch is 10.0 MiB and up to 9 are in memory at once, so the "

@@ -78,7 +78,7 @@ static void test_attempt(void **state)
          2,
          1,
          " Starting from the beginning, because no complete checkpoint matches c/*.pt. Skipped: c/2.pt "
-         "(truncated). Skipped 1 more checkpoint that is incomplete."},
+         "(truncated). Skipped 1 more incomplete checkpoint."},
         {{NULL},
          0,
          0,
@@ -88,7 +88,7 @@ static void test_attempt(void **state)
          3,
          1,
          " Continuing from c/1.pt, which is 5 min older than this run. Skipped: c/3\\n.pt (truncated). "
-         "Skipped 1 more checkpoint that is incomplete."},
+         "Skipped 1 more incomplete checkpoint."},
     };
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         _cleanup_arena_ Arena arena = {0};
@@ -112,7 +112,10 @@ static void test_attempt(void **state)
                             .run_began = {1000, 0}};
         _cleanup_free_ char *text = text_shown(&next, true);
         _cleanup_buffer_ Buffer expected = {0};
-        (void)buffer_printf(&expected, "shmguard: attempt 2 of 4 in 1 s: shm-exhausted.%s\n", cases[i].text);
+        (void)buffer_printf(
+            &expected,
+            "shmguard: attempt 2 of 4 starts in 1 s, because the last one failed: shm-exhausted.%s\n",
+            cases[i].text);
         assert_string_equal(text, buffer_text(&expected));
         _cleanup_free_ char *plain = text_shown(&next, false);
         for (const char *c = plain; *c; c++)

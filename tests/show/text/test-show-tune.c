@@ -46,7 +46,7 @@ static TuneTrial *trial_add(Made *made, size_t setting, double rate, uint64_t mi
         .rate = rate,
         .error = rate / 100,
         .seconds = 31.5,
-        .cause = {.confidence = 1, .summary = "It ran for its time."},
+        .cause = {.confidence = 1, .summary = "It ran for the full trial time."},
         .shm_bytes = mib * MIB / 2,
         .own_bytes = mib * MIB / 2,
         .rss_bytes = U64_UNKNOWN,
