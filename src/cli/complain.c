@@ -143,7 +143,7 @@ static int recording_complain(const char *name, const char *path, int error)
 int recording_take(const char *name, const char *path, History *ret)
 {
     struct stat st;
-    History history;
+    History history = {0};
     int r = stat(path, &st) < 0    ? -errno
             : S_ISDIR(st.st_mode)  ? -EISDIR
             : !S_ISREG(st.st_mode) ? -EBADMSG

@@ -120,8 +120,8 @@
 
 /* --- Between attempts ----------------------------------------------------------------------------------- */
 
-#define RUN_ATTEMPT "attempt %u of %u starts in %u s, because the last one failed: %s." /* an id of a cause  \
-                                                                                         */
+/* %s: the id of a cause. */
+#define RUN_ATTEMPT          "attempt %u of %u starts in %u s, because the last one failed: %s."
 #define RUN_ATTEMPT_VALUES   "Changed: %s." /* "batch=32 -> 16, accum=1 -> 2" */
 #define RUN_ATTEMPT_SAME     "The values stay the same."
 #define RUN_ATTEMPT_SMALLEST "There are no smaller values left to try."
