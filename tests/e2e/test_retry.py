@@ -257,7 +257,7 @@ def test_a_signal_to_the_supervisor_ends_all_attempts(here, mark, tmp_path):
 def test_control_c_in_the_pause(mark):
     with on_terminal(PROGRAM, "run", "--retry", "9", "--", "sh", "-c", "[ $SHMGUARD_ATTEMPT = 3 ] && echo third; exit 3",
                      env=mark) as terminal:
-        terminal.expect(b"attempt 4 of 10 in 4 s")
+        terminal.expect(b"attempt 4 of 10 starts in 4 s")
         terminal.type(b"\x03")
         terminal.expect(b"not tried again: it was asked to stop", 2)
         assert terminal.wait() == -signal.SIGINT  # so that a loop in the shell ends, too
