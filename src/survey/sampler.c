@@ -161,7 +161,6 @@ static void end_tell(Sampler *sampler, SampledProcess *watched, int status)
     if (watched->shown) {
         born_tell(sampler, watched);
         event_add(sampler, sampler->now, EVENT_ENDED, &watched->actor, text);
-        watched->shown = false; /* once */
     }
     actor_free(&watched->actor);
 }

@@ -303,7 +303,8 @@ static void test_places(void **state)
     void *at_memfd = file_map(memfd_create("segment", MFD_CLOEXEC));
     void *at_shared = mmap(NULL, 4096, PROT_READ, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     void *at_heap = address_map(-1, 4096);
-    void *at_nothing = address_map(-1, 4096);
+    char *around = address_map(-1, 3 * 4096);
+    void *at_nothing = around + 4096; /* a hole that no other mapping will fill: allocators take more */
     munmap(at_nothing, 4096);
     const struct {
         const char *name;
