@@ -857,19 +857,21 @@ def test_the_manager_does_not_keep_us(private_shm, mark, tmp_path, version, guar
     """torch_shm_manager waits two seconds for more clients; when all have gone, it cleans up at once."""
     mark["TMPDIR"] = str(tmp_path)
     options = ("-q", "--no-guard") if guard == "no-guard" else ("-q",)
-    job, out, err = run_job(private_shm, mark, python_of(version), *QUIET_PYTHON, "-c", """if True:
-        import os, time, torch
-        torch.multiprocessing.set_sharing_strategy("file_system")
-        tensor = torch.ones(1 << 20).share_memory_()
-        assert [name for name in os.listdir(os.environ["TMPDIR"]) if name.startswith("torch-shm-dir-")]
-        print(time.monotonic(), flush=True)
-        os._exit(0)  # its names are left to the manager
-        """, options=options)
-    over = time.monotonic()
-    assert job.returncode == 0, err
-    assert over - float(out) < 1.5
-    assert list(tmp_path.glob("torch-shm-dir-*")) == []
-    nothing_left(private_shm, mark, job.pid)
+    waits = []
+    while min(waits, default=9) >= 1.5 and len(waits) < 3:  # a busy machine may delay one of them
+        job, out, err = run_job(private_shm, mark, python_of(version), *QUIET_PYTHON, "-c", """if True:
+            import os, time, torch
+            torch.multiprocessing.set_sharing_strategy("file_system")
+            tensor = torch.ones(1 << 20).share_memory_()
+            assert [name for name in os.listdir(os.environ["TMPDIR"]) if name.startswith("torch-shm-dir-")]
+            print(time.monotonic(), flush=True)
+            os._exit(0)  # its names are left to the manager
+            """, options=options)
+        waits.append(time.monotonic() - float(out))
+        assert job.returncode == 0, err
+        assert list(tmp_path.glob("torch-shm-dir-*")) == []
+        nothing_left(private_shm, mark, job.pid)
+    assert min(waits) < 1.5, waits
 
 
 @cells("version, strategy, guard",
