@@ -101,7 +101,7 @@ lint: build
 fuzz:
 	@scripts/need build fuzz
 	@test -e $(BUILD)-fuzz/build.ninja || \
-	    CC=clang meson setup $(BUILD)-fuzz -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false
+	    CC=clang meson setup $(BUILD)-fuzz -Dfuzz=true -Dtests=disabled -Dpage=disabled -Db_sanitize=address,undefined -Db_lundef=false
 	@ninja -C $(BUILD)-fuzz
 	scripts/fuzz $(BUILD)-fuzz $(FUZZ_SECONDS)
 
