@@ -66,9 +66,10 @@ def pytest_report_header(config):
 
 
 def pytest_collection_modifyitems(items):
-    """Orphans must be a minute old, so their tests come last; the files are made first (see test_clean.py). A group of tests, which one worker runs
-    one after the other, is not left for the end."""
-    items.sort(key=lambda item: (item.path.name == "test_clean.py", not item.get_closest_marker("xdist_group")))
+    """Orphans must be a minute old, so their tests come last; the files are made first (see test_clean.py). What takes longest is not left
+    for the end: the groups of tests that one worker runs one after the other, and those that start many processes."""
+    items.sort(key=lambda item: (item.path.name == "test_clean.py", not item.get_closest_marker("xdist_group"),
+                                 not item.get_closest_marker("slow")))
 
 
 # Of the supervisor, which a sanitizer watches, both versions of PyTorch ask the same.

@@ -79,7 +79,7 @@ def expected(workload):
 def judge(machine, python, workload, seconds, directory):
     """Records one training, and says what report says of it."""
     file = directory / "run.db"
-    done = machine.shmguard("record", "-q", "-o", file, "--interval", "0.1s", "--", python, "-W", "ignore", GROW,
+    done = machine.shmguard("record", "-q", "-o", file, "--interval", "0.2s", "--", python, "-W", "ignore", GROW,
                             "--seconds", str(seconds), "--scratch", directory, *workload.split(), timeout=600)
     assert done.returncode == 0, done
     return machine.json("report", file)
