@@ -1,32 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "engine-text.h"
 #include "preload-library.h"
 
-/* Beside the program, where a build puts it. */
-static bool library_is_beside(char path[static PATH_MAX])
+/* `place` is relative to the program's directory, or absolute. */
+static bool library_is_at(const char *place, char path[static PATH_MAX])
 {
-    ssize_t n = readlink("/proc/self/exe", path, PATH_MAX);
-    if (n <= 0 || n >= PATH_MAX)
+    char where[PATH_MAX];
+    size_t directory = 0;
+    if (*place != '/') {
+        ssize_t n = readlink("/proc/self/exe", where, sizeof where);
+        while (n > 0 && where[n - 1] != '/')
+            n--;
+        if (n <= 0)
+            return false;
+        directory = (size_t)n;
+    }
+    size_t size = strlen(place) + 1;
+    if (directory + size > sizeof where)
         return false;
-    path[n] = '\0';
-    char *slash = strrchr(path, '/');
-    size_t room = slash ? PATH_MAX - (size_t)(slash + 1 - path) : 0;
-    if (room < sizeof GUARD_LIBRARY)
-        return false;
-    memcpy(slash + 1, GUARD_LIBRARY, sizeof GUARD_LIBRARY);
-    return access(path, R_OK) == 0;
+    memcpy(where + directory, place, size);
+    return realpath(where, path) && access(path, R_OK) == 0;
 }
 
 bool guard_library(char path[static PATH_MAX])
 {
-    static const char installed[] = SHMGUARD_LIBRARY_DIR "/" GUARD_LIBRARY;
-    if (library_is_beside(path))
-        return true;
-    memcpy(path, installed, sizeof installed);
-    return access(path, R_OK) == 0;
+    return library_is_at(GUARD_LIBRARY, path) || library_is_at(SHMGUARD_LIBRARY_DIR "/" GUARD_LIBRARY, path);
 }
 
 GuardOffer guard_offer_find(const Machine *machine)

@@ -11,6 +11,6 @@
 /* Without a machine (NULL), only the library is checked. */
 GuardOffer guard_offer_find(const Machine *machine);
 
-/* The path of the preload library: beside the program, or where it is installed. False: it is in neither
- * place. */
+/* The path of the preload library: beside the program, or where it is installed, which may have been moved
+ * together with the program. False: it is in neither place. */
 bool guard_library(char path[static PATH_MAX]);

@@ -102,8 +102,12 @@ int sampler_thread_open(int pid, double interval, SamplerThread **ret)
         .asked_at = -1,
         .fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
         .mutex = PTHREAD_MUTEX_INITIALIZER,
-        .turn = PTHREAD_COND_INITIALIZER,
     };
+    pthread_condattr_t clock; /* a wait with a limit must not depend on the date */
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&thread->turn, &clock);
+    pthread_condattr_destroy(&clock);
     int r = thread->fd < 0 ? -errno : root_open(NULL, &thread->root) < 0 ? -ENOENT : 0;
     if (r >= 0)
         r = sampler_open(&thread->root, &(SamplerWish){pid, interval}, &thread->sampler);
@@ -127,8 +131,7 @@ static bool thread_end(SamplerThread *thread)
     pthread_mutex_lock(&thread->mutex);
     thread->stop = true;
     pthread_cond_signal(&thread->turn);
-    while (!thread->ended &&
-           pthread_cond_clockwait(&thread->turn, &thread->mutex, CLOCK_MONOTONIC, &until) == 0)
+    while (!thread->ended && pthread_cond_timedwait(&thread->turn, &thread->mutex, &until) == 0)
         continue;
     bool ended = thread->ended;
     pthread_mutex_unlock(&thread->mutex);
