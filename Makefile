@@ -1,5 +1,5 @@
 # The front door. Meson does the work; every target installs what it needs (Debian packages, with sudo when not root).
-.PHONY: all build page demo test test-distros test-frameworks sanitize coverage soak gpu bench lint fuzz install clean
+.PHONY: all build page demo test test-distros test-frameworks test-wheel sanitize coverage soak gpu bench lint fuzz install wheel dist clean
 
 BUILD := build
 PYTHON := /usr/bin/python3
@@ -48,6 +48,10 @@ test-frameworks: build
 	@scripts/need test
 	@scripts/frameworks
 	SHMGUARD=$(abspath $(BUILD))/shmguard $(PYTHON) -m pytest tests/frameworks
+
+# What the two targets below build, installed and used on fresh systems and with every Python of pyenv. Needs root; takes an hour.
+test-wheel:
+	@scripts/test-wheel
 
 # The same tests but for the slowest, with AddressSanitizer and UndefinedBehaviorSanitizer in the program and in the unit tests,
 # and the guard's tables under ThreadSanitizer.
@@ -110,5 +114,15 @@ fuzz:
 install: build
 	meson install -C $(BUILD)
 
+# For pip, in dist/: wheels for x86_64 and aarch64, and the source as committed. Needs apt with a mirror of Debian.
+wheel:
+	@scripts/need build web wheel
+	@packaging/build dist $(BUILD)-wheel wheel sdist
+
+# The same files in archives that can be unpacked anywhere.
+dist:
+	@scripts/need web wheel
+	@packaging/build dist $(BUILD)-wheel dist
+
 clean:
-	rm -rf $(BUILD) $(BUILD)-demo $(BUILD)-distros $(BUILD)-sanitize $(BUILD)-coverage $(BUILD)-fuzz
+	rm -rf dist $(BUILD)-wheel $(BUILD) $(BUILD)-demo $(BUILD)-distros $(BUILD)-sanitize $(BUILD)-coverage $(BUILD)-fuzz
