@@ -49,7 +49,7 @@ test-frameworks: build
 	@scripts/frameworks
 	SHMGUARD=$(abspath $(BUILD))/shmguard $(PYTHON) -m pytest tests/frameworks
 
-# What the two targets below build, installed and used on fresh systems and with every Python of pyenv. Needs root; takes an hour.
+# What the two targets below build, installed and used on fresh systems and with every Python of pyenv. Needs root; takes half an hour.
 test-wheel:
 	@scripts/test-wheel
 
