@@ -111,6 +111,7 @@ static int read_process(const Root *root, int pid, Buffer *scratch, Survey *surv
     const Machine *machine = &survey->machine;
     Process process = {
         .pid = pid,
+        .inner_pid = status.inner_pid,
         .ppid = stat.ppid,
         .uid = status.euid,
         .started =
@@ -196,7 +197,8 @@ int processes_list(const Root *root, Survey *survey)
         Process *process = &survey->processes[i];
         if (process->role != ROLE_OTHER)
             read_limits(root, process);
-        if (process->role == ROLE_MANAGER)
+        bool contained = process->inner_pid > 0 && process->inner_pid != process->pid;
+        if (process->role == ROLE_MANAGER || contained)
             process->shm_elsewhere = has_shm_elsewhere(root, &survey->machine.shm, process->pid);
     }
     return 0;

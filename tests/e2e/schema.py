@@ -46,7 +46,7 @@ SHAPES = {
                       "allocated_source": {"measured", "estimated"}, "deleted": bool, "backing": {"shm", "memfd"},
                       "kind": {"torch", "nccl", "python", "gloo", "dali", "ray", "mpi", "semaphore", "shmguard",
                                "other"},
-                      "holders": [int], "orphan": {"yes", "no", "unknown"}, "orphan_why": str, "uid": (int, None)}],
+                      "origin": (str, None), "holders": [int], "orphan": {"yes", "no", "unknown"}, "orphan_why": str, "uid": (int, None)}],
         "attributed": int, "unattributed": int, "memfd": int, "unreadable_processes": int,
     },
     "clean": {

@@ -17,8 +17,10 @@
 #define DOCTOR_CPUS_SKIPPED    "the number of granted CPUs is not known"
 #define DOCTOR_DRY_RUN_FIX     "See what would be removed."
 #define DOCTOR_CLEAN_FIX       "Remove the segments that no process uses."
-#define DOCTOR_CLEAN_ALL_FIX   "Also remove the leftover segments of other users."
-#define DOCTOR_PID_SKIPPED     "process %d belongs to no visible training; only the machine was examined"
+#define DOCTOR_CLEAN_PRIVATE_FIX                                                                             \
+    "If no process outside this container uses its /dev/shm: see what could be removed then."
+#define DOCTOR_CLEAN_ALL_FIX "Also remove the leftover segments of other users."
+#define DOCTOR_PID_SKIPPED   "process %d belongs to no visible training; only the machine was examined"
 
 /* --- /dev/shm ------------------------------------------------------------------------------------------- */
 
@@ -108,10 +110,12 @@
     "Measured: %llu of %llu inodes are used. Each shared tensor takes one, however small it is."
 #define DOCTOR_SHM_INODES_LOW_SKIPPED "the number of files in /dev/shm is not known"
 
-#define DOCTOR_SHM_ORPHANS_MEANING    "Shared memory that no process uses was left behind."
-#define DOCTOR_SHM_ORPHANS_TITLE      "%s of shared memory is used by no process"
-#define DOCTOR_SHM_ORPHANS_ONE        "Measured: %zu segment is open in no process and has not changed for %d s."
-#define DOCTOR_SHM_ORPHANS_MANY       "Measured: %zu segments are open in no process and have not changed for %d s."
+#define DOCTOR_SHM_ORPHANS_MEANING "Shared memory that no process uses was left behind."
+#define DOCTOR_SHM_ORPHANS_TITLE   "%s of shared memory is used by no process"
+#define DOCTOR_SHM_ORPHANS_ONE     "Measured: %zu segment is open in no process and has not changed for %d s."
+#define DOCTOR_SHM_ORPHANS_MANY    "Measured: %zu segments are open in no process and have not changed for %d s."
+/* A size, and the name of a program. */
+#define DOCTOR_SHM_ORPHANS_ORIGIN     "%s of it has names that %s gives to its segments."
 #define DOCTOR_SHM_ORPHANS_OTHER_ONE  "%zu more segment (%s) of unknown origin is not touched."
 #define DOCTOR_SHM_ORPHANS_OTHER_MANY "%zu more segments (%s) of unknown origin are not touched."
 #define DOCTOR_SHM_ORPHANS_SKIPPED_ONE                                                                       \
@@ -120,6 +124,14 @@
 #define DOCTOR_SHM_ORPHANS_SKIPPED_MANY                                                                      \
     "whether %zu segments (%s) are still needed cannot be determined from here; run shmguard ps "            \
     "--segments to list them"
+
+/* The same in a container. */
+#define DOCTOR_SHM_ORPHANS_INSIDE_ONE                                                                        \
+    "whether %zu segment (%s) is still needed cannot be determined inside this container; if no other "      \
+    "container uses its /dev/shm, run shmguard clean --private --dry-run"
+#define DOCTOR_SHM_ORPHANS_INSIDE_MANY                                                                       \
+    "whether %zu segments (%s) are still needed cannot be determined inside this container; if no other "    \
+    "container uses its /dev/shm, run shmguard clean --private --dry-run"
 
 #define DOCTOR_SHM_SHARE_MEANING "The batches in flight would take more than a quarter of the memory."
 #define DOCTOR_SHM_SHARE_GROUP_TITLE_ONE                                                                     \
@@ -379,11 +391,12 @@
 
 /* --- Whether a segment is an orphan: why, or why not ---------------------------------------------------- */
 
-#define ORPHAN_WHY_HELD       "held by pid %d"
-#define ORPHAN_WHY_HELD_MANY  "held by pid %d and other processes"
-#define ORPHAN_WHY_FUTURE     "its time of change lies in the future"
-#define ORPHAN_WHY_CHANGED    "changed %s ago; try again when a minute has passed" /* a time */
-#define ORPHAN_WHY_INVISIBLE  "processes that are not visible from here may share this /dev/shm"
+#define ORPHAN_WHY_HELD      "held by pid %d"
+#define ORPHAN_WHY_HELD_MANY "held by pid %d and other processes"
+#define ORPHAN_WHY_FUTURE    "its time of change lies in the future"
+#define ORPHAN_WHY_CHANGED   "changed %s ago; try again when a minute has passed" /* a time */
+#define ORPHAN_WHY_INVISIBLE                                                                                 \
+    "processes that are not visible from here may share this /dev/shm and open it by name"
 #define ORPHAN_WHY_OPEN       "open in a process that does not show it"
 #define ORPHAN_WHY_CANNOT_ASK "the kernel tells only its owner or root whether a process has it open"
 #define ORPHAN_WHY_SEMAPHORE  "a named semaphore may be opened again by its program"

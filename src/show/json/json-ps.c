@@ -34,13 +34,14 @@ static json_t *json_segment(const PsSegment *shown)
     snprintf(device, sizeof device, "%u:%u", segment->device.major, segment->device.minor);
     /* Both come from one stat call. */
     uint64_t uid = segment->allocated_estimated ? U64_UNKNOWN : segment->uid;
-    return json_pack("{s:o, s:o, s:s, s:o, s:o, s:s, s:b, s:s, s:s, s:o, s:s, s:o, s:o}", "name",
+    return json_pack("{s:o, s:o, s:s, s:o, s:o, s:s, s:b, s:s, s:s, s:s?, s:o, s:s, s:o, s:o}", "name",
                      json_raw(segment->name), "inode", json_size(segment->inode), "device", device, "size",
                      json_size(segment->size_bytes), "allocated", json_size(segment->allocated_bytes),
                      "allocated_source", segment->allocated_estimated ? "estimated" : "measured", "deleted",
                      (int)segment->deleted, "backing", segment->backing == BACKING_MEMFD ? "memfd" : "shm",
-                     "kind", segment_kind_name(segment->kind), "holders", json_holders(segment), "orphan",
-                     orphan_name(shown->orphan), "orphan_why", json_prose(shown->why), "uid", json_size(uid));
+                     "kind", segment_kind_name(segment->kind), "origin", segment->origin, "holders",
+                     json_holders(segment), "orphan", orphan_name(shown->orphan), "orphan_why",
+                     json_prose(shown->why), "uid", json_size(uid));
 }
 
 int json_ps(FILE *out, bool indented, const PsView *view)
