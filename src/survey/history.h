@@ -91,6 +91,7 @@ typedef struct ProcessMoment {
     /* Only a sampler fills these in; they are not recorded. */
     uint32_t uid;          /* effective */
     bool torch;            /* PyTorch was found in it */
+    uint32_t loaders;      /* its DataLoader workers that are threads */
     uint64_t command_hash; /* a change means that it runs another program now; 0 unknown */
     uint64_t rss_bytes;    /* these two as in ProcStatus */
     uint64_t rss_peak_bytes;

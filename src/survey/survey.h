@@ -7,9 +7,10 @@
  *   - trainer: has PyTorch loaded and is neither of the following (torchrun's ranks are trainers, torchrun is
  *     not).
  *
- *   - worker: a DataLoader worker. It has PyTorch loaded, a trainer above it, and catches SIGBUS, SIGFPE,
- *     SIGSEGV and SIGTERM, as PyTorch's worker loop has done since 0.2 and nothing else does; or its name is
- *     pt_data_worker (since 2.6).
+ *   - worker: a process that makes batches for a trainer. A DataLoader worker has PyTorch loaded, a trainer
+ *     above it, and catches SIGBUS, SIGFPE, SIGSEGV and SIGTERM, as PyTorch's worker loop has done since 0.2
+ *     and nothing else does; or its name is pt_data_worker (since 2.6). The workers of batchgenerators
+ *     (nnU-Net) are forked copies of the trainer with a thread that feeds a queue, and none that trains.
  *
  *   - manager: torch_shm_manager.
  *
@@ -43,6 +44,12 @@ typedef enum StartMethod {
     START_FORKSERVER,
 } StartMethod;
 
+/* What the names of a process's threads tell. */
+typedef struct ThreadSigns {
+    uint32_t loaders; /* DataLoader workers that are threads (PyTorch after 2.13, worker_method="thread") */
+    bool train;       /* autograd, a process group, or CUDA */
+} ThreadSigns;
+
 typedef struct Process {
     int pid;
     int inner_pid; /* its number in its own pid namespace; 0 unknown */
@@ -67,6 +74,7 @@ typedef struct Process {
     uint64_t open_files_hard;
     uint64_t maps;      /* mappings of training processes with SURVEY_MAPS; U64_UNKNOWN */
     bool torch;         /* has PyTorch loaded */
+    ThreadSigns signs;  /* of processes with PyTorch */
     uint64_t torch_at;  /* where; 0 except on the live machine */
     bool cuda;          /* has a CUDA device open */
     bool shm_elsewhere; /* its /dev/shm is not ours; only managers and processes of containers are checked */

@@ -40,7 +40,7 @@ SHAPES = {
         "shm": (SHM, SHM_UNKNOWN),
         "processes": [{"pid": int, "ppid": int, "role": {"trainer", "worker", "manager", "other"}, "command": str,
                        "rss": int, "pss": (int, None), "uss": (int, None), "rss_shmem": int, "shm": (int, None),
-                       "fds": (int, None), "threads": int, "job": (int, None),
+                       "fds": (int, None), "threads": int, "loader_threads": int, "job": (int, None),
                        "start_method": ({"fork", "spawn", "forkserver"}, None), "uid": int}],
         "segments": [{"name": str, "inode": int, "device": str, "size": int, "allocated": int,
                       "allocated_source": {"measured", "estimated"}, "deleted": bool, "backing": {"shm", "memfd"},

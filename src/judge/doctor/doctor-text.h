@@ -311,6 +311,17 @@
     "Keep CUDA out of the dataset and of collate_fn, or spawn the workers: give the DataLoader "             \
     "multiprocessing_context='spawn'."
 
+#define DOCTOR_WORKERS_ARE_THREADS_MEANING "DataLoader workers are threads: there is nothing to guard."
+#define DOCTOR_WORKERS_ARE_THREADS_TITLE   "DataLoader workers are threads of the training process"
+#define DOCTOR_WORKERS_ARE_THREADS_ONE                                                                       \
+    "Measured: pid %d has %u thread that PyTorch names as a DataLoader worker."
+#define DOCTOR_WORKERS_ARE_THREADS_MANY                                                                      \
+    "Measured: pid %d has %u threads that PyTorch names as DataLoader workers."
+#define DOCTOR_WORKERS_ARE_THREADS                                                                           \
+    "They share its memory, so their batches take nothing of /dev/shm, and there is nothing to guard."
+#define DOCTOR_WORKERS_ARE_ALSO_PROCESSES                                                                    \
+    "They share its memory, so their batches take nothing of /dev/shm; those of its worker processes do."
+
 #define DOCTOR_WORKERS_CUDA_MEANING "DataLoader workers use the GPU themselves."
 #define DOCTOR_WORKERS_CUDA_TITLE   "DataLoader workers use the GPU themselves"
 #define DOCTOR_WORKERS_CUDA_ONE                                                                              \

@@ -6,12 +6,13 @@ static json_t *json_process(const PsProcess *shown)
 {
     const Process *process = shown->process;
     bool has_start = process->role == ROLE_WORKER && process->start != START_UNKNOWN;
-    return json_pack("{s:i, s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:o, s:s?, s:I}", "pid",
+    return json_pack("{s:i, s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:o, s:s?, s:I}", "pid",
                      process->pid, "ppid", process->ppid, "role", role_name(process->role), "command",
                      json_raw(process->command), "rss", json_size(process->rss_bytes), "pss",
                      json_size(shown->pss_bytes), "uss", json_size(shown->uss_bytes), "rss_shmem",
                      json_size(process->rss_shmem_bytes), "shm", json_size(shown->shm_bytes), "fds",
-                     json_size(shown->fds), "threads", (int)process->threads, "job",
+                     json_size(shown->fds), "threads", (int)process->threads, "loader_threads",
+                     (int)process->signs.loaders, "job",
                      json_size(process->job ? (uint64_t)process->job : U64_UNKNOWN), "start_method",
                      has_start ? start_method_name(process->start) : NULL, "uid", (json_int_t)process->uid);
 }

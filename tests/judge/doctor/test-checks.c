@@ -1148,6 +1148,17 @@ static void test_start_methods(void **state)
         }
 }
 
+static void test_workers_that_are_threads(void **state)
+{
+    (void)state;
+    Fixture *f = fixture_new();
+    fixture_process(f, 100, 1, ROLE_TRAINER, 100);
+    EXPECT(f, "workers-are-threads", FINE, 0);
+    f = fixture_new();
+    fixture_process(f, 100, 1, ROLE_TRAINER, 100)->signs.loaders = 4;
+    EXPECT(f, "workers-are-threads", INFO, 1);
+}
+
 static void test_copies(void **state)
 {
     (void)state;
@@ -1410,6 +1421,7 @@ int main(void)
         cmocka_unit_test(test_workers_exceed_cpus),
         cmocka_unit_test(test_threads_exceed_cpus),
         cmocka_unit_test(test_start_methods),
+        cmocka_unit_test(test_workers_that_are_threads),
         cmocka_unit_test(test_copies),
         cmocka_unit_test(test_remove_ipc),
         cmocka_unit_test(test_guard_unavailable),
