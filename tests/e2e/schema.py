@@ -26,7 +26,7 @@ SHAPES = {
         "schema": {"shmguard.doctor/1"},
         "verdict": {"ok", "warning", "critical"},
         "environment": {"kind": {"bare", "docker", "podman", "kubernetes", "lxc", "unknown"}, "slurm": bool,
-                        "can_remount": bool, "user_namespaces": bool, "guard_ready": bool},
+                        "can_remount": bool, "user_namespaces": bool, "guard_ready": bool, "shm_owner": ({"pod", "job"}, None)},
         "shm": (SHM, SHM_UNKNOWN),
         "memory": {"total": int, "available": int, "cgroup_limit": (int, None), "cgroup_used": (int, None),
                    "swap_free": int},

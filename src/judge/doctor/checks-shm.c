@@ -481,6 +481,28 @@ void check_shm_inodes_low(CheckContext *check)
         SENTENCE(check, DOCTOR_SHM_INODES_LOW, (unsigned long long)used, (unsigned long long)shm->inodes));
 }
 
+void check_shm_of_pod(CheckContext *check)
+{
+    const ShmMount *shm = &check->machine->shm;
+    if (!has_shm(check) || shm->owner != SHM_OF_POD)
+        return;
+    const char *evidence = check_join(
+        check, SENTENCE(check, DOCTOR_SHM_OF_POD, SIZE_TEXT(shm->used_bytes), SIZE_TEXT(shm->size_bytes)),
+        shm->sized ? DOCTOR_SHM_OF_POD_SIZED : DOCTOR_SHM_OF_POD_UNSIZED);
+    check_fix(check, NEEDS_RESTART, DOCTOR_SHM_OF_POD_FIX, NULL);
+    check_fix(check, NEEDS_RESTART, DOCTOR_SHM_OF_POD_CLEAN_FIX, "shmguard clean --private");
+    check_found(check, SEVERITY_INFO, DOCTOR_SHM_OF_POD_TITLE,
+                check_join(check, evidence, DOCTOR_SHM_OF_POD_COUNTS));
+}
+
+void check_shm_of_job(CheckContext *check)
+{
+    const ShmMount *shm = &check->machine->shm;
+    if (has_shm(check) && shm->owner == SHM_OF_JOB)
+        check_found(check, SEVERITY_INFO, DOCTOR_SHM_OF_JOB_TITLE,
+                    SENTENCE(check, DOCTOR_SHM_OF_JOB, SIZE_TEXT(shm->size_bytes)));
+}
+
 void check_shm_huge_pages(CheckContext *check)
 {
     const ShmMount *shm = &check->machine->shm;
@@ -523,7 +545,8 @@ void check_remove_ipc(CheckContext *check)
 {
     const Sandbox *sandbox = &check->machine->sandbox;
     if ((sandbox->kind != ENVIRONMENT_BARE && sandbox->kind != ENVIRONMENT_LXC) || !is_for_people(check) ||
-        sandbox->remove_ipc == NO)
+        sandbox->remove_ipc == NO ||
+        check->machine->shm.owner == SHM_OF_JOB) /* logind does not see that one */
         return;
     if (sandbox->remove_ipc == DONT_KNOW) {
         check_skipped(check, DOCTOR_REMOVE_IPC_SKIPPED);

@@ -157,6 +157,34 @@
     "Measured: the mount is %s large and has the option huge=always, which rounds the memory of each "       \
     "tensor up to 2 MiB."
 
+#define DOCTOR_SHM_OF_POD_MEANING "/dev/shm is an emptyDir in memory: over its sizeLimit, the pod is evicted."
+#define DOCTOR_SHM_OF_POD_TITLE   "/dev/shm is a volume of the pod: an emptyDir in memory"
+/* The used and the whole size. */
+#define DOCTOR_SHM_OF_POD "Measured: %s of %s is used, in a tmpfs that the kubelet has mounted."
+#define DOCTOR_SHM_OF_POD_SIZED                                                                              \
+    "At its size, writing fails with a bus error; if the volume's sizeLimit is smaller, the kubelet evicts " \
+    "the pod as soon as the files exceed it."
+#define DOCTOR_SHM_OF_POD_UNSIZED                                                                            \
+    "The tmpfs has the kernel's default size, so it does not hold the files within the volume's sizeLimit: " \
+    "if there is one, the kubelet evicts the pod as soon as they exceed it."
+#define DOCTOR_SHM_OF_POD_COUNTS                                                                             \
+    "The files count against the memory limit of the container that wrote them, and stay when a container "  \
+    "restarts."
+#define DOCTOR_SHM_OF_POD_FIX                                                                                \
+    "Set sizeLimit to what the job needs with a margin, and a memory limit that has room for it besides "    \
+    "the processes."
+#define DOCTOR_SHM_OF_POD_CLEAN_FIX                                                                          \
+    "If only one container mounts it, remove what a crash has left before the next start: put this before "  \
+    "the container's command."
+
+#define DOCTOR_SHM_OF_JOB_MEANING "/dev/shm belongs to this Slurm job alone (job_container/tmpfs)."
+#define DOCTOR_SHM_OF_JOB_TITLE   "/dev/shm belongs to this Slurm job alone"
+/* A size. */
+#define DOCTOR_SHM_OF_JOB                                                                                    \
+    "Measured: the job has its own mounts (job_container/tmpfs), and a /dev/shm of %s. Other jobs neither "  \
+    "see nor fill it, and its files are removed when the job ends. They count against the memory of the "    \
+    "job (--mem)."
+
 #define DOCTOR_REMOVE_IPC_MEANING "systemd deletes a user's shared memory at logout."
 #define DOCTOR_REMOVE_IPC_TITLE   "Logging out deletes the shared memory of running trainings"
 #define DOCTOR_REMOVE_IPC                                                                                    \
@@ -373,6 +401,7 @@
 #define DOCTOR_NO_CONTAINER      "no container"
 #define DOCTOR_UNKNOWN_CONTAINER "container of unknown kind"
 #define DOCTOR_SLURM             "in a Slurm job"
+#define DOCTOR_OWN_SHM           "with its own /dev/shm"
 #define DOCTOR_ROOT              "root"
 #define DOCTOR_NOT_ROOT          "not root"
 #define DOCTOR_MAY_RESIZE        "may resize /dev/shm"
