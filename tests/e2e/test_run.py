@@ -652,7 +652,7 @@ def test_pager(mark):
         terminal.expect(b"prompt> ")
         terminal.type(f"{PROGRAM} run -q -- sh -c 'printf re; echo ady; sleep 60' | cat\n".encode())
         terminal.expect(b"ready\r\n")
-        time.sleep(0.5)  # until the shell has forked sleep: before that it cannot be stopped
+        time.sleep(0.5)  # until the shell has started sleep: while it does, it cannot be stopped
         terminal.type(b"\x1a")
         terminal.expect(b"Stopped")
         terminal.expect(b"prompt> ")
@@ -883,8 +883,8 @@ def test_the_manager_does_not_keep_us(private_shm, mark, tmp_path, version, guar
        PYTHONS, STRATEGIES, ("guard", "no-guard"))
 @needs_root
 def test_killed_trainer(private_shm, mark, version, strategy, guard):
-    """What is left when the trainer is killed: workers, torch_shm_manager, names, segments. Files in /dev/shm itself
-    are removed by the manager, if it is left to finish."""
+    """What is left when the trainer is killed: workers, torch_shm_manager, names, segments. Files in /dev/shm itself are
+    removed by the manager, once all other processes are gone."""
     options = ("--no-guard",) if guard == "no-guard" else ()
     with control_group(private_shm) as (machine, group):
         job = machine.popen(PROGRAM, "run", *options, "--", python_of(version), *QUIET_PYTHON, TRAIN, *BATCH, "--hold", "60",

@@ -250,7 +250,7 @@ def test_plain_terminals(small_shm):
 @pytest.mark.skipif(not os.path.exists("/dev/fuse"), reason="needs FUSE to make a read of /proc hang")
 @pytest.mark.parametrize("from_start", [False, True])
 def test_a_process_that_hangs(private_shm, from_start):
-    """A late sample is reported as late; keys still work, and q quits. The process returns later."""
+    """A late sample is reported as late; keys still work, and q quits. The process reappears later."""
     job = private_shm.popen("sleep", "1000")
     stalls = None
 

@@ -580,7 +580,7 @@ static int other_user_act(Bench *bench)
                : 3;
 }
 
-/* A process of the job that runs as another user is served too, but sees only its own names. */
+/* A process of the job that runs as another user is served too, but may access only its own names. */
 static void test_another_user_of_the_job(void **state)
 {
     Bench *bench = *state;
