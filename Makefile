@@ -5,6 +5,8 @@ BUILD := build
 PYTHON := /usr/bin/python3
 PREFIX := /usr/local
 FUZZ_SECONDS := 60
+# Some wait for a disk or a clock.
+UNIT_TESTS := meson test --print-errorlogs --num-processes $(shell expr 2 '*' `nproc`) -C
 
 all: build
 
@@ -34,7 +36,7 @@ test:
 	@test -e $(BUILD)/build.ninja || meson setup $(BUILD) --prefix=$(PREFIX)
 	@meson configure $(BUILD) -Dtests=enabled
 	@ninja -C $(BUILD)
-	meson test -C $(BUILD) --print-errorlogs
+	$(UNIT_TESTS) $(BUILD)
 	scripts/e2e $(BUILD) "not long"
 
 # The two targets above on fresh systems, Debian 12 and 13, as committed. Needs root; takes an hour.
@@ -54,7 +56,7 @@ sanitize:
 	@test -e $(BUILD)-sanitize/build.ninja || \
 	    meson setup $(BUILD)-sanitize -Dtests=enabled -Db_sanitize=address,undefined -Doptimization=1
 	@ninja -C $(BUILD)-sanitize
-	meson test -C $(BUILD)-sanitize --print-errorlogs
+	$(UNIT_TESTS) $(BUILD)-sanitize
 	scripts/test-threads
 	scripts/e2e $(BUILD)-sanitize "not slow and not long"
 
@@ -64,7 +66,7 @@ coverage:
 	@test -e $(BUILD)-coverage/build.ninja || meson setup $(BUILD)-coverage -Dtests=enabled -Db_coverage=true
 	@ninja -C $(BUILD)-coverage
 	@find $(BUILD)-coverage -name '*.gcda' -delete
-	meson test -C $(BUILD)-coverage --print-errorlogs
+	$(UNIT_TESTS) $(BUILD)-coverage
 	GCOV_ERROR_FILE=/dev/null scripts/e2e $(BUILD)-coverage "not long"
 	@scripts/coverage $(BUILD)-coverage
 

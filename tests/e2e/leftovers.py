@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shared memory that belongs to nobody: made files and what killed trainings leave, each lot in a mount of its own."""
+"""Shared memory without an owner: created files and what killed trainings leave behind, each kind in its own mount."""
 
 import contextlib
 import os
@@ -9,7 +9,7 @@ import time
 
 from conftest import MIB, PYTHONS, as_user, children, end_tree, has_ended, mount_namespace, scratch_directory, wait_until
 
-# Users of our own: a manager of somebody else's training on this machine must not matter.
+# User ids that only these tests use: the manager of someone else's training must not affect them.
 ALICE, BOB, CAROL, DAVE = 64001, 64002, 64003, 64004
 
 KNOWN = {  # name: bytes
@@ -40,16 +40,16 @@ def make(machine, files, uid=ALICE):
 
 
 class Leftovers:
-    """Machines by what lies in their /dev/shm, and `old()`, which waits until all of it is a minute old."""
+    """Machines, named after what is in their /dev/shm. `old()` waits until all of it is a minute old."""
 
     def __init__(self, public):
         self.public = public
         self.stack = contextlib.ExitStack()
-        self.stopped = {}  # managers that live and do nothing: name of the machine → pids
-        self.outside = None  # a file that a link in "many" points to
+        self.stopped = {}  # stopped managers: name of the machine → pids
+        self.outside = None  # the target of a link in "many"
 
     def __enter__(self):
-        with self.stack:  # undone unless all goes well
+        with self.stack:  # undone unless everything succeeds
             self.make_all()
             self.stack = self.stack.pop_all()
         self.made = time.time()
@@ -65,7 +65,7 @@ class Leftovers:
         return self.stack.enter_context(mount_namespace("size=256m"))
 
     def make_all(self):
-        # The jobs first: they take a while to start, all at once.
+        # The jobs start first, all at once, because they take a while.
         self.jobs = {}
         for version, python in PYTHONS.items():
             if os.access(python, os.X_OK):
@@ -105,7 +105,7 @@ class Leftovers:
         return machine, job
 
     def kill_job(self, version, machine, job):
-        """SIGKILL to everybody at once. The manager would tidy up after the others: it is stopped, or killed as well."""
+        """Kills all processes with SIGKILL at once. The manager would clean up after them, so it is stopped or killed too."""
         assert job.stdout.readline() == b"holding\n"
         wait_until(lambda: machine.shm_used >= 6 * 4 * 3 * 256 * 256, 60, "the workers fill their queues")
         pids = [job.pid, *children(job.pid)]
@@ -131,7 +131,7 @@ class Leftovers:
 
     @staticmethod
     def kill(pid):
-        """Only what still is a manager: the number may be somebody else's by now."""
+        """Kills the process only if it is still a manager: its pid may have been reused."""
         with contextlib.suppress(OSError):
             if open(f"/proc/{pid}/comm").read().startswith("torch_shm_manag"):
                 os.kill(pid, signal.SIGKILL)

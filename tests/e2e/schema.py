@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every JSON answer of the program must look like: the names and types that other programs rely on.
+"""The shape of every JSON answer of the program: the names and types that other programs rely on.
 
-A shape is a type, a set of allowed strings, a list of one shape (a list of any length), a dict (these keys, and others
-besides), or a tuple of shapes (any of them). None stands for null. A bool is no int here.
+A shape is a type, a set of allowed strings, a list of one shape (a list of any length), a dict (at least these keys), or
+a tuple of shapes (any of them). None stands for null. A bool is not an int here.
 """
 
 import json
@@ -122,7 +122,7 @@ PLAN_TABLE = [{"per_gpu": int, "processes": int, "base": int, "recommended": int
 
 
 def misfit(value, shape, path="$"):
-    """Where and how value departs from shape, or None."""
+    """Where and how the value does not match the shape, or None."""
     if shape is None:
         return None if value is None else f"{path}: {value!r} instead of null"
     if isinstance(shape, tuple):
@@ -161,7 +161,7 @@ def check_doctor(answer, code):
     assert len(ids) == len(set(ids))
     for finding in answer["findings"]:
         needs = [fix["needs"] for fix in finding["fixes"]]
-        assert needs == sorted(needs, key=["nothing", "root", "restart", "admin"].index), "what one can do comes first"
+        assert needs == sorted(needs, key=["nothing", "root", "restart", "admin"].index), "what the user can do comes first"
 
 
 def check_ps(answer, code):
@@ -228,7 +228,7 @@ CHECKS = {"doctor": check_doctor, "ps": check_ps, "clean": check_clean, "explain
 
 
 def loads_checked(command, done):
-    """The JSON on standard output of a finished run of `command`: one object of the right shape, and nothing else."""
+    """The JSON that `command` printed: one object of the right shape, and nothing else."""
     answer = json.loads(done.stdout)
     problem = misfit(answer, SHAPES[command])
     assert problem is None, problem

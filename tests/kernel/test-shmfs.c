@@ -127,7 +127,7 @@ static void test_no_limit(void **state)
     assert_int_equal(shm.inodes, 0);
 }
 
-/* More free than there is: only a damaged capture says so. */
+/* More free space than there is in total: only a damaged capture says so. */
 static void test_nonsense_does_not_wrap(void **state)
 {
     (void)state;
@@ -183,7 +183,7 @@ static void test_access(void **state)
                          cases[i].no_access);
 }
 
-/* /dev/shm as a link to /run/shm. In a captured tree it must not lead to this machine's. */
+/* /dev/shm is a link to /run/shm. In a captured tree it must not lead to this machine's /run/shm. */
 static void test_link(void **state)
 {
     (void)state;
@@ -235,7 +235,7 @@ static void test_visit_captured(void **state)
     temp_root_write(&temp, "proc/meminfo", "");
     temp_root_write(&temp, "dev/shm/torch_1", "");
     temp_root_write(&temp, "dev/shm/a b\nc)", "");
-    temp_root_write(&temp, "dev/shm/gone", ""); /* vanished between listing and stat */
+    temp_root_write(&temp, "dev/shm/gone", ""); /* deleted between listing and stat */
     temp_root_write(&temp, "dev/shm/elsewhere", "");
     temp_root_write(&temp, "dev/shm/d/inner", "");
     temp_root_link(&temp, "/etc", "dev/shm/link");
@@ -281,13 +281,13 @@ static void touch(const char *path, size_t size)
     close(fd);
 }
 
-/* A /dev/shm of our own, in a mount namespace. Needs root. */
+/* With our own /dev/shm, in a mount namespace. Needs root. */
 static void test_live(void **state)
 {
     (void)state;
     if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
         mount("tmpfs", "/dev/shm", "tmpfs", 0, "size=64m,nr_inodes=100,mode=1777") < 0) {
-        print_message("skipped: a mount namespace cannot be made here (%s)\n", strerror(errno));
+        print_message("cannot create a mount namespace here (%s)\n", strerror(errno));
         skip();
     }
     touch("/dev/shm/torch_1_2_3", 8 << 20);
@@ -335,7 +335,7 @@ static void test_live(void **state)
     assert_int_equal(mounts_read(&root, 0, &arena, &mounts), 0);
     shmfs_read(&root, &mounts, &shm);
     assert_true(shm.read_only);
-    assert_false(shm.no_access); /* the mount refuses everybody, not this user */
+    assert_false(shm.no_access); /* the mount denies everyone, not just this user */
 
     bool huge = mount("tmpfs", "/dev/shm", "tmpfs", 0, "size=0,huge=always,mode=1777") == 0;
     if (!huge) /* a kernel without huge pages */

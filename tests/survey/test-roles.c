@@ -62,7 +62,7 @@ static void test_old_pytorch_knows_workers_by_signals(void **state)
          {0}},
         {PROCESS(16, 11, "torch_shm_manag", "torch_shm_manager"), {ROLE_MANAGER, 10, START_UNKNOWN}},
         {PROCESS(17, 1, "torch_shm_manag", "torch_shm_manager"), {ROLE_MANAGER, 0, START_UNKNOWN}},
-        /* the trainer has died, the forkserver and its worker have not noticed yet */
+        /* the trainer has died; the forkserver and its worker have not noticed yet */
         {PROCESS(18, 1, "python3", "python3 -c from multiprocessing.forkserver import main; main(…)"), {0}},
         {PROCESS(19, 18, "python3", "python3 -c from multiprocessing.forkserver import main; main(…)",
                  .torch = true, .signals_caught = WORKER_SIGNALS),
@@ -97,7 +97,7 @@ static void test_launchers_and_ranks(void **state)
          {ROLE_WORKER, 11, START_FORK}},
         {PROCESS(20, 1, "python", "python -m torch.distributed.run train.py", .torch = true), {0}},
         {PROCESS(21, 20, "python", "python -u train.py", .torch = true), {ROLE_TRAINER, 21, START_UNKNOWN}},
-        /* ranks of mp.spawn with faulthandler and a SIGTERM handler: the worker below tells */
+        /* ranks of mp.spawn with faulthandler and a SIGTERM handler, recognized by the worker below */
         {PROCESS(30, 1, "python", "python spawn.py", .torch = true), {ROLE_TRAINER, 30, START_UNKNOWN}},
         {PROCESS(31, 30, "python", "python -c from multiprocessing.spawn import spawn_main", .torch = true,
                  .signals_caught = FAULTHANDLER),
@@ -105,7 +105,7 @@ static void test_launchers_and_ranks(void **state)
         {PROCESS(32, 31, "python", "python -c from multiprocessing.spawn import spawn_main", .torch = true,
                  .signals_caught = FAULTHANDLER),
          {ROLE_WORKER, 31, START_SPAWN}},
-        /* a forkserver with torch preloaded only forks */
+        /* a forkserver that has torch preloaded only forks */
         {PROCESS(40, 30, "python", "python -c from multiprocessing.forkserver import main", .torch = true),
          {0}},
         {PROCESS(41, 40, "python", "python -c from multiprocessing.forkserver import main", .torch = true,
