@@ -3,6 +3,7 @@
 
 import os
 import subprocess
+import time
 
 import pytest
 
@@ -207,6 +208,13 @@ def test_workers_that_are_threads(here):
         assert "nothing to guard" in here.doctor("--pid", str(job.pid))["by_id"]["workers-are-threads"]["evidence"]
     finally:
         end_tree(job)
+
+    job = here.popen(here.program, "run", "--", python_of("2.13"), "-c", THREADS, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                     stderr=subprocess.PIPE)
+    assert job.stdout.readline() == b"ready\n"
+    time.sleep(3)  # for the supervisor to look at it
+    said = b" ".join(job.communicate()[1].split())
+    assert job.returncode == 0 and b"workers were threads of the training process" in said, said
 
 
 @needs_root

@@ -439,10 +439,12 @@
     "processes that are not visible from here may share this /dev/shm and open it by name"
 #define ORPHAN_WHY_OPEN       "open in a process that does not show it"
 #define ORPHAN_WHY_CANNOT_ASK "the kernel tells only its owner or root whether a process has it open"
-#define ORPHAN_WHY_SEMAPHORE  "a named semaphore may be opened again by its program"
-#define ORPHAN_WHY_MANAGER    "torch_shm_manager (pid %d) is alive and may still hand it out"
-#define ORPHAN_WHY_MAKER      "its creator (pid %d) is alive and may still hand it out"
-#define ORPHAN_WHY_YES        "no process holds it, unchanged for %s" /* a time */
+#define ORPHAN_WHY_NO_LEASE                                                                                  \
+    "the kernel tells only its owner (uid %u) whether a process has it open: root has no CAP_LEASE here"
+#define ORPHAN_WHY_SEMAPHORE "a named semaphore may be opened again by its program"
+#define ORPHAN_WHY_MANAGER   "torch_shm_manager (pid %d) is alive and may still hand it out"
+#define ORPHAN_WHY_MAKER     "its creator (pid %d) is alive and may still hand it out"
+#define ORPHAN_WHY_YES       "no process holds it, unchanged for %s" /* a time */
 
 /* --- Before a run: a threat without a full stop, and what to do about it -------------------------------- */
 

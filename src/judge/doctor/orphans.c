@@ -110,7 +110,8 @@ Orphan orphan_judge(const Survey *survey, const Segment *segment, Arena *arena, 
         return ORPHAN_UNKNOWN;
     }
     if (segment->open != OPEN_NOWHERE) {
-        *why = ORPHAN_WHY_CANNOT_ASK;
+        *why = machine->sandbox.root ? arena_printf(arena, ORPHAN_WHY_NO_LEASE, segment->uid)
+                                     : ORPHAN_WHY_CANNOT_ASK;
         return ORPHAN_UNKNOWN;
     }
     *why = segment->kept_open ? NULL : reopened_by(survey, segment, arena);

@@ -16,6 +16,7 @@ typedef struct Case {
     Segment segment;
     size_t unreadable;
     bool blind; /* not every process has a number here */
+    bool root;
     Process other;
     Orphan expected;
     const char *why; /* a part of it */
@@ -112,6 +113,12 @@ static const Case cases[] = {
      .segment = {.changed = NOW - 1000, .open = OPEN_CANNOT_TELL},
      .expected = ORPHAN_UNKNOWN,
      .why = "only its owner"},
+    {.what = "root in a container without the right to ask about another user's file",
+     .segment = {.changed = NOW - 1000, .open = OPEN_CANNOT_TELL, .uid = 1000, .kept_open = true},
+     .blind = true,
+     .root = true,
+     .expected = ORPHAN_UNKNOWN,
+     .why = "its owner (uid 1000)"},
     {.what = "open in a process that is not visible",
      .segment = {.changed = NOW - 1000, .open = OPEN_SOMEWHERE},
      .expected = ORPHAN_NO,
@@ -190,7 +197,9 @@ static void test_table(void **state)
         Process other = cases[i].other;
         Survey survey = {
             .machine = {.realtime = NOW,
-                        .sandbox = {.sees_all = !cases[i].blind, .initial_pidns = !cases[i].blind}},
+                        .sandbox = {.sees_all = !cases[i].blind,
+                                    .initial_pidns = !cases[i].blind,
+                                    .root = cases[i].root}},
             .processes = &other,
             .n_processes = other.pid > 0,
             .n_unreadable = cases[i].unreadable,
