@@ -357,6 +357,13 @@
 #define CLUE_HOST_MEMORY_SUMMARY                                                                             \
     "The process asked for more main memory (RAM) than it could get. This is neither /dev/shm nor the GPU."
 
+#define CLUE_SHM_DENIED_EVIDENCE "Python or PyTorch may not create files in /dev/shm."
+#define CLUE_SHM_DENIED_SUMMARY                                                                              \
+    "The process could not create anything in /dev/shm: it may not write there, or the directory is not "    \
+    "there. It is not full."
+#define CLUE_SHM_DENIED_FIX                                                                                  \
+    "Let every user write to /dev/shm: it must be a tmpfs with mode 1777 (drwxrwxrwt), also in a container."
+
 #define CLUE_PINNED_MEMORY_EVIDENCE "Main memory could not be pinned for transfers to the GPU."
 #define CLUE_PINNED_MEMORY_SUMMARY                                                                           \
     "The process could not pin more main memory (RAM) for transfers to the GPU. CUDA calls that out of "     \

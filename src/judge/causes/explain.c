@@ -198,9 +198,19 @@ static bool death_before(const CauseContext *context, Clue clue)
     return false;
 }
 
+/* Neither a path nor a traceback shows where the space was missing: it may have been /dev/shm. */
+static bool disk_is_guess(const CauseContext *context)
+{
+    const KeptLine *line = kept_line(context, CLUE_DISK_FULL);
+    return clue_seen(context, CLUE_DISK_FULL)->where.file[0] == '\0' && line &&
+           !text_contains(line->excerpt, "/") && !text_contains(line->excerpt, "'");
+}
+
 static double clue_confidence(const CauseContext *context, Clue clue)
 {
     double alone = clue_infos[clue].confidence;
+    if (clue == CLUE_DISK_FULL && disk_is_guess(context))
+        return 0.5;
     if (is_bus(clue))
         return bus_confidence(context, alone);
     if (is_oom(clue))
@@ -224,6 +234,8 @@ static Clue best_clue(const CauseContext *context, ClueTier tier)
     double best_confidence = -1;
     for (Clue clue = 0; clue < CLUES; clue++) {
         if (clue_infos[clue].tier != tier || !clue_is_seen(context, clue))
+            continue;
+        if (clue == CLUE_BROADCAST && clue_is_seen(context, CLUE_POOL_BROKEN)) /* they wait for a dead one */
             continue;
         double confidence = clue_confidence(context, clue);
         if (confidence > best_confidence ||

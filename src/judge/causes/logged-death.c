@@ -59,6 +59,7 @@ static const struct {
     {"eturncode", STYLE_STATUS},
     {"ith code", STYLE_STATUS},
     {"ith status", STYLE_STATUS},
+    {"died (", STYLE_STATUS},   /* vLLM */
     {"Exited (", STYLE_STATUS}, /* docker ps */
     {"EXIT CODE:", STYLE_MPICH},
     {"on signal ", STYLE_SIGNAL}, /* mpirun */
@@ -75,8 +76,8 @@ static const struct {
     {"died with <Signals.", STYLE_NAME},
     {"codes of the workers are {", STYLE_NAME}, /* loky */
     {"Fatal Python error: ", STYLE_NAME},
-    {"Unexpected ", STYLE_NAME}, /* PyTorch and Paddle in their workers */
-    {"*** ", STYLE_NAME},        /* Abseil and glog, which Ray and Paddle use */
+    {"nexpected ", STYLE_NAME}, /* PyTorch and Paddle in their workers */
+    {"*** ", STYLE_NAME},       /* Abseil and glog, which Ray and Paddle use */
     {"eceived ", STYLE_NAME},
     {"erminated by ", STYLE_NAME},
 };

@@ -69,6 +69,11 @@ const Pattern patterns[] = {
     {CLUE_LEAKED, "resource_tracker: ", ALSO(NO_FILE)},
     {CLUE_TEARDOWN, NO_FILE, ABOVE("shm_unlink")},
     {CLUE_PARENT_GONE, NO_FILE, ABOVE("SemLock._rebuild")},
+    {CLUE_PARENT_GONE, "pickle data was truncated", ABOVE("in spawn_main")},
+    {CLUE_PARENT_GONE, "Ran out of input", ABOVE("in spawn_main")},
+    {CLUE_SHM_DENIED, "Permission denied", ABOVE("SemLock")},
+    {CLUE_SHM_DENIED, NO_FILE, ABOVE("SemLock(")},
+    {CLUE_SHM_DENIED, "unable to open shared memory object", ALSO("Permission denied")},
     {CLUE_PYTHON_SEGMENT_GONE, NO_FILE, ALSO("/psm_")},
     {CLUE_NCCL_SEGMENT_GONE, "Error while attaching to shared memory segment", ALSO(NO_FILE)},
 
@@ -83,7 +88,8 @@ const Pattern patterns[] = {
     {CLUE_OOM_DAEMON, "earlyoom", ALSO("sending SIG"), .pid = PID_LINE},
     {CLUE_OOM_DAEMON, "killed due to the node running low on memory"}, /* Ray */
     {CLUE_OOM_DAEMON, "killed due to memory pressure"},
-    {CLUE_OOM_SOME, "killed by the OOM killer"}, /* systemd */
+    {CLUE_OOM_DAEMON, "exceeded 95% memory budget"}, /* Dask */
+    {CLUE_OOM_SOME, "killed by the OOM killer"},     /* systemd */
     {CLUE_OOM_SOME, "result 'oom-kill'"},
     {CLUE_OOM_SOME, "invoked oom-killer"},
     {CLUE_OOM_SOME, "oom_reaper: reaped process", .pid = PID_LINE},
@@ -99,7 +105,9 @@ const Pattern patterns[] = {
     {CLUE_OOM_SCHEDULER, "PBS: job killed: mem"},
     {CLUE_OOM_SCHEDULER, "PBS: job killed: vmem"},
     {CLUE_OOM_KUBERNETES, "OOMKilled", UNLESS("false")},
-    {CLUE_OOM_KUBERNETES, " container oom "}, /* docker events */
+    {CLUE_OOM_KUBERNETES, " container oom "},                        /* docker events */
+    {CLUE_OOM_KUBERNETES, "after using all available RAM"},          /* Colab */
+    {CLUE_OOM_KUBERNETES, "allocate more memory than is available"}, /* Kaggle */
 
     /* ended from outside */
     {CLUE_TIME_LIMIT, "DUE TO TIME LIMIT"},
@@ -157,6 +165,8 @@ const Pattern patterns[] = {
     {CLUE_HOST_MEMORY, "Unable to allocate", ALSO("for an array with shape")},
     {CLUE_HOST_MEMORY, "MemoryError", .place = PLACE_EXCEPTION},
     {CLUE_HOST_MEMORY, "[Errno 12] Cannot allocate memory"},
+    {CLUE_HOST_MEMORY, "paging file is too small"},
+    {CLUE_HOST_MEMORY, "页面文件太小"},
     {CLUE_THREADS, "can't start new thread"},
     {CLUE_THREADS, "Thread creation failed: Resource temporarily unavailable"},
     {CLUE_THREADS, "pthread_create failed"},
@@ -169,6 +179,7 @@ const Pattern patterns[] = {
     {CLUE_TIMEOUT, "DataLoader timed out after"},
     {CLUE_COLLECTIVE_TIMEOUT, "Watchdog caught collective operation timeout"},
     {CLUE_COLLECTIVE_TIMEOUT, "Timed out waiting ", ALSO("operation to complete")},
+    {CLUE_COLLECTIVE_TIMEOUT, "DistStoreError"},
     {CLUE_BROADCAST, "No available shared memory broadcast block"},
     {CLUE_BLOCKED, "blocked for more than", ALSO("task ")},
 
@@ -185,12 +196,18 @@ const Pattern patterns[] = {
     {CLUE_PEER_LOST, "ConnectionResetError"},
     {CLUE_PEER_LOST, "ConnectionRefusedError"},
     {CLUE_PEER_LOST, "BrokenPipeError"},
+    {CLUE_PEER_LOST, "Broken pipe"},
+    {CLUE_PEER_LOST, "failed to recv, got 0 bytes"},
     {CLUE_PEER_LOST, "Connection closed by peer"},
     {CLUE_PEER_LOST, "Connection reset by peer"},
     {CLUE_PEER_LOST, "EOFError", UNLESS("Ran out of input"), .place = PLACE_EXCEPTION},
     {CLUE_LEAKED, "to clean up at shutdown", ALSO("leaked ")},
     {CLUE_POOL_BROKEN, "background workers are no longer alive"},
     {CLUE_POOL_BROKEN, "TerminatedWorkerError"},
+    {CLUE_POOL_BROKEN, "subprocesses has abruptly died"},        /* datasets */
+    {CLUE_POOL_BROKEN, "KilledWorker"},                          /* Dask */
+    {CLUE_POOL_BROKEN, "died unexpectedly"},                     /* vLLM, Ray */
+    {CLUE_POOL_BROKEN, "Received sigquit from a child process"}, /* sglang */
     {CLUE_POOL_BROKEN, "BrokenProcessPool"},
     {CLUE_POOL_BROKEN, "worker died or was killed"}, /* Ray */
     {CLUE_POOL_BROKEN, "Worker exit type: SYSTEM_ERROR"},
@@ -198,6 +215,7 @@ const Pattern patterns[] = {
     {CLUE_CHILD_FAILED, "ernel crashed while executing code"},
     {CLUE_CHILD_FAILED, "ChildFailedError"},
     {CLUE_CHILD_FAILED, "ProcessExitedException"},
+    {CLUE_CHILD_FAILED, "Horovod has been shut down"},
     {CLUE_CHILD_FAILED, "closing signal SIG"},
     {CLUE_CHILD_FAILED, "CalledProcessError", .place = PLACE_EXCEPTION},
     {CLUE_NCCL_ERROR, "ncclSystemError"},
@@ -231,6 +249,7 @@ const Pattern patterns[] = {
     {CLUE_WORKER_THREADS, "worker_method=\"thread\""},
     {CLUE_IN_DOCKER, "docker"},
     {CLUE_IN_DOCKER, "nvcr.io/"},
+    {CLUE_IN_DOCKER, " container oom "},
     {CLUE_IN_KUBERNETES, "kube"},
     {CLUE_IN_KUBERNETES, "OOMKilled"},
     {CLUE_IN_SLURM, "slurm"},

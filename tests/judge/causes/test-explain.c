@@ -364,6 +364,8 @@ static const FormatCase format_cases[] = {
      CAUSE_SEGFAULT, NULL, 0},
     {"main.py exits with return code = -7", CAUSE_SHM_EXHAUSTED, NULL, 0},
     {"main.py exits with return code = -2", CAUSE_UNKNOWN, NULL, 0},
+    {"ChildProcessError: worker died (-9)", CAUSE_KILLED, "sigkill", 0},
+    {"I get \"unexpected bus error encountered in worker\"", CAUSE_SHM_EXHAUSTED, NULL, 0},
     {"subprocess.CalledProcessError: Command '['python', 'x.py']' died with <Signals.SIGABRT: 6>.",
      CAUSE_UNKNOWN, "aborted", 0},
     {"torch.multiprocessing.spawn.ProcessExitedException: process 0 terminated with signal SIGBUS",
@@ -429,7 +431,25 @@ static const FormatCase format_cases[] = {
      CAUSE_FD_EXHAUSTED, NULL, 0},
     {"RuntimeError: $ Torch: unable to mmap memory: you tried to mmap 9GB. at THAllocator.c:317",
      CAUSE_MAPS_EXHAUSTED, NULL, 0},
+    {"  File \"/usr/lib/python3.9/multiprocessing/synchronize.py\", line 57, in __init__\n"
+     "    sl = self._semlock = _multiprocessing.SemLock(\nPermissionError: [Errno 13] Permission denied",
+     CAUSE_PYTHON_ERROR, "shm-not-writable", 0},
+    {"  File \"/usr/lib/python3.12/multiprocessing/synchronize.py\", line 57, in __init__\n"
+     "    sl = self._semlock = _multiprocessing.SemLock(\nFileNotFoundError: [Errno 2] No such file or "
+     "directory",
+     CAUSE_PYTHON_ERROR, "shm-not-writable", 0},
+    {"RuntimeError: unable to open shared memory object </torch_8_1> in read-write mode: Permission denied "
+     "(13)",
+     CAUSE_PYTHON_ERROR, "shm-not-writable", 0},
     /* memory */
+    {"Your session crashed after using all available RAM.", CAUSE_CGROUP_OOM, "kubernetes", 0},
+    {"Your notebook tried to allocate more memory than is available. It has restarted.", CAUSE_CGROUP_OOM,
+     "kubernetes", 0},
+    {"distributed.nanny - WARNING - Worker exceeded 95% memory budget. Restarting", CAUSE_SYSTEM_OOM,
+     "oom-daemon", 0},
+    {"OSError: [WinError 1455] The paging file is too small for this operation to complete.",
+     CAUSE_PYTHON_ERROR, "memory-error", 0},
+    {"ImportError: DLL load failed: 页面文件太小，无法完成操作。", CAUSE_PYTHON_ERROR, "memory-error", 0},
     {"kernel: Task in /docker/8f2c killed as a result of limit of /docker/8f2c", CAUSE_CGROUP_OOM, NULL, 0},
     {"systemd-oomd[812]: Killed /user.slice/train.scope due to memory pressure", CAUSE_SYSTEM_OOM,
      "oom-daemon", 0},
@@ -487,6 +507,23 @@ static const FormatCase format_cases[] = {
     {"RuntimeError: Trying to resize storage that is not resizable", CAUSE_PYTHON_ERROR, "collate-shapes", 0},
     {"kernel: INFO: task python:811 blocked for more than 120 seconds.", CAUSE_WORKER_HANG, "blocked-io", 0},
     /* after-effects */
+    {"RuntimeError: One of the subprocesses has abruptly died during map operation.", CAUSE_UNKNOWN, NULL, 0},
+    {"distributed.scheduler.KilledWorker: ('train-0', <WorkerState>)", CAUSE_UNKNOWN, NULL, 0},
+    {"[shm_broadcast.py:456] No available shared memory broadcast block found in 60 second.\n"
+     "[multiproc_executor.py:140] Worker proc VllmWorker-1 died unexpectedly, shutting down executor.",
+     CAUSE_UNKNOWN, NULL, 0},
+    {"Received sigquit from a child process. It usually means the child failed.", CAUSE_UNKNOWN, NULL, 0},
+    {"  File \"/usr/lib/python3.8/multiprocessing/spawn.py\", line 116, in spawn_main\n"
+     "_pickle.UnpicklingError: pickle data was truncated",
+     CAUSE_UNKNOWN, NULL, 0},
+    {"  File \"/usr/lib/python3.8/multiprocessing/spawn.py\", line 116, in spawn_main\n"
+     "EOFError: Ran out of input",
+     CAUSE_UNKNOWN, NULL, 0},
+    {"RuntimeError: failed to recv, got 0 bytes", CAUSE_UNKNOWN, NULL, 0},
+    {"sendBytes failed on SocketImpl: Broken pipe", CAUSE_UNKNOWN, NULL, 0},
+    {"torch.distributed.DistStoreError: Socket Timeout", CAUSE_WORKER_HANG, "collective-timeout", 0},
+    {"Horovod has been shut down. This was caused by an exception on one of the ranks", CAUSE_UNKNOWN, NULL,
+     0},
     {"Fatal Python error: could not acquire lock for <_io.BufferedWriter name='<stdout>'> at interpreter "
      "shutdown, possibly due to daemon threads",
      CAUSE_UNKNOWN, NULL, 0},
@@ -923,6 +960,89 @@ static void test_notes_fit_the_log(void **state)
     }
 }
 
+static bool fixes_mention(const Fixes *fixes, const char *what)
+{
+    for (size_t i = 0; i < fixes->n; i++)
+        if (strstr(fixes->items[i].what, what) ||
+            (fixes->items[i].command && strstr(fixes->items[i].command, what)))
+            return true;
+    return false;
+}
+
+/* The log may come from another machine than this one, which is bare and large. */
+static void test_fixes_fit_the_log(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *log;
+        const char *fix;
+        const char *not_this; /* or NULL */
+    } cases[] = {
+        {"bus-ray-small-shm", "--shm-size=8g", NULL},
+        {"bus-ray-small-shm", "--ipc=host", NULL},
+        {"bus-ray-small-shm", "emptyDir", NULL},
+        {"torch-2.13-small-shm-fork-file_system", "--shm-size=8g", NULL},
+        {"slurm-oom", "sbatch --mem=", "limits.memory"},
+        {"kubernetes-oomkilled", "limits:\n    memory:", "--mem "},
+        {"docker-events", "docker run --memory=", NULL},
+        {"torch-2.13-cgroup-oom", "--mem (Slurm), limits.memory (Kubernetes), --memory (Docker)", NULL},
+        {"progress-bar-killed", "--mem (Slurm), limits.memory (Kubernetes), --memory (Docker)", NULL},
+        {"torch-2.13-open-files", "ulimit -n", NULL},
+        {"torch-2.13-open-files", "set_sharing_strategy('file_system')", NULL},
+        {"files-file-system", "ulimit -n", "set_sharing_strategy('file_system')"},
+        {"worker-threads", "num_workers", "shmguard run"},
+        {"joblib-memmap-full", "JOBLIB_TEMP_FOLDER", NULL},
+    };
+    const Machine machine = {
+        .shm = {.state = SHM_OK, .size_bytes = UINT64_C(64) << 30, .mounted = true},
+        .memory = {.total_bytes = UINT64_C(128) << 30},
+        .cgroup = {.memory_limit_bytes = U64_UNKNOWN},
+        .limits = {.open_files_soft = 1 << 20, .open_files_hard = 1 << 20},
+        .sandbox = {.kind = ENVIRONMENT_BARE},
+    };
+    _cleanup_buffer_ Buffer text = {0};
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        _cleanup_arena_ Arena arena = {0};
+        Diagnosis got;
+        log_load(cases[i].log, &text);
+        explain_text(buffer_text(&text), text.size, 0, &machine, &arena, &got);
+        if (!fixes_mention(&got.fixes, cases[i].fix) ||
+            (cases[i].not_this && fixes_mention(&got.fixes, cases[i].not_this)))
+            fail_msg("%s: no fix says %s, or one says %s", cases[i].log, cases[i].fix,
+                     cases[i].not_this ? cases[i].not_this : "-");
+    }
+}
+
+/* The reaper's line comes after the kill, and says what is left of the process. */
+static void test_victim_keeps_its_memory(void **state)
+{
+    (void)state;
+    _cleanup_buffer_ Buffer text = {0};
+    _cleanup_arena_ Arena arena = {0};
+    Diagnosis got;
+    log_load("background-oom", &text);
+    explain_text(buffer_text(&text), text.size, 0, NULL, &arena, &got);
+    assert_true(list_mentions(got.cause.evidence, got.cause.n_evidence, "had 28.7 GiB of private"));
+}
+
+/* An answer says that it does not know only where it does not sound certain. */
+static void test_doubt_is_not_called_likely(void **state)
+{
+    (void)state;
+    static const char *const doubts[] = {"does not show which", "does not show whether", "does not show it",
+                                         "does not tell"};
+    _cleanup_buffer_ Buffer text = {0};
+    for (size_t i = 0; i < ARRAY_SIZE(log_cases); i++) {
+        _cleanup_arena_ Arena arena = {0};
+        Diagnosis got;
+        log_load(log_cases[i].log, &text);
+        explain_text(buffer_text(&text), text.size, 0, NULL, &arena, &got);
+        for (size_t k = 0; k < ARRAY_SIZE(doubts); k++)
+            if (strstr(got.cause.summary, doubts[k]) && got.cause.confidence >= 0.6)
+                fail_msg("%s: %.2f: %s", log_cases[i].log, got.cause.confidence, got.cause.summary);
+    }
+}
+
 static void test_what_is_shown_is_harmless(void **state)
 {
     (void)state;
@@ -1062,6 +1182,9 @@ int main(void)
         cmocka_unit_test(test_repeats_are_counted),
         cmocka_unit_test(test_survived_exception),
         cmocka_unit_test(test_notes_fit_the_log),
+        cmocka_unit_test(test_fixes_fit_the_log),
+        cmocka_unit_test(test_victim_keeps_its_memory),
+        cmocka_unit_test(test_doubt_is_not_called_likely),
         cmocka_unit_test(test_what_is_shown_is_harmless),
         cmocka_unit_test(test_machine_knows_the_victim),
         cmocka_unit_test(test_kernel_log_is_for_whom),
