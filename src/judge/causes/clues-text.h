@@ -136,8 +136,8 @@
 
 #define CLUE_SEGMENT_GONE_EVIDENCE "A segment was no longer in /dev/shm when a process opened it by name."
 #define CLUE_SEGMENT_GONE_SUMMARY                                                                            \
-    "PyTorch's segments were deleted from /dev/shm while they were in use: by a clean-up job, or by logind " \
-    "when the user's last session ended (RemoveIPC)."
+    "PyTorch's segments were deleted from /dev/shm while they were in use: by a clean-up job, by logind "    \
+    "when the user's last session ended (RemoveIPC), or because the worker that made them ended first."
 #define CLUE_SEGMENT_GONE_FIX                                                                                \
     "Use the default strategy, torch.multiprocessing.set_sharing_strategy('file_descriptor'): it leaves no " \
     "names in /dev/shm that could be deleted."
@@ -289,10 +289,11 @@
 #define CLUE_CPP_SUMMARY  "An uncaught C++ exception ended the process."
 #define CPP_WHAT_SUMMARY  "An uncaught C++ exception ended the process: %s" /* its message */
 
-#define CLUE_GPU_FAULT_EVIDENCE "The NVIDIA driver reports a GPU error (Xid)."
+#define CLUE_GPU_FAULT_EVIDENCE "The NVIDIA driver reports a GPU error."
 #define CLUE_GPU_FAULT_SUMMARY                                                                               \
-    "The NVIDIA driver reports a GPU error (Xid). Its number says whether the program, the driver or the "   \
-    "hardware is to blame."
+    "The NVIDIA driver reports a GPU error. Its number (Xid, in the kernel's log) says whether the "         \
+    "program, "                                                                                              \
+    "the driver or the hardware is to blame."
 #define CLUE_GPU_FAULT_FIX                                                                                   \
     "Look up the Xid number in NVIDIA's list, and show the log line to the administrators."
 
@@ -537,7 +538,9 @@
 #define EXPLAIN_RAISED_AT        "Line %llu: %s was raised at %s."
 #define EXPLAIN_RAISED_WORKER    "Line %llu: %s was raised in a worker."
 #define EXPLAIN_RAISED_WORKER_AT "Line %llu: %s was raised in a worker, at %s."
-#define EXPLAIN_LED_TO           "It led to the %s later in the log." /* the type of an exception */
+#define EXPLAIN_RAISED_BEFORE                                                                                \
+    "Line %llu: %s was raised before. If the program was ending because of it, the crash is a consequence."
+#define EXPLAIN_LED_TO "It led to the %s later in the log." /* the type of an exception */
 #define EXPLAIN_SURVIVED                                                                                     \
     "The log continues for %llu lines after the exception: the program may have survived it, and ended for " \
     "another reason."

@@ -206,9 +206,28 @@ static bool disk_is_guess(const CauseContext *context)
            !text_contains(line->excerpt, "/") && !text_contains(line->excerpt, "'");
 }
 
+/* The exception that was raised shortly before the crash, or NULL: Python may have crashed while it ended. */
+static const LoggedException *exception_before_crash(const CauseContext *context)
+{
+    const LoggedException *plain = &context->facts->plain;
+    uint64_t line = clue_seen(context, CLUE_SEGFAULT)->first_line;
+    return plain->seen && plain->line < line && line - plain->line <= LINES_NEAR ? plain : NULL;
+}
+
+/* What PyTorch or Python raised, but the program went on. */
+static bool clue_is_survived(const CauseContext *context, Clue clue)
+{
+    return clue_infos[clue].cause == CAUSE_PYTHON_ERROR &&
+           context->facts->lines > clue_seen(context, clue)->last_line + LINES_SURVIVED;
+}
+
 static double clue_confidence(const CauseContext *context, Clue clue)
 {
     double alone = clue_infos[clue].confidence;
+    if (clue_is_survived(context, clue))
+        return MIN(alone, 0.5);
+    if (clue == CLUE_SEGFAULT && exception_before_crash(context))
+        return 0.6;
     if (clue == CLUE_DISK_FULL && disk_is_guess(context))
         return 0.5;
     if (is_bus(clue))
@@ -573,6 +592,15 @@ static void evidence_where(CauseContext *context)
                            cause_printf(context, EXPLAIN_HAPPENED_AT, cause_frame(context, where)));
 }
 
+static void evidence_segfault(CauseContext *context)
+{
+    const LoggedException *before = exception_before_crash(context);
+    if (before)
+        diagnosis_evidence(context, context->log,
+                           cause_printf(context, EXPLAIN_RAISED_BEFORE, (unsigned long long)before->line,
+                                        text_shown(context, text_of(before->type), false, false)));
+}
+
 static void evidence_bus(CauseContext *context)
 {
     const LogFacts *facts = context->facts;
@@ -672,6 +700,8 @@ static void evidence_list(CauseContext *context)
     evidence_where(context);
     if (clue_infos[context->clue].cause == CAUSE_SHM_EXHAUSTED)
         evidence_df(context);
+    if (context->clue == CLUE_SEGFAULT)
+        evidence_segfault(context);
     if (is_bus(context->clue))
         evidence_bus(context);
     if (is_oom(context->clue))

@@ -133,6 +133,7 @@ const Pattern patterns[] = {
     {CLUE_HOST_MEMORY, "std::bad_alloc"},
     {CLUE_CPP, "terminate called after throwing"},
     {CLUE_GPU_FAULT, "NVRM: Xid"},
+    {CLUE_GPU_FAULT, "GPU is lost"},
 
     /* CUDA, pickling and the like */
     {CLUE_CUDA_FORK, "in forked subprocess", ALSO("Cannot re-initialize")},
@@ -165,6 +166,7 @@ const Pattern patterns[] = {
     {CLUE_HOST_MEMORY, "Unable to allocate", ALSO("for an array with shape")},
     {CLUE_HOST_MEMORY, "MemoryError", .place = PLACE_EXCEPTION},
     {CLUE_HOST_MEMORY, "[Errno 12] Cannot allocate memory"},
+    {CLUE_HOST_MEMORY, "Insufficient memory) Failed to allocate"}, /* OpenCV */
     {CLUE_HOST_MEMORY, "paging file is too small"},
     {CLUE_HOST_MEMORY, "页面文件太小"},
     {CLUE_THREADS, "can't start new thread"},
@@ -180,6 +182,7 @@ const Pattern patterns[] = {
     {CLUE_COLLECTIVE_TIMEOUT, "Watchdog caught collective operation timeout"},
     {CLUE_COLLECTIVE_TIMEOUT, "Timed out waiting ", ALSO("operation to complete")},
     {CLUE_COLLECTIVE_TIMEOUT, "DistStoreError"},
+    {CLUE_COLLECTIVE_TIMEOUT, "Timed out initializing process group"},
     {CLUE_BROADCAST, "No available shared memory broadcast block"},
     {CLUE_BLOCKED, "blocked for more than", ALSO("task ")},
 
@@ -216,12 +219,16 @@ const Pattern patterns[] = {
     {CLUE_CHILD_FAILED, "ChildFailedError"},
     {CLUE_CHILD_FAILED, "ProcessExitedException"},
     {CLUE_CHILD_FAILED, "Horovod has been shut down"},
+    {CLUE_CHILD_FAILED, "root cause above"}, /* vLLM */
+    {CLUE_CHILD_FAILED, "EngineDeadError"},
     {CLUE_CHILD_FAILED, "closing signal SIG"},
     {CLUE_CHILD_FAILED, "CalledProcessError", .place = PLACE_EXCEPTION},
     {CLUE_NCCL_ERROR, "ncclSystemError"},
     {CLUE_NCCL_ERROR, "ncclInternalError"},
     {CLUE_NCCL_ERROR, "ncclRemoteError"},
     {CLUE_NCCL_ERROR, "unhandled system error", ALSO("NCCL")},
+    {CLUE_NCCL_ERROR, "unhandled cuda error", ALSO("NCCL")},
+    {CLUE_NCCL_ERROR, "DistBackendError"},
 
     /* background */
     {CLUE_WRAPPED, ": Caught ", ALSO(" in DataLoader worker process")},

@@ -447,6 +447,11 @@ static const FormatCase format_cases[] = {
      "kubernetes", 0},
     {"distributed.nanny - WARNING - Worker exceeded 95% memory budget. Restarting", CAUSE_SYSTEM_OOM,
      "oom-daemon", 0},
+    {"cv2.error: OpenCV(4.6.0) alloc.cpp:73: error: (-4:Insufficient memory) Failed to allocate 4672512 "
+     "bytes",
+     CAUSE_PYTHON_ERROR, "memory-error", 0},
+    {"WARNING: ran out of memory with exception: CUDA out o\nf memory. Tried to allocate 354.00 MiB",
+     CAUSE_PYTHON_ERROR, "gpu-out-of-memory", 0},
     {"OSError: [WinError 1455] The paging file is too small for this operation to complete.",
      CAUSE_PYTHON_ERROR, "memory-error", 0},
     {"ImportError: DLL load failed: 页面文件太小，无法完成操作。", CAUSE_PYTHON_ERROR, "memory-error", 0},
@@ -494,6 +499,8 @@ static const FormatCase format_cases[] = {
     {"corrupted size vs. prev_size", CAUSE_SEGFAULT, "heap-corruption", 0},
     {"munmap_chunk(): invalid pointer", CAUSE_SEGFAULT, "heap-corruption", 0},
     {"NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.", CAUSE_UNKNOWN, "gpu-fault", 0},
+    {"Unable to determine the device handle for GPU 0000:0D:00.0: GPU is lost.", CAUSE_UNKNOWN, "gpu-fault",
+     0},
     {"RuntimeError: CUDA error (3): initialization error", CAUSE_PYTHON_ERROR, "cuda-in-forked-worker", 0},
     {"RuntimeError: cuda runtime error (3) : initialization error at THCGeneral.cpp:51", CAUSE_PYTHON_ERROR,
      "cuda-in-forked-worker", 0},
@@ -522,6 +529,13 @@ static const FormatCase format_cases[] = {
     {"RuntimeError: failed to recv, got 0 bytes", CAUSE_UNKNOWN, NULL, 0},
     {"sendBytes failed on SocketImpl: Broken pipe", CAUSE_UNKNOWN, NULL, 0},
     {"torch.distributed.DistStoreError: Socket Timeout", CAUSE_WORKER_HANG, "collective-timeout", 0},
+    {"RuntimeError: Timed out initializing process group in store based barrier on rank: 0",
+     CAUSE_WORKER_HANG, "collective-timeout", 0},
+    {"torch.distributed.DistBackendError: NCCL error in: NCCLUtils.hpp:275", CAUSE_UNKNOWN, NULL, 0},
+    {"RuntimeError: NCCL error in: ProcessGroupNCCL.cpp:825, unhandled cuda error, NCCL version 2.7.8",
+     CAUSE_UNKNOWN, NULL, 0},
+    {"RuntimeError: Engine core initialization failed. See root cause above.", CAUSE_UNKNOWN, NULL, 0},
+    {"vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue.", CAUSE_UNKNOWN, NULL, 0},
     {"Horovod has been shut down. This was caused by an exception on one of the ranks", CAUSE_UNKNOWN, NULL,
      0},
     {"Fatal Python error: could not acquire lock for <_io.BufferedWriter name='<stdout>'> at interpreter "
@@ -913,6 +927,39 @@ static void test_repeats_are_counted(void **state)
     assert_true(list_mentions(got.cause.evidence, got.cause.n_evidence, "(first of 1000)"));
 }
 
+/* A crash after an exception may only be how the interpreter ended. */
+static void test_crash_after_an_exception(void **state)
+{
+    (void)state;
+    static const char text[] = "Traceback (most recent call last):\n"
+                               "  File \"train.py\", line 7, in main\n"
+                               "    model = build(cfg)\n"
+                               "KeyError: 'depth'\n"
+                               "Segmentation fault (core dumped)\n";
+    _cleanup_arena_ Arena arena = {0};
+    Diagnosis got;
+    explain_text(text, sizeof text - 1, 0, NULL, &arena, &got);
+    assert_int_equal(got.cause.id, CAUSE_SEGFAULT);
+    assert_true(got.cause.confidence <= 0.6);
+    assert_true(list_mentions(got.cause.evidence, got.cause.n_evidence, "KeyError was raised before"));
+}
+
+/* A program that ran out of GPU memory, went on, and died of something else. */
+static void test_survived_clue(void **state)
+{
+    (void)state;
+    _cleanup_buffer_ Buffer text = {0};
+    assert_int_equal(buffer_append_text(&text, "RuntimeError: CUDA out of memory. Tried to allocate 2 GiB\n"),
+                     0);
+    for (size_t i = 0; i < 2000; i++)
+        assert_int_equal(buffer_printf(&text, "step %zu\n", i), 0);
+    assert_int_equal(buffer_printf(&text, "%s\n", bus_line), 0);
+    _cleanup_arena_ Arena arena = {0};
+    Diagnosis got;
+    explain_text(buffer_text(&text), text.size, 0, NULL, &arena, &got);
+    assert_int_equal(got.cause.id, CAUSE_SHM_EXHAUSTED);
+}
+
 static void test_survived_exception(void **state)
 {
     (void)state;
@@ -1180,6 +1227,8 @@ int main(void)
         cmocka_unit_test(test_hostile_lines),
         cmocka_unit_test(test_truncated_logs),
         cmocka_unit_test(test_repeats_are_counted),
+        cmocka_unit_test(test_crash_after_an_exception),
+        cmocka_unit_test(test_survived_clue),
         cmocka_unit_test(test_survived_exception),
         cmocka_unit_test(test_notes_fit_the_log),
         cmocka_unit_test(test_fixes_fit_the_log),
