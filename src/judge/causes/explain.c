@@ -115,7 +115,8 @@ static double bus_confidence(const CauseContext *context, double alone)
 {
     if (shm_seen_full(context->facts))
         return 0.95;
-    if (clue_is_seen(context, CLUE_MAPPED_FILE) || torch_reserves(context->facts))
+    if (clue_is_seen(context, CLUE_MAPPED_FILE) || clue_is_seen(context, CLUE_HEAP) ||
+        torch_reserves(context->facts))
         return MIN(alone, BUS_DOUBTFUL);
     if (context->facts->shm_size_bytes <= 128 * MIB)
         return 0.9;
@@ -227,6 +228,8 @@ static double clue_confidence(const CauseContext *context, Clue clue)
     if (clue_is_survived(context, clue))
         return MIN(alone, 0.5);
     if (clue == CLUE_SEGFAULT && exception_before_crash(context))
+        return 0.6;
+    if (clue == CLUE_HEAP && (clue_is_seen(context, CLUE_BUS_WORKER) || clue_is_seen(context, CLUE_BUS)))
         return 0.6;
     if (clue == CLUE_DISK_FULL && disk_is_guess(context))
         return 0.5;

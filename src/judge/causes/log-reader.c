@@ -180,8 +180,8 @@ static bool line_is_source(Text line)
 static int line_pid(Text line, PatternPid how)
 {
     static const char *const of_line[] = {
-        "(pid(s) ",        "(pid ", "(pid: ",      "illed process ", "ill process ", "with PID ",
-        "reaped process ", ",pid=", "to process ", ": Process ",     "by PID "};
+        "(pid(s) ",  "(pid ",           "(pid: ", "(pid:",       "illed process ", "ill process ",
+        "with PID ", "reaped process ", ",pid=",  "to process ", ": Process ",     "by PID "};
     static const char *const of_file[] = {"</torch_"};
     const char *const *literals = how == PID_LINE ? of_line : of_file;
     size_t n = how == PID_LINE ? ARRAY_SIZE(of_line) : how == PID_FILE ? ARRAY_SIZE(of_file) : 0;

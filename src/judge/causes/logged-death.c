@@ -67,8 +67,11 @@ static const struct {
     {"ith signal ", STYLE_SIGNAL},
     {"aught signal ", STYLE_SIGNAL}, /* UCX */
     {"eceived signal ", STYLE_SIGNAL},
-    {"got signal: ", STYLE_SIGNAL},         /* torchrun */
-    {": Signal ", STYLE_SIGNAL},            /* torchrun */
+    {"got signal: ", STYLE_SIGNAL},   /* torchrun */
+    {": Signal ", STYLE_SIGNAL},      /* torchrun */
+    {"was sent code ", STYLE_STATUS}, /* gunicorn */
+    {"was sent ", STYLE_NAME},
+    {"[signal ", STYLE_SIGNAL},             /* Go */
     {"(signal ", STYLE_SIGNAL},             /* MPICH */
     {"Signal: ", STYLE_SIGNAL},             /* Open MPI */
     {"code=killed, status=", STYLE_SIGNAL}, /* systemd */

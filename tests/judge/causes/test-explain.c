@@ -365,6 +365,9 @@ static const FormatCase format_cases[] = {
     {"main.py exits with return code = -7", CAUSE_SHM_EXHAUSTED, NULL, 0},
     {"main.py exits with return code = -2", CAUSE_UNKNOWN, NULL, 0},
     {"ChildProcessError: worker died (-9)", CAUSE_KILLED, "sigkill", 0},
+    {"[ERROR] Worker (pid:54) was sent code 139!", CAUSE_SEGFAULT, NULL, 54},
+    {"[ERROR] Worker (pid:8) was sent SIGKILL! Perhaps out of memory?", CAUSE_KILLED, "sigkill", 8},
+    {"[signal SIGSEGV: segmentation violation code=0x1 addr=0x10 pc=0x15f3a2e]", CAUSE_SEGFAULT, NULL, 0},
     {"I get \"unexpected bus error encountered in worker\"", CAUSE_SHM_EXHAUSTED, NULL, 0},
     {"subprocess.CalledProcessError: Command '['python', 'x.py']' died with <Signals.SIGABRT: 6>.",
      CAUSE_UNKNOWN, "aborted", 0},
@@ -494,6 +497,8 @@ static const FormatCase format_cases[] = {
     {"slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-01-01T01:01:01 DUE TO NODE FAILURE ***",
      CAUSE_KILLED, "node-failure", 0},
     /* crashes and exceptions */
+    {"malloc(): memory corruption\nRuntimeError: DataLoader worker (pid 9) is killed by signal: Bus error.",
+     CAUSE_SEGFAULT, "heap-corruption", 9},
     {"double free or corruption (!prev)", CAUSE_SEGFAULT, "heap-corruption", 0},
     {"free(): invalid pointer", CAUSE_SEGFAULT, "heap-corruption", 0},
     {"corrupted size vs. prev_size", CAUSE_SEGFAULT, "heap-corruption", 0},
