@@ -27,7 +27,7 @@ const Pattern patterns[] = {
     {CLUE_SHM_FULL, "unable to allocate shared memory(shm) for file", ALSO(NO_SPACE), .pid = PID_FILE},
     {CLUE_SHM_STALE_ERRNO, "unable to allocate shared memory(shm) for file", .pid = PID_FILE},
     {CLUE_SHM_FULL, "unable to write to file <", ALSO(NO_SPACE), .pid = PID_FILE},
-    {CLUE_SHM_WRITE, "unable to write to file </torch_", .pid = PID_FILE},
+    {CLUE_SHM_WRITE, "unable to write to file </torch", .pid = PID_FILE},
     {CLUE_SHM_FULL, "unable to resize file <", ALSO(NO_SPACE), .pid = PID_FILE},
     {CLUE_SHM_INODES, NO_SPACE, ALSO("unable to open shared memory object"), .pid = PID_FILE},
     {CLUE_SHM_INODES, NO_SPACE, ALSO("'/psm_")},
@@ -172,6 +172,7 @@ const Pattern patterns[] = {
     {CLUE_THREADS, "can't start new thread"},
     {CLUE_THREADS, "Thread creation failed: Resource temporarily unavailable"},
     {CLUE_THREADS, "pthread_create failed"},
+    {CLUE_THREADS, "failed to create new OS thread"}, /* Go */
     {CLUE_THREADS, "[Errno 11] Resource temporarily unavailable", ABOVE("os.fork()")},
     {CLUE_COLLATE_SHAPES, "stack expects each tensor to be equal size"},
     {CLUE_COLLATE_SHAPES, "each element in list of batch should be of equal size"},
@@ -215,6 +216,7 @@ const Pattern patterns[] = {
     {CLUE_POOL_BROKEN, "worker died or was killed"}, /* Ray */
     {CLUE_POOL_BROKEN, "Worker exit type: SYSTEM_ERROR"},
     {CLUE_CHILD_FAILED, "ernel appears to have died"}, /* Jupyter */
+    {CLUE_CHILD_FAILED, "ernel has died"},
     {CLUE_CHILD_FAILED, "ernel crashed while executing code"},
     {CLUE_CHILD_FAILED, "ChildFailedError"},
     {CLUE_CHILD_FAILED, "ProcessExitedException"},
