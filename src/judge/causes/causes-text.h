@@ -260,7 +260,13 @@
     "stop there."
 #define FIX_EXCEPTION  "Fix the exception at the line shown above."
 #define FIX_NCCL_DEBUG "Run it again with NCCL's own log, and look at the output of every rank."
-#define FIX_NO_WORKERS "Run it once with num_workers=0: an exception then shows its own traceback."
+#define FIX_NO_WORKERS                                                                                       \
+    "Run it once without workers (num_workers=0; n_jobs=1; nnUNet_n_proc_DA=0): an exception then shows "    \
+    "its "                                                                                                   \
+    "own traceback."
+#define FIX_TRY_SHM                                                                                          \
+    "If it runs in a container, try it with a larger /dev/shm, or with --ipc=host: a worker that finds it "  \
+    "full dies of a bus error."
 
 /* --- Common misconceptions: what people believe, in quotation marks, and what is true instead --- */
 

@@ -550,8 +550,8 @@
     "machine, that is a coincidence."
 #define EXPLAIN_SHM_FULL "The log shows /dev/shm %u%% full (size %s)."
 #define EXPLAIN_SHM_FREE                                                                                     \
-    "The log shows /dev/shm only %u%% full (size %s), which speaks against it, unless that was after the "   \
-    "crash."
+    "The log shows /dev/shm only %u%% full (size %s), which speaks against a lack of shared memory, unless " \
+    "that was after the crash."
 #define EXPLAIN_TORCH_RESERVES                                                                               \
     "PyTorch %u.%u reserves shared memory before it writes: a full /dev/shm raises an exception there, so "  \
     "this bus error may have another reason."

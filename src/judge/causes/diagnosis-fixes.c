@@ -33,6 +33,7 @@ typedef enum Situation {
     IN_KUBERNETES = 1 << 21, /* LOG: the log shows Kubernetes */
     IN_DOCKER = 1 << 22,     /* LOG: the log shows Docker */
     THREADS = 1 << 23,       /* LOG: the DataLoader's workers are threads */
+    WORKER_GONE = 1 << 24,   /* LOG: a worker died of an unknown cause */
 } Situation;
 
 static const uint64_t SHM_GUESS_BYTES = GIB;
@@ -253,6 +254,8 @@ static const FixRule rules[] = {
     {OF(CAUSE_UNKNOWN), LOG | NCCL_FAILED, .what = FIX_NCCL_DEBUG, .command = "export NCCL_DEBUG=INFO"},
     {OF(CAUSE_UNKNOWN), LOG, .what = CLUE_SEGFAULT_FIX, .command = "export PYTHONFAULTHANDLER=1"},
     {OF(CAUSE_UNKNOWN), LOG, .what = FIX_NO_WORKERS},
+    {OF(CAUSE_UNKNOWN), LOG | WORKER_GONE, 0, NEEDS_RESTART, FIX_TRY_SHM,
+     "docker run --shm-size=8g IMAGE COMMAND"},
 };
 
 /* --- What is known --- */
@@ -284,6 +287,8 @@ static unsigned situation_of_log(const CauseContext *context, const Diagnosis *d
            (clue_is_seen(context, CLUE_IN_KUBERNETES) ? IN_KUBERNETES : 0) |
            (clue_is_seen(context, CLUE_IN_DOCKER) ? IN_DOCKER : 0) |
            (clue_is_seen(context, CLUE_WORKER_THREADS) ? THREADS : 0) |
+           (clue_is_seen(context, CLUE_WORKER_EXITED) || clue_is_seen(context, CLUE_POOL_BROKEN) ? WORKER_GONE
+                                                                                                 : 0) |
            (diagnosis->bus_guess && clue_is_seen(context, CLUE_MAPPED_FILE) ? MAPPED_FILE : 0) |
            (exception ? EXCEPTION : 0) | (exception == &context->facts->worker ? IN_WORKER : 0) |
            (clue_is_seen(context, CLUE_NCCL_ERROR) ? NCCL_FAILED : 0);
