@@ -358,7 +358,7 @@
 #define CLUE_HOST_MEMORY_SUMMARY                                                                             \
     "The process asked for more main memory (RAM) than it could get. This is neither /dev/shm nor the GPU."
 
-#define CLUE_SHM_DENIED_EVIDENCE "Python or PyTorch may not create files in /dev/shm."
+#define CLUE_SHM_DENIED_EVIDENCE "Python, PyTorch or NCCL may not create files in /dev/shm."
 #define CLUE_SHM_DENIED_SUMMARY                                                                              \
     "The process could not create anything in /dev/shm: it may not write there, or the directory is not "    \
     "there. It is not full."

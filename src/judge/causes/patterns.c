@@ -23,6 +23,8 @@ const Pattern patterns[] = {
     {CLUE_SHM_NCCL, NO_SPACE, ALSO("nccl")},
     {CLUE_SHM_NCCL, NO_SPACE, ALSO("NCCL")},
     {CLUE_SHM_NCCL, "failed to extend /dev/shm/nccl"},
+    {CLUE_SHM_DENIED, "shm_open failed", ALSO("Permission denied")},
+    {CLUE_SHM_DENIED, "Error while creating shared memory segment", ALSO("Permission denied")},
     {CLUE_NCCL_SEGMENT, "Error while creating shared memory segment"},
     {CLUE_SHM_FULL, "unable to allocate shared memory(shm) for file", ALSO(NO_SPACE), .pid = PID_FILE},
     {CLUE_SHM_STALE_ERRNO, "unable to allocate shared memory(shm) for file", .pid = PID_FILE},
@@ -88,6 +90,7 @@ const Pattern patterns[] = {
     {CLUE_OOM_DAEMON, "earlyoom", ALSO("sending SIG"), .pid = PID_LINE},
     {CLUE_OOM_DAEMON, "killed due to the node running low on memory"}, /* Ray */
     {CLUE_OOM_DAEMON, "killed due to memory pressure"},
+    {CLUE_OOM_DAEMON, "exceeds the memory usage threshold"},
     {CLUE_OOM_DAEMON, "exceeded 95% memory budget"}, /* Dask */
     {CLUE_OOM_SOME, "killed by the OOM killer"},     /* systemd */
     {CLUE_OOM_SOME, "result 'oom-kill'"},

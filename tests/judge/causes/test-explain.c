@@ -445,7 +445,18 @@ static const FormatCase format_cases[] = {
     {"RuntimeError: unable to open shared memory object </torch_8_1> in read-write mode: Permission denied "
      "(13)",
      CAUSE_PYTHON_ERROR, "shm-not-writable", 0},
+    {"n8:27106:27302 [0] include/shm.h:27 NCCL WARN Call to shm_open failed : Permission denied\n"
+     "n8:27106:27302 [0] include/shm.h:48 NCCL WARN Error while creating shared memory segment "
+     "nccl-shm-recv-b7",
+     CAUSE_PYTHON_ERROR, "shm-not-writable", 0},
+    {"NCCL WARN Error while creating shared memory segment /dev/shm/nccl-a (size 7), error: Permission "
+     "denied (13)",
+     CAUSE_PYTHON_ERROR, "shm-not-writable", 0},
     /* memory */
+    {"Memory on the node was 1436GB / 1511GB (0.950089), which exceeds the memory usage threshold of 0.95. "
+     "Ray "
+     "killed this worker",
+     CAUSE_SYSTEM_OOM, "oom-daemon", 0},
     {"Your session crashed after using all available RAM.", CAUSE_CGROUP_OOM, "kubernetes", 0},
     {"Your notebook tried to allocate more memory than is available. It has restarted.", CAUSE_CGROUP_OOM,
      "kubernetes", 0},
