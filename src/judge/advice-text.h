@@ -26,6 +26,12 @@
     "limit."
 #define ADVICE_SHM_ENGINE                                                                                    \
     "Start the container again with a larger /dev/shm, by adding the option to your usual command."
+#define ADVICE_SHM_IF_CONTAINER                                                                              \
+    "If the training runs in a container, start it again with a larger /dev/shm, or with --ipc=host, which " \
+    "shares that of the host."
+#define ADVICE_SHM_IF_KUBERNETES                                                                             \
+    "If it runs in Kubernetes, mount an emptyDir in memory at /dev/shm of the pod. Its contents count "      \
+    "against the container's memory limit."
 #define ADVICE_SHM_COMPOSE "The same in a compose file."
 #define ADVICE_SHM_LXC                                                                                       \
     "Have this line added to the container's configuration on the host, and the container restarted."
