@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A loader whose batches do not fit: unlimited, and with a budget of half of what it would take, in interleaved rounds.
+"""A loader whose batches do not fit: unlimited, and with a budget of half of what it would use, in interleaved rounds.
 
     python3 bench/budget.py PROGRAM [--rounds N]
 
-The trainer is the bottleneck, as it should be: it takes longer for a step than the workers together for a batch. Prints the median and
-the spread (min to max) of the rates and of their ratio, and how far the shared memory in use went beyond the budget. Fails when the
-ratio is below 0.7 or the budget was passed by more than one batch for each worker.
+The trainer is the bottleneck, as it should be: one step takes longer than all workers together need for a batch. Prints the median and the
+spread (min to max) of the rates and of their ratio, and by how much the shared memory in use exceeded the budget. Fails when the ratio is
+below 0.7, or when the budget was exceeded by more than one batch per worker.
 """
 
 import argparse

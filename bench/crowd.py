@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many PyTorch processes that do nothing, and what somebody who looks at them takes: for the benchmarks."""
+"""For the benchmarks: many idle PyTorch processes, and the CPU time of the process that watches them."""
 
 import ctypes
 import os
@@ -11,18 +11,18 @@ PR_SET_PDEATHSIG = 1
 
 
 def end_by_signal():
-    """What was started is ended as on any other way out, whoever ends the benchmark."""
+    """Makes signals end the benchmark like any other exit, so that it ends what it has started."""
     for signo in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(signo, lambda number, _: sys.exit(128 + number))
 
 
 def end_with_parent(signo=signal.SIGTERM):
-    """For what is started: also where nobody can end it any more, since we were killed."""
+    """Ends a started process with us, even if we are killed and cannot end it ourselves."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signo)
 
 
 def program(memory=""):
-    """Of one process that loads PyTorch and forks the others; each of them runs `memory`."""
+    """A program that loads PyTorch and forks the other processes; each of them runs `memory`."""
     return f"""
 import ctypes, os, threading, time, torch
 files = [open(os.devnull) for _ in range(40)]

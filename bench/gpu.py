@@ -2,11 +2,11 @@
 """PyTorch's DataLoader with pin_memory=True to the GPU: plain, with recycled segments, and read where the worker wrote.
 
     python3 bench/gpu.py PROGRAM [--rounds N] [--workers N] [--mib 32,64] [--strategy NAME]
-    python3 bench/gpu.py --profile PROGRAM       where the time of the loader's thread goes
+    python3 bench/gpu.py --profile PROGRAM       where the loader's thread spends its time
 
-Rounds of the three are interleaved on the same machine; for each size it prints the median and the spread of each side, of the ratio,
-and two limits: the rate of copies from memory that PyTorch itself has pinned, and of as many processes that do nothing but copy, each
-from one place to three others. Needs a GPU. Fails when a target is missed.
+Rounds of the three are interleaved on the same machine. For each size it prints the median and the spread of each side and of the ratio.
+It also prints two upper bounds: the rate of copies from memory that PyTorch itself has pinned, and the rate of as many processes that only
+copy, each from one place to three others. Needs a GPU. Fails when a target is missed.
 """
 
 import argparse
@@ -19,7 +19,7 @@ import time
 MIB = 1 << 20
 RATIO_TARGET = 10.0
 RATE_TARGET = 20.0  # GiB/s
-WARM_BATCHES = 128  # a segment is registered when it comes back
+WARM_BATCHES = 128  # a segment is registered when it is first reused
 
 
 def dataset(size, batches):
@@ -27,7 +27,7 @@ def dataset(size, batches):
     from torch.utils.data import Dataset
 
     class Copies(Dataset):
-        """A batch costs its worker one copy: what is measured is the way to the GPU."""
+        """A batch costs its worker only one copy, so that the way to the GPU is measured."""
 
         def __init__(self):
             self.source = torch.ones(size, dtype=torch.uint8)
@@ -36,7 +36,7 @@ def dataset(size, batches):
             return batches
 
         def __getitem__(self, _):
-            # As the default collate does it: straight into shared memory.
+            # Directly into shared memory, like the default collate.
             out = torch.empty(0, dtype=torch.uint8).set_(torch.UntypedStorage._new_shared(size))
             return out.resize_(size).copy_(self.source)
 
@@ -44,7 +44,7 @@ def dataset(size, batches):
 
 
 class Clock:
-    """Adds up the time in some functions of Python, called one after another by one thread."""
+    """Adds up the time spent in some Python functions that one thread calls one after the other."""
 
     def __init__(self):
         self.seconds = {}
@@ -64,7 +64,7 @@ class Clock:
 
 
 def load(size, batches, workers, strategy, profile):
-    """The rate in bytes a second, of what comes after the first batches."""
+    """The rate in bytes per second, after the first batches."""
     import multiprocessing.connection
     import multiprocessing.resource_sharer
 
@@ -174,7 +174,7 @@ def main():
     sides = {"plain": [], "recycled": [*guard, "--pin", "off", "--"], "in place": [*guard, "--"]}
     missed = False
     sizes = [int(size) for size in args.mib.split(",")]
-    for mib in sizes:  # before CUDA is started here: it does not survive a fork
+    for mib in sizes:  # before CUDA is initialized here: it does not survive a fork
         print(f"{args.workers} processes that copy {mib} MiB: {copies_rate(mib * MIB, args.workers) / 2**30:.1f} GiB/s", flush=True)
     print(f"link: {link_rate() / 2**30:.1f} GiB/s", flush=True)
     for mib in sizes:

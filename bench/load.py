@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One side of bench/loader.py: loads batches with PyTorch's own collate function and prints the steady rate in bytes a second.
+"""One side of bench/loader.py: loads batches with PyTorch's own collate function and prints the steady rate in bytes per second.
 
-The samples lie in memory already, so that nothing but the way of a batch from worker to trainer is measured. The trainer looks at the
-first and the last word of each sample: the numbers must be right.
+The samples are already in memory, so only the transport of a batch from worker to trainer is measured. The trainer checks the first and the
+last word of each batch.
 """
 
 import argparse

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the guard adds to the munmap of memory that is not a tensor's, in a process with no, some, and as many tensors as it can keep.
+"""What the guard adds to munmap of memory that is not a tensor, in a process with no tensors, some, and as many as it can keep.
 
     python3 bench/munmap.py PROGRAM [--rounds N]
 
-Interleaves a plain process and one under the library beside PROGRAM, and prints the median and the spread (min to max) of a pair of mmap and
-munmap on both sides. The last column is the guard's own work: the same pair in the same guarded process, less what it costs by system calls.
-The rest of the difference is the kernel's, which has a second mapping per tensor to look through. Fails when the guard's own work takes more
-than OWN_MAX_NS, however many tensors there are.
+Interleaves a plain process and one with the library next to PROGRAM, and prints the median and the spread (min to max) of one mmap and munmap
+on both sides. The last column is the guard's own work: the difference to the same two calls made directly as system calls in the same
+process. The rest of the difference is the kernel's, which has a second mapping per tensor to search. Fails when the guard's own work takes
+more than OWN_MAX_NS with any number of tensors.
 """
 
 import argparse

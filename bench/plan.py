@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far `shmguard plan` is from the truth: real DataLoaders over a grid of settings, each in a private /dev/shm.
+"""How accurate `shmguard plan` is: real DataLoaders over a grid of settings, each in a private /dev/shm.
 
     python3 bench/plan.py PROGRAM [--python PYTHON]... [--only MODE] [--verbose]
 
-Prints, for each Python (PyTorch 1.13 and 2.13 where they are) and each mode of the trainer, the median and the worst error of what was
-predicted against the measured peak. Fails when over the grid the worst error is above 10% or the median above 3%. In the mode "instant"
-samples take no time at all, and may add one batch for a moment: `plan` then gives two figures, the need and its bound, and the error is how
-far the peak lies outside of the two. Needs root, for the private /dev/shm.
+For each Python (PyTorch 1.13 and 2.13, if installed) and each mode of the trainer, prints the median and the worst error of the prediction,
+compared with the measured peak. Fails when over the whole grid the worst error is above 10% or the median above 3%. In the mode "instant"
+samples take no time at all, so one more batch may exist briefly: `plan` then gives two figures, the need and its bound, and the error is how
+far the peak lies outside of them. Needs root for the private /dev/shm.
 """
 
 import argparse

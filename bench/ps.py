@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""shmguard ps against psutil's memory_maps and smem over the same 150 real PyTorch processes, in interleaved rounds.
+"""Compares shmguard ps with psutil's memory_maps and with smem on the same 150 real PyTorch processes, in interleaved rounds.
 
     python3 bench/ps.py PROGRAM [--rounds N] [--trainers N] [--workers N]
 
-Prints the median and the spread (min to max) of each side, and the ratios, which are what counts: absolute times are the
-machine's. Fails when a target is missed.
+Prints the median and the spread (min to max) of each side, and the ratios. Only the ratios matter: absolute times depend on
+the machine. Fails when a target is missed.
 """
 
 import argparse
@@ -61,7 +61,7 @@ def read_with_psutil(pids):
 
 
 def peak_memory(*command):
-    """As GNU time has it. Python's own wait4 would not do: the figure of a child begins with that of who forked it."""
+    """Measured by GNU time. Python's own wait4 would not do: a child's peak starts with that of the process that forked it."""
     done = subprocess.run(["/usr/bin/time", "-f", "%M", *command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                           check=False)
     return int(done.stderr.split()[-1]) * 1024

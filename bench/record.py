@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a recorder costs that looks at a training of 64 processes once a second: its share of one core and its memory.
+"""What a recorder costs that samples a training of 64 processes once a second: its share of one core and its memory.
 
     python3 bench/record.py PROGRAM [--seconds N] [--rounds N]
 
-The processes are forked from one that has PyTorch loaded, with threads, descriptors, a segment of shared memory and 64 MiB of their own
-each, as workers have them. Prints what a recorder with --pid and one with a command take, and what run's supervisor takes with --record and
-without. Fails at 1% of a core or 16 MiB for a recorder, or for what --record adds.
+The processes are forked from one that has loaded PyTorch. Like workers, each has threads, descriptors, a segment of shared memory and 64 MiB of
+its own. Prints what a recorder costs with --pid and with a command, and what run's supervisor costs with and without --record. Fails at 1% of a
+core or 16 MiB for a recorder, or for what --record adds.
 """
 
 import argparse
@@ -28,7 +28,7 @@ def rss_bytes(pid):
 
 
 def process_measure(process, seconds):
-    time.sleep(17)  # until all are there and were met
+    time.sleep(17)  # until all processes are running and known
     before, start = cpu_seconds(process.pid), time.monotonic()
     time.sleep(seconds)
     if process.poll() is not None:
@@ -65,7 +65,7 @@ def report(name, results):
 
 
 def report_added(without, recording):
-    """Of a supervisor, by what it takes for recording."""
+    """For a supervisor, what recording adds counts."""
     shares = [more - less for (less, _), (more, _) in zip(without, recording)]
     added = statistics.median(shares)
     memory = [max(rss for _, rss in results) / (1 << 20) for results in (without, recording)]

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the supervisor costs while a job of 64 processes runs: its share of one core, measured over its own CPU time.
+"""What the supervisor costs while a job of 64 processes runs: its CPU time as a share of one core.
 
     python3 bench/supervisor.py PROGRAM [--seconds N] [--rounds N]
 
-The processes are forked from one that has PyTorch loaded, with threads and descriptors as workers have them, and rest: what is left is
-the supervisor's one look a second. Fails at 0.5% or more.
+The processes are forked from one that has loaded PyTorch, have threads and descriptors like workers, and are idle: all that remains is the
+supervisor's one look per second. Fails at 0.5% or more.
 """
 
 import argparse
@@ -21,7 +21,7 @@ JOB = program()
 def measure(args):
     job = subprocess.Popen([args.program, "run", "--quiet", "--", args.python, "-c", JOB])
     try:
-        time.sleep(8)  # until all are there and were met
+        time.sleep(8)  # until all processes are running and known
         before, start = cpu_seconds(job.pid), time.monotonic()
         time.sleep(args.seconds)
         return (cpu_seconds(job.pid) - before) / (time.monotonic() - start) * 100

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A training for bench/tune.py, of one of three bottlenecks, that goes on until it is ended and prints its rate.
+"""A training for bench/tune.py with one of three bottlenecks. It prints its rate, and runs until it is ended.
 
-decode: each sample costs its worker time on a processor. transport: samples are large, and cost nothing else. trainer: samples are small, and
-each step of the trainer takes its time.
+decode: each sample costs its worker CPU time. transport: samples are large, but cost nothing else. trainer: samples are small, and each step
+of the trainer takes time.
 """
 
 import argparse
@@ -23,7 +23,7 @@ class Samples(IterableDataset):
         number = 0
         while True:
             if self.kind == "decode":
-                for _ in range(8000):  # as a decoder would, without the memory
+                for _ in range(8000):  # CPU work like a decoder's, without its memory use
                     number = (number * 1103515245 + 12345) & 0x7FFFFFFF
             yield self.sample
 
@@ -42,7 +42,7 @@ def main():
     samples = 0
     for batch in loader:
         if args.kind == "trainer":
-            time.sleep(0.004 + 0.0002 * args.batch)  # a start that every step has, and a part for each sample
+            time.sleep(0.004 + 0.0002 * args.batch)  # a fixed cost per step, and a cost per sample
         samples += len(batch)
         now = time.perf_counter()
         if end is None:

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`shmguard tune` against the whole grid, on trainings with three different bottlenecks.
+"""Compares `shmguard tune` with the whole grid, on trainings with three different bottlenecks.
 
     python3 bench/tune.py PROGRAM [--trial SECONDS] [--only KIND]
 
-For each it measures every setting of the grid once, lets `tune` search with a third of as many trials, and then measures what `tune` chose and
-the fastest of the grid again, in turns, since the fastest of many noisy figures is also the luckiest. Fails when the choice is more than 5% slower
-than the best, or took more trials than a third of the grid. It takes about six minutes, and needs a quiet machine: the decoders take all
-processors that there are.
+For each training, measures every setting of the grid once, and lets `tune` search with a third of as many trials. Then measures the choice of
+`tune` and the fastest settings of the grid again, in turns, because the fastest of many noisy figures is also the luckiest. Fails when the
+choice is more than 5% slower than the best, or took more trials than a third of the grid. Takes about six minutes and needs a quiet machine:
+the decoders use all CPUs.
 """
 
 import argparse
@@ -19,7 +19,7 @@ import sys
 LOAD = pathlib.Path(__file__).resolve().parent / "tune-load.py"
 GRID = {"batch": [1, 2, 4, 8, 16, 32], "workers": [1, 2, 3, 4]}
 KINDS = ["decode", "transport", "trainer"]
-AGAIN = 2  # of the grid's fastest are measured again
+AGAIN = 2  # the fastest settings of the grid that are measured again
 ROUNDS = 3
 
 
@@ -29,7 +29,7 @@ class Training:
         self.load = [args.python, "-W", "ignore", str(LOAD), "--kind", kind]
 
     def measure(self, batch, workers):
-        """The rate after a quarter of the time, as `tune` has it."""
+        """The rate without the first quarter of the time, as in `tune`."""
         command = [*self.load, "--batch", str(batch), "--workers", str(workers), "--seconds", str(self.args.trial)]
         done = subprocess.run([self.args.program, "run", "--quiet", "--", *command], stdout=subprocess.PIPE,
                               env={"PYTHONUNBUFFERED": "1", "PATH": "/usr/bin:/bin"}, check=True)

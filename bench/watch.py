@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What shmguard watch costs: 64 training processes among 500, one look a second.
+"""What shmguard watch costs: 64 training processes among 500, one look per second.
 
     python3 bench/watch.py PROGRAM [--training N] [--others N] [--seconds N]
 
-One process loads PyTorch and forks the others, so that they are cheap to make and no two share less than real workers do.
-Prints the share of a core that watch takes once it runs, its memory, and how long its first picture takes. Fails when a
+One process loads PyTorch and forks the others, so that they start quickly and share memory like real workers.
+Prints the share of a core that watch uses once it runs, its memory, and the time until its first picture. Fails when a
 target is missed.
 """
 
@@ -41,11 +41,11 @@ signal.pause()
 
 
 def go_alone():
-    """Into a pid namespace of our own, where that is allowed: who else is on this machine does not count then."""
+    """Moves into a new pid namespace, if that is allowed, so that other processes on this machine do not count."""
     unshare = ["unshare", "--pid", "--fork", "--kill-child", "--mount", "--mount-proc"]
     if os.getpid() == 1 or subprocess.run([*unshare, "true"], stderr=subprocess.DEVNULL, check=False).returncode != 0:
         return
-    # unshare itself takes no SIGTERM; when it is killed, all that it has started goes with it.
+    # unshare ignores SIGTERM; when it is killed, everything that it has started is killed too.
     alone = subprocess.Popen([*unshare, sys.executable, *sys.argv], preexec_fn=lambda: end_with_parent(signal.SIGKILL))
     try:
         sys.exit(alone.wait())
@@ -54,7 +54,7 @@ def go_alone():
 
 
 def start(training, others):
-    # A process group of their own: they end together, whoever made them.
+    # Each in its own process group, so that all of its processes can be ended together.
     jobs = [subprocess.Popen([sys.executable, "-c", TRAINER, str(training)], stdout=subprocess.PIPE, start_new_session=True, preexec_fn=end_with_parent)]
     if jobs[0].stdout.readline() != b"ready\n":
         sys.exit("the training did not start")
@@ -70,30 +70,30 @@ def end(jobs):
 
 
 class Screen:
-    """The program on a terminal of its own."""
+    """The program on its own terminal."""
 
     def __init__(self, program, rows=50, columns=160):
         self.began = time.perf_counter()
         pid, self.master = pty.fork()
         if pid == 0:
-            # A child of ours until exec: only what is safe after fork.
+            # Between fork and exec: only what is safe there.
             fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
             os.execve(program, [program, "watch"], {**os.environ, "TERM": "xterm-256color", "LC_ALL": "C.UTF-8"})
         self.pid = pid
         self.text = b""
 
     def read(self, seconds):
-        """Takes what comes for that long."""
+        """Reads output for that long."""
         until = time.perf_counter() + seconds
         while (left := until - time.perf_counter()) > 0:
             if select.select([self.master], [], [], left)[0]:
                 try:
                     self.text += os.read(self.master, 65536)
-                except OSError:  # it has ended
+                except OSError:  # the program has ended
                     return
 
     def first_picture(self):
-        """Seconds until the last row is there: the keys are drawn after all that is above them."""
+        """Seconds until the last row is there: the keys are drawn after everything above them."""
         while b"Quit" not in self.text:
             self.text += os.read(self.master, 65536)
         return time.perf_counter() - self.began

@@ -13,6 +13,7 @@ struct MultiSearch {
     uint32_t states;
     uint32_t *next;    /* [states][classes] */
     uint32_t *hits_of; /* [states]: index into hits, 0 for none */
+    uint16_t *depth;   /* [states]: the length of what was read of a literal */
     NeedleSet *hits;
 };
 
@@ -55,8 +56,10 @@ static void trie_fill(MultiSearch *search, const char *const *literals, size_t n
         uint32_t state = 0;
         for (const char *c = literals[i]; *c; c++) {
             uint32_t *slot = &search->next[state * search->classes + search->class_of[(uint8_t)*c]];
-            if (*slot == 0)
+            if (*slot == 0) {
+                search->depth[used] = (uint16_t)(search->depth[state] + 1);
                 *slot = used++;
+            }
             state = *slot;
         }
         if (search->hits_of[state] == 0)
@@ -121,9 +124,10 @@ int multi_search_new(const char *const *literals, size_t n, const char *stops, s
         size_t states = search->states;
         search->next = calloc(states * search->classes, sizeof *search->next);
         search->hits_of = calloc(states, sizeof *search->hits_of);
+        search->depth = calloc(states, sizeof *search->depth);
         search->hits = calloc(n + 1, sizeof *search->hits);
         uint32_t *scratch = calloc(2 * states, sizeof *scratch);
-        if (!search->next || !search->hits_of || !search->hits || !scratch)
+        if (!search->next || !search->hits_of || !search->depth || !search->hits || !scratch)
             r = -ENOMEM;
         else {
             trie_fill(search, literals, n);
@@ -146,6 +150,7 @@ void multi_search_free(MultiSearch *search)
         return;
     free(search->next);
     free(search->hits_of);
+    free(search->depth);
     free(search->hits);
     free(search);
 }
@@ -175,4 +180,9 @@ NeedlesEvent multi_search_scan(const MultiSearch *search, uint32_t *state, const
 const NeedleSet *multi_search_hits(const MultiSearch *search, uint32_t state)
 {
     return &search->hits[search->hits_of[(state & ~EVENT) / search->classes]];
+}
+
+size_t multi_search_depth(const MultiSearch *search, uint32_t state)
+{
+    return search->depth[(state & ~EVENT) / search->classes];
 }

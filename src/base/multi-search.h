@@ -7,11 +7,12 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "macro.h"
 
-enum { NEEDLES_MAX = 256 };
+enum { NEEDLES_MAX = 384 };
 
 typedef struct NeedleSet {
     uint64_t words[NEEDLES_MAX / 64];
@@ -77,3 +78,6 @@ typedef enum NeedlesEvent {
  * point. */
 NeedlesEvent multi_search_scan(const MultiSearch *search, uint32_t *state, const char **p, const char *end);
 const NeedleSet *multi_search_hits(const MultiSearch *search, uint32_t state);
+
+/* How many of the bytes before this point begin a literal, at most. */
+size_t multi_search_depth(const MultiSearch *search, uint32_t state);

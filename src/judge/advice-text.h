@@ -26,11 +26,20 @@
     "limit."
 #define ADVICE_SHM_ENGINE                                                                                    \
     "Start the container again with a larger /dev/shm, by adding the option to your usual command."
+#define ADVICE_SHM_IF_CONTAINER                                                                              \
+    "If the training runs in a container, start it again with a larger /dev/shm, or with --ipc=host, which " \
+    "shares that of the host."
+#define ADVICE_SHM_IF_KUBERNETES                                                                             \
+    "If it runs in Kubernetes, mount an emptyDir in memory at /dev/shm of the pod. Its contents count "      \
+    "against the container's memory limit."
 #define ADVICE_SHM_COMPOSE "The same in a compose file."
 #define ADVICE_SHM_LXC                                                                                       \
     "Have this line added to the container's configuration on the host, and the container restarted."
 #define ADVICE_SHM_OTHER_ENGINE                                                                              \
     "Start the container again with a larger /dev/shm; other engines have a similar option."
+#define ADVICE_SHM_SLURM_OWN                                                                                 \
+    "Have the administrator set the size of each job's /dev/shm, in the script that job_container.conf "     \
+    "names as CloneNSScript."
 #define ADVICE_SHM_SLURM "Ask Slurm for a whole node, so that no other job fills its /dev/shm."
 
 /* --- /dev/shm that cannot be written, or has too few inodes --- */

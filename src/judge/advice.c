@@ -321,7 +321,8 @@ int advise_shm_mount(const Machine *machine, uint64_t bytes, Arena *arena, Fixes
 
     char size[SIZE_TEXT_MAX];
     size_format_flag(target, size);
-    offer_remount(&offers, size);
+    if (shm->owner != SHM_OF_JOB) /* which has no line in fstab, and is gone with the job */
+        offer_remount(&offers, size);
 
     switch (machine->sandbox.kind) {
     case ENVIRONMENT_DOCKER:
@@ -345,11 +346,29 @@ int advise_shm_mount(const Machine *machine, uint64_t bytes, Arena *arena, Fixes
         break;
     case ENVIRONMENT_BARE:
         /* All jobs of a node share its /dev/shm; this is only worth mentioning if it is in use. */
-        if (machine->sandbox.slurm && shm->used_bytes != U64_UNKNOWN &&
-            shm->used_bytes >= shm->size_bytes / 10)
+        if (shm->owner == SHM_OF_JOB)
+            offer_made(
+                &offers, NEEDS_ADMIN, ADVICE_SHM_SLURM_OWN,
+                arena_printf(arena, "nsenter --mount=\"$SLURM_NS\" mount -o remount,size=%s /dev/shm", size));
+        else if (machine->sandbox.slurm && shm->used_bytes != U64_UNKNOWN &&
+                 shm->used_bytes >= shm->size_bytes / 10)
             offer(&offers, NEEDS_RESTART, ADVICE_SHM_SLURM, "sbatch --exclusive job.sh");
         break;
     }
+    return offers.error;
+}
+
+int advise_shm_container(const Machine *machine, uint64_t bytes, Arena *arena, Fixes *fixes)
+{
+    Offers offers = {machine, arena, fixes, 0};
+    EnvironmentKind kind = machine ? machine->sandbox.kind : ENVIRONMENT_BARE;
+    char size[SIZE_TEXT_MAX];
+    size_format_flag(bytes, size);
+    if (kind != ENVIRONMENT_DOCKER && kind != ENVIRONMENT_PODMAN && kind != ENVIRONMENT_UNKNOWN)
+        offer_made(&offers, NEEDS_RESTART, ADVICE_SHM_IF_CONTAINER,
+                   arena_printf(arena, "docker run --shm-size=%s IMAGE COMMAND", size));
+    if (kind != ENVIRONMENT_KUBERNETES)
+        offer_made(&offers, NEEDS_RESTART, ADVICE_SHM_IF_KUBERNETES, kubernetes_shm(arena, bytes));
     return offers.error;
 }
 
@@ -544,7 +563,19 @@ uint64_t open_files_target(uint64_t soft, uint64_t hard)
     return MIN(wanted, hard); /* unlimited and unknown are larger than any number */
 }
 
+int advise_share_by_name(Arena *arena, Fixes *fixes)
+{
+    return fix_add(arena, fixes, NEEDS_NOTHING, ADVICE_FILES_BY_NAME,
+                   "import torch.multiprocessing; torch.multiprocessing.set_sharing_strategy('file_system')");
+}
+
 int advise_open_files(const Machine *machine, Arena *arena, Fixes *fixes)
+{
+    int r = advise_file_limit(machine, arena, fixes);
+    return r < 0 ? r : advise_share_by_name(arena, fixes);
+}
+
+int advise_file_limit(const Machine *machine, Arena *arena, Fixes *fixes)
 {
     Offers offers = {machine, arena, fixes, 0};
     const RLimits *limits = &machine->limits;
@@ -555,8 +586,6 @@ int advise_open_files(const Machine *machine, Arena *arena, Fixes *fixes)
     if (limits->open_files_hard != U64_UNKNOWN && target > limits->open_files_soft)
         offer_made(&offers, NEEDS_NOTHING, ADVICE_FILES_SHELL,
                    arena_printf(arena, "ulimit -n %llu", (unsigned long long)target));
-    offer(&offers, NEEDS_NOTHING, ADVICE_FILES_BY_NAME,
-          "import torch.multiprocessing; torch.multiprocessing.set_sharing_strategy('file_system')");
     if (target >= wanted)
         return offers.error;
 

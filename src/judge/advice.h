@@ -51,6 +51,10 @@ int advise_smaller_batches(Arena *arena, Fixes *fixes);
  * mount is that large already. */
 int advise_shm_mount(const Machine *machine, uint64_t bytes, Arena *arena, Fixes *fixes);
 
+/* A /dev/shm of `bytes` for a job that may run in a container elsewhere. Leaves out what advise_shm_mount
+ * says for `machine`, which may be NULL. */
+int advise_shm_container(const Machine *machine, uint64_t bytes, Arena *arena, Fixes *fixes);
+
 /* The options and lines, ready to paste, that give a /dev/shm of at least `bytes`. -ENOMEM. */
 typedef struct ShmFlags {
     const char *engine; /* an option of docker run and podman run */
@@ -68,7 +72,9 @@ int advise_less_memory(const Machine *machine, Arena *arena,
                        Fixes *fixes); /* RAM or the control group is short */
 int advise_swap(const Machine *machine, Arena *arena, Fixes *fixes);
 int advise_cpus(const Machine *machine, uint32_t cpus, Arena *arena, Fixes *fixes); /* more CPUs */
-int advise_open_files(const Machine *machine, Arena *arena, Fixes *fixes);
+int advise_open_files(const Machine *machine, Arena *arena, Fixes *fixes); /* the next two together */
+int advise_file_limit(const Machine *machine, Arena *arena, Fixes *fixes);
+int advise_share_by_name(Arena *arena, Fixes *fixes);
 int advise_max_map_count(const Machine *machine, Arena *arena, Fixes *fixes);
 int advise_remove_ipc(const Machine *machine, Arena *arena, Fixes *fixes);
 

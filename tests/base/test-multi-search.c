@@ -16,7 +16,7 @@ static void multi_search_cleanup(MultiSearch **needles)
 }
 #define _cleanup_needles_ _cleanup_(multi_search_cleanup)
 
-/* Everything found in text, fed `step` bytes at a time, as a set; counts the stops. */
+/* The set of all needles found in the text, which is fed `step` bytes at a time. Also counts the stops. */
 static NeedleSet find_all(const MultiSearch *needles, const char *text, size_t n, size_t step,
                           size_t *ret_stops)
 {
@@ -67,7 +67,7 @@ static void test_stops_keep_the_state(void **state)
     static const char text[] = {'a', '\n', 'b', '\0', 'c', '\n'};
     NeedleSet found = find_all(needles, text, sizeof text, sizeof text, &stops);
     assert_int_equal(stops, 3);
-    assert_true(needle_set_has(&found, 0)); /* whether a stop parts a literal is the caller's to say */
+    assert_true(needle_set_has(&found, 0)); /* the caller decides if a stop splits a literal */
 }
 
 static void test_bad_lists(void **state)

@@ -83,7 +83,7 @@ static void test_parts(void **state)
     assert_true(text_equal(rest, "7) (pid 8)"));
     Text whole = TEXT("ends here");
     assert_true(text_after(whole, "here", &rest));
-    assert_ptr_equal(rest.data, whole.data + whole.size); /* an empty rest still says where it stands */
+    assert_ptr_equal(rest.data, whole.data + whole.size); /* an empty rest still points to the end */
 }
 
 static void test_whole_lines(void **state)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the end-to-end tests share: the real program, real PyTorch at both ends of the range, private /dev/shm mounts.
+"""What the end-to-end tests share: the real program, the oldest and newest supported PyTorch, private /dev/shm mounts.
 
-Nothing here touches the machine's own /dev/shm: tests run in mount namespaces of their own, and only with processes and
-control groups that they made.
+The tests never touch the machine's own /dev/shm: they run in private mount namespaces, and only touch processes and
+control groups that they created themselves.
 """
 
 import contextlib
@@ -27,8 +27,8 @@ PROJECT = HERE.parent.parent
 TRAIN = PROJECT / "demo" / "train.py"
 PROGRAM = os.environ.get("SHMGUARD", str(PROJECT / "build" / "shmguard"))
 BUILD = pathlib.Path(PROGRAM).resolve().parent
-ROOTS = BUILD / "tests" / "roots"  # the machines of tests/roots, unpacked
-# The distribution's PyTorch (1.13 on Debian 12, 2.6 on 13), and the newest.
+ROOTS = BUILD / "tests" / "roots"  # the captured machines of tests/roots, unpacked
+# The distribution's PyTorch (1.13 on Debian 12, 2.6 on Debian 13), and the newest one.
 PYTHONS = {"system": "/usr/bin/python3", "2.13": str(PROJECT / ".venv-torch-2.13" / "bin" / "python")}
 NOBODY = 65534
 
@@ -46,9 +46,9 @@ needs_root = pytest.mark.skipif(not mounts_are_allowed(), reason="needs root and
 
 
 def pytest_configure(config):
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # clean up as after Ctrl-C
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that it cleans up as after Ctrl-C
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    for signo in (signal.SIGHUP, signal.SIGQUIT):  # a job in the background may have been started with them ignored
+    for signo in (signal.SIGHUP, signal.SIGQUIT):  # background jobs may inherit them as ignored
         signal.signal(signo, signal.SIG_DFL)
     config.addinivalue_line("markers", "slow: starts many processes that load PyTorch afresh")
     config.addinivalue_line("markers", "long: takes minutes; for make soak")
@@ -66,28 +66,29 @@ def pytest_report_header(config):
 
 
 def pytest_collection_modifyitems(items):
-    """Orphans must be a minute old, so their tests come last; the files are made first (see test_clean.py). What takes longest is not left
-    for the end: the groups of tests that one worker runs one after the other, and those that start many processes."""
+    """Orphans must be a minute old, so their tests run last, while their files are made first (see test_clean.py). The
+    longest tests start early: those that one worker must run one after the other, and those that start many
+    processes."""
     items.sort(key=lambda item: (item.path.name == "test_clean.py", not item.get_closest_marker("xdist_group"),
                                  not item.get_closest_marker("slow")))
 
 
-# Of the supervisor, which a sanitizer watches, both versions of PyTorch ask the same.
+# A sanitizer only checks the supervisor, which does the same for both versions of PyTorch.
 @pytest.fixture(params=["system"] if SANITIZED else list(PYTHONS))
 def python(request):
-    """A Python with PyTorch, of each version in turn."""
+    """A Python with PyTorch, once for each version."""
     return python_of(request.param)
 
 
 @pytest.fixture(params=["system", pytest.param("2.13", marks=pytest.mark.long)])
 def one_python(request):
-    """The same where a second version tells little more: its round is a long one."""
+    """The same, for tests where a second version adds little: it runs only in the long rounds."""
     return python_of(request.param)
 
 
 def cells(names, chosen, *axes, slow=lambda *cell: False):
-    """Parameters for all combinations of the axes, a version of PyTorch first. The chosen ones have all that matters, mostly every
-    pair of values; the others are long rounds."""
+    """Parameters for all combinations of the axes; the first axis is the version of PyTorch. The chosen combinations
+    cover what matters, usually every pair of values. All others run only in the long rounds."""
     assert all(cell in itertools.product(*axes) for cell in chosen)
     made = []
     for cell in itertools.product(*axes):
@@ -103,7 +104,7 @@ def python_of(version):
     if not os.access(path, os.X_OK):
         if version == "2.13" and os.environ.get("SHMGUARD_REQUIRE_TORCH_2_13"):
             pytest.fail(f"PyTorch 2.13 is required here and {path} is missing")
-        pytest.skip(f"no PyTorch {version}: scripts/torch-{version} makes one")
+        pytest.skip(f"no PyTorch {version}: run scripts/torch-{version}")
     return path
 
 
@@ -113,7 +114,7 @@ def torch_version(version):
 
 
 def skip_without_torchrun(python):
-    """Debian 13's PyTorch is built without libuv, which its launcher insists on."""
+    """Debian 13's PyTorch is built without libuv, which its launcher requires."""
     if python != PYTHONS["system"]:
         return
     probe = "from torch.distributed import TCPStore; TCPStore('127.0.0.1', 0, 1, True)"
@@ -122,24 +123,24 @@ def skip_without_torchrun(python):
 
 
 class Machine:
-    """Where commands run: here, in a mount namespace with its own /dev/shm, in a control group, as another user."""
+    """Where commands run: on this machine, in a mount namespace with its own /dev/shm, in a control group, or as another user."""
 
     def __init__(self, prefix=(), pid=None, program=PROGRAM):
         self.prefix = list(prefix)
-        self.pid = pid or os.getpid()  # of a process whose mounts are this machine's
+        self.pid = pid or os.getpid()  # a process that has this machine's mounts
         self.program = program
 
     def within(self, *prefix, program=None):
-        """The same machine, seen by a command that `prefix` starts."""
+        """The same machine for commands that are started through `prefix`."""
         return Machine([*self.prefix, *map(str, prefix)], self.pid, program or self.program)
 
     def alone(self):
-        """The same machine without the processes of others, whose jobs would be judged too. For commands that start none."""
+        """The same machine without the processes of other jobs, which would be judged too. Only for commands that start none."""
         return self.within("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--")
 
     @property
     def shm(self):
-        """/dev/shm as it is there."""
+        """The machine's /dev/shm, seen from outside."""
         return pathlib.Path(f"/proc/{self.pid}/root/dev/shm")
 
     @property
@@ -159,14 +160,15 @@ class Machine:
         return subprocess.run([*self.prefix, *map(str, command)], check=False, **kwargs)
 
     def run_plainly(self, *command, **kwargs):
-        """Without us, where it is to die: PyTorch sometimes hangs instead when a batch is lost, and is then ended."""
+        """Runs a command without us that is expected to die. When a batch is lost, PyTorch sometimes hangs instead; it
+        is killed then."""
         return self.run("timeout", "--kill-after=5", "60", *command, **kwargs)
 
     def shmguard(self, *arguments, **kwargs):
         return self.run(self.program, *arguments, **kwargs)
 
     def json(self, command, *arguments, codes=None, **kwargs):
-        """The answer, checked against what is promised. codes None: any that goes with the answer."""
+        """The command's JSON answer, checked against the schema. codes None: any exit code that comes with an answer."""
         done = self.shmguard(command, *arguments, "--json", **kwargs)
         assert done.returncode in (codes or (0, 1, 2, 77)), done
         assert done.stderr == b"" or done.returncode == 77, done
@@ -180,7 +182,7 @@ class Machine:
 
     @contextlib.contextmanager
     def training(self, python, *options, hold=300, workers=2, batch=16, side=256, steps=50, train=TRAIN, settle=True):
-        """demo/train.py, holding its first two batches while the workers fill their queues. Gives the trainer's pid."""
+        """Runs demo/train.py, which holds its first two batches while the workers fill their queues. Yields the trainer's pid."""
         numbers = {"--hold": hold, "--workers": workers, "--batch": batch, "--side": side, "--steps": steps}
         with scratch_directory() as scratch:
             job = self.popen(python, train, *(word for pair in numbers.items() for word in pair), *options,
@@ -192,7 +194,7 @@ class Machine:
                     bytes_at_rest = min(steps, 2 * workers + 2) * batch * 3 * side * side
                     its_machine = Machine(pid=job.pid)
                     wait_until(lambda: its_machine.shm_used >= bytes_at_rest, 60, "the workers fill their queues")
-                    time.sleep(0.1)  # the last of them is on its way to the trainer
+                    time.sleep(0.1)  # the last batch is on its way to the trainer
                 yield job.pid
             finally:
                 end_tree(job)
@@ -200,7 +202,7 @@ class Machine:
 
 @contextlib.contextmanager
 def scratch_directory():
-    """For the sockets of processes that will be killed and cannot remove them."""
+    """A directory for the sockets of processes that will be killed and cannot remove them."""
     directory = tempfile.mkdtemp(prefix="shmguard-e2e-")
     try:
         os.chmod(directory, 0o1777)
@@ -210,7 +212,7 @@ def scratch_directory():
 
 
 def open_to_all(directory):
-    """pytest's own are root's alone."""
+    """Lets every user enter the directory: those that pytest makes belong to root alone."""
     os.chmod(directory, 0o777)
     top = pathlib.Path(tempfile.gettempdir())
     for parent in directory.relative_to(top).parents[:-1]:
@@ -220,19 +222,19 @@ def open_to_all(directory):
 def wait_until(condition, seconds, what):
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, f"waited {seconds} s in vain: {what}"
+        assert time.monotonic() < deadline, f"timed out after {seconds} s: {what}"
         time.sleep(0.02)
 
 
 def free_port():
-    """One that nobody has at this moment."""
+    """A port that is free right now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
 
 
 def is_sentinel(pid):
-    """The process that ends the job when its supervisor is killed."""
+    """Whether this is the process that ends the job when its supervisor is killed."""
     try:
         return pathlib.Path(f"/proc/{pid}/comm").read_text() == "guard-sentinel\n"
     except OSError:
@@ -240,7 +242,7 @@ def is_sentinel(pid):
 
 
 def children(pid):
-    """All processes below this one; a supervisor's sentinel is none of its job."""
+    """All processes below this one, except the sentinel of a supervisor, which is not part of its job."""
     found = []
     for task in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
         with contextlib.suppress(OSError):
@@ -250,8 +252,8 @@ def children(pid):
 
 
 def end_tree(job):
-    """Kills what we have started, and waits until all of it is gone."""
-    # torch_shm_manager leaves its parent's tree and session once its parent has gone: end it while it is known.
+    """Kills everything that the job has started, and waits until all of it is gone."""
+    # torch_shm_manager leaves the process tree and the session when its parent exits, so it must be found before.
     pids = [*children(job.pid), job.pid]
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
@@ -263,7 +265,7 @@ def end_tree(job):
 
 
 def has_ended(pid):
-    """Gone, or waiting for a parent that takes its time: it holds nothing any more."""
+    """Gone, or a zombie that its parent has not reaped yet: it holds nothing any more."""
     try:
         stat = pathlib.Path(f"/proc/{pid}/stat").read_text(errors="replace")
     except OSError:
@@ -273,7 +275,7 @@ def has_ended(pid):
 
 @contextlib.contextmanager
 def prepared_namespace(prepare):
-    """A mount namespace in which the shell commands `prepare` have run; a sleeping process keeps it."""
+    """A mount namespace in which the shell commands `prepare` have run. A sleeping process keeps it alive."""
     holder = subprocess.Popen(["unshare", "-m", "--propagation", "private", "sh", "-ec",
                                f"{prepare}\necho ready\nexec sleep 3600"], stdout=subprocess.PIPE)
     try:
@@ -286,12 +288,12 @@ def prepared_namespace(prepare):
 
 
 def mount_namespace(options):
-    """A machine with a tmpfs of its own on /dev/shm."""
+    """A machine with its own tmpfs on /dev/shm."""
     return prepared_namespace(f"mount -t tmpfs -o {options} tmpfs /dev/shm")
 
 
 def memory_groups():
-    """Where memory groups are made: (directory, the limit's file, version)."""
+    """Where memory groups can be created: (directory, name of the limit's file, version)."""
     for line in pathlib.Path("/proc/self/mountinfo").read_text().splitlines():
         left, right = line.split(" - ")
         kind, _, options = right.split(" ", 2)
@@ -305,8 +307,8 @@ def memory_groups():
 
 @contextlib.contextmanager
 def control_group(machine, limit=None, parent=None):
-    """A memory group of our own, and the machine as seen from within: (machine, directory). Without a limit it is there to count only: where
-    none can be made, (machine, None)."""
+    """Creates a memory group. Yields the machine as seen from inside the group, and the group's directory. Without a
+    limit the group only counts; if it cannot be created, the directory is None."""
     try:
         top, limit_file, version = memory_groups()
         directory = (parent or top) / f"shmguard-e2e-{uuid.uuid4().hex[:8]}"
@@ -324,7 +326,7 @@ def control_group(machine, limit=None, parent=None):
                 (directory / "memory.swap.max").write_text("0")
         yield machine.within("sh", "-c", 'echo $$ >"$0" && exec "$@"', directory / "cgroup.procs"), directory
     finally:
-        # Processes that have just been killed leave a moment later.
+        # Processes that have just been killed take a moment to leave the group.
         wait_until(lambda: remove_group(directory), 10, f"rmdir {directory}")
 
 
@@ -343,14 +345,14 @@ def here():
 
 @pytest.fixture
 def small_shm():
-    """A machine whose /dev/shm has 64 MiB, as in a container."""
+    """A machine whose /dev/shm has 64 MiB, like a container's."""
     with mount_namespace("size=64m") as machine:
         yield machine
 
 
 @pytest.fixture
 def private_shm():
-    """A machine with a roomy /dev/shm that nobody else uses."""
+    """A machine with a large /dev/shm that no one else uses."""
     with mount_namespace("size=2g") as machine:
         yield machine
 
@@ -362,7 +364,7 @@ def as_user(uid, *more):
 
 @pytest.fixture(scope="session")
 def public():
-    """The program and the training where every user can reach them, as after an installation."""
+    """The program and the training in a place that every user can reach, as after an installation."""
     directory = pathlib.Path(tempfile.mkdtemp(prefix="shmguard-e2e-"))
     try:
         directory.chmod(0o755)
@@ -377,7 +379,7 @@ def public():
 
 @pytest.fixture(scope="session", autouse=True)
 def leftovers(request, public):
-    """What test_clean.py removes. Made before all other tests, so that it has grown old when its turn comes."""
+    """What test_clean.py removes. Made before all other tests, so that it is old enough when it is needed."""
     if not mounts_are_allowed() or all(item.path.name != "test_clean.py" for item in request.session.items):
         yield None
         return
@@ -388,17 +390,17 @@ def leftovers(request, public):
 
 @pytest.fixture(scope="session")
 def nobody():
-    """A prefix that runs a command as a user without any rights; empty when we are one."""
+    """A prefix that runs a command as a user without any rights. Empty if we are such a user."""
     if os.geteuid() != 0:
         return []
     if not shutil.which("setpriv"):
-        pytest.skip("no setpriv to become an ordinary user with")
+        pytest.skip("needs setpriv to become an ordinary user")
     return as_user(NOBODY)
 
 
 @pytest.fixture(scope="session")
 def ordinary(nobody, public):
-    """Turns a machine into what an ordinary user has of it."""
+    """Turns a machine into one that is used by an ordinary user."""
     def become(machine, uid=NOBODY):
         return machine.within(*(as_user(uid) if nobody else []), program=public / os.path.basename(PROGRAM))
 
@@ -407,7 +409,7 @@ def ordinary(nobody, public):
 
 @contextlib.contextmanager
 def holder(machine, program, *arguments, **kwargs):
-    """A Python program that prints "ready" and then keeps what it has until the end. Gives its pid."""
+    """Runs a Python program that prints "ready" and then keeps what it has until the end. Yields its pid."""
     job = machine.popen(PYTHONS["system"], "-c", program + "\nprint('ready', flush=True)\nimport sys; sys.stdin.read()",
                         *arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, **kwargs)
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small training that dies in the way it is told: crash.py WAY [--strategy S]. Every way is a real one."""
+"""A small training that dies in the way given: crash.py WAY [--strategy S]. All of them happen in real trainings."""
 
 import argparse
 import ctypes
@@ -22,7 +22,7 @@ def segfault():
 
 
 def cut_short():
-    """Reads a mapped file that somebody else has made shorter."""
+    """Reads a mapped file after it was truncated."""
     with tempfile.NamedTemporaryFile() as file:
         file.truncate(16 * MIB)
         data = mmap.mmap(file.fileno(), 16 * MIB)
@@ -37,13 +37,13 @@ def eat_memory():
 
 
 def take_mappings():
-    """Nearly as many mappings as a process may have; those of PyTorch are the last straw."""
+    """Uses nearly all mappings that a process may have, so that PyTorch runs out of them."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.mmap.restype = ctypes.c_void_p
     libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
     protection = 1
     while True:
-        protection = 3 - protection  # neighbours that differ stay apart
+        protection = 3 - protection  # neighbours with different protection are not merged
         if libc.mmap(None, 4096, protection, 0x22, -1, 0) == ctypes.c_void_p(-1).value:
             return
 
@@ -83,7 +83,7 @@ class Collate:
     def __call__(self, samples):
         if self.way == "collate" and int(samples[0][0]) >= 12:
             raise RuntimeError("stack expects each tensor to be equal size, but got [3] at entry 0 and [4] at entry 1")
-        if self.way == "feeder":  # not made in shared memory: the queue's feeder thread puts it there
+        if self.way == "feeder":  # not in shared memory: the queue's feeder thread copies it there
             return [torch.cat(list(samples))]
         return torch.utils.data.dataloader.default_collate(samples)
 

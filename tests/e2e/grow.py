@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small real training whose memory does what it is told to: for the tests of verdicts.
+"""A small real training whose memory use follows a given pattern, for the tests of verdicts.
 
-Each --kind is a mistake that people make, or none. --rate is in MiB (descriptors: in number) a second where something grows
-steadily, and --size in MiB where it grows towards something. Growth follows the clock, not the steps, so that a busy machine
-changes the noise and not the rate.
+Each --kind is a mistake that people make, or none at all. --rate is in MiB per second (or descriptors or tensors per second),
+for steady growth; --size is in MiB, for growth towards a final size. Growth follows the clock, not the steps, so that a
+busy machine changes the noise and not the rate.
 """
 
 import time
@@ -15,6 +15,7 @@ import gc
 import mmap
 import os
 import random
+import resource
 import tempfile
 
 import torch
@@ -22,11 +23,11 @@ from torch.utils.data import DataLoader, Dataset, get_worker_info
 
 MIB = 1 << 20
 KINDS = ["steady", "noisy", "spikes", "step", "settling", "leak", "worker-leak", "cow", "sawtooth", "trainer-sawtooth",
-         "backlog", "fd", "page-cache"]
+         "backlog", "tensors", "fd", "page-cache"]
 
 
 class Pace:
-    """How much is due since the start, at so much a second."""
+    """How much is due since the start, at a given rate per second."""
 
     def __init__(self, rate):
         self.rate = rate
@@ -40,7 +41,7 @@ class Pace:
 
 
 def memory(mib):
-    """Private memory that is really there."""
+    """Private memory that is really allocated."""
     return torch.ones(mib * MIB // 4)
 
 
@@ -49,7 +50,7 @@ class Samples(Dataset):
         self.args = args
         self.kept = []
         self.pace = None
-        # Many small objects: each page of them is copied when a worker counts a reference on it.
+        # Many small objects: when a worker changes the reference count of one, its page is copied.
         self.names = [f"{i:0200d}" for i in range(args.size * MIB // 256)] if args.kind == "cow" else []
         self.file = None
         if args.kind == "page-cache":
@@ -64,7 +65,7 @@ class Samples(Dataset):
         if self.pace is None:
             self.pace = Pace(self.args.rate)
             self.at = 0
-            if self.names:  # each worker goes through its own part, and then through the others'
+            if self.names:  # each worker begins with its own part and continues with the others'
                 self.at = info.id * len(self.names) // info.num_workers if info else 0
         kind = self.args.kind
         if kind in ("sawtooth", "worker-leak"):
@@ -92,7 +93,7 @@ class Samples(Dataset):
 
 
 def collate_some(samples):
-    """Batches of any size between one sample and all."""
+    """Batches of random size, from one sample to all of them."""
     return torch.stack(samples[:random.randint(1, len(samples))])
 
 
@@ -108,7 +109,7 @@ class Trainer:
         self.stepped = False
 
     def step(self, batch):
-        if self.pace is None:  # what workers take to come is not due
+        if self.pace is None:  # starting the workers takes time that does not count
             self.pace = Pace(self.args.rate)
             self.start = time.monotonic()
         loss = self.model(batch).square().mean()
@@ -124,9 +125,14 @@ class Trainer:
     do_trainer_sawtooth = do_leak
 
     def do_backlog(self, batch):
-        # Every batch that is due is kept: it stays in shared memory.
+        # Keeps the batches that are due, so that they stay in shared memory.
         if self.pace.due() > 0:
             self.pace.paid += batch.numel() * 4 // MIB
+            self.kept.append(batch)
+
+    def do_tensors(self, batch):
+        # Tiny ones, as labels are: they take descriptors, but hardly any memory.
+        if self.pace.due() > 0:
             self.kept.append(batch)
 
     def do_fd(self, _batch):
@@ -137,7 +143,7 @@ class Trainer:
         self.kept = [memory(random.randint(1, max(self.args.size, 1)))]
 
     def do_spikes(self, _batch):
-        # Cycles that only the collector can free.
+        # Cycles that only the garbage collector can free.
         for _ in range(20):
             loop = [bytearray(self.args.size * 1024)]
             loop.append(loop)
@@ -150,7 +156,7 @@ class Trainer:
             self.kept.append(memory(self.args.size))
 
     def do_settling(self, _batch):
-        # A cache of so many entries, filled by chance.
+        # Like a cache that fills up in random order.
         seconds = time.monotonic() - self.start
         wanted = int(self.args.size * (1 - 2.718 ** (-seconds / self.args.seconds * 6)))
         while len(self.kept) < wanted:
@@ -176,11 +182,15 @@ def options():
     parser.add_argument("--start-method", choices=["fork", "spawn", "forkserver"], default="fork")
     parser.add_argument("--strategy", choices=["file_descriptor", "file_system"], default="file_descriptor")
     parser.add_argument("--scratch", default=None, help="where files are made")
-    return parser.parse_args()
+    parser.add_argument("--open-files", type=int, help="the limit")
+    args = parser.parse_args()
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (args.open_files or hard, hard))
+    return args
 
 
 class Clock:
-    """Indices until the epoch's time is over, which begins with its first batch: workers may take long to come."""
+    """Yields indices until the epoch's time is over. The time starts with the first batch, because workers may start slowly."""
 
     def __init__(self, seconds):
         self.seconds = seconds
@@ -200,7 +210,7 @@ class Clock:
 
 def main():
     args = options()
-    # A machine that is so busy that starting takes longer than the training gets more of it to look at.
+    # If the machine is so busy that starting took longer than the training would, train for longer.
     args.seconds = max(args.seconds, 2 * (time.monotonic() - STARTED))
     torch.set_num_threads(1)
     torch.multiprocessing.set_sharing_strategy(args.strategy)
@@ -220,4 +230,4 @@ def main():
 
 if __name__ == "__main__":
     main()
-    os._exit(0)  # taking all of PyTorch down is no part of the training, and takes long on a busy machine
+    os._exit(0)  # shutting PyTorch down is not part of the training, and takes long on a busy machine

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches of a loader while something remembers earlier ones. Prints how many arrived wrong. test_identity.py runs it.
+"""Loads batches while something remembers earlier ones, and prints how many arrived wrong. Run by test_identity.py.
 
     python3 identity.py CASE
 """
@@ -40,7 +40,7 @@ def storage_of(tensor):
 
 
 def load(remember, dataset=Numbers, collate=None):
-    """Calls remember(number, batch) for each batch and counts those that are wrong when they arrive."""
+    """Calls remember(number, batch) for each batch and counts the batches that are wrong when they arrive."""
     wrong = 0
     for number, batch in enumerate(DataLoader(dataset(), batch_size=1, num_workers=1, collate_fn=collate)):
         wrong += is_wrong(batch, number)
@@ -51,8 +51,8 @@ def load(remember, dataset=Numbers, collate=None):
 
 @case
 def shared_by_name():
-    """Puts another memory into a living storage, and lets go of the one that it was received with."""
-    storage_of(torch.zeros(8))._share_filename_cpu_()  # starts the manager, which would inherit the batch's descriptor
+    """Gives a live storage other memory, which releases the memory that it was received with."""
+    storage_of(torch.zeros(8))._share_filename_cpu_()  # starts the manager now, or it would inherit the batch's descriptor
     kept = []
 
     def remember(number, batch):
@@ -65,7 +65,7 @@ def shared_by_name():
 
 @case
 def swapped():
-    """The same, by PyTorch's own name for it."""
+    """Gives a live storage other memory through PyTorch's own function for that."""
     kept = []
 
     def remember(number, batch):
@@ -85,10 +85,10 @@ def receive(inbox, outbox, kept):
 
 @case
 def emptied():
-    """A storage without memory, and a child that inherits what PyTorch remembers of it."""
+    """A storage without memory, and a child that inherits what PyTorch remembers about it."""
     kept = torch.zeros(WORDS).share_memory_().untyped_storage()
-    mp.reductions.reduce_storage(kept)  # as when it is sent
-    multiprocessing.resource_sharer.stop()  # drops the descriptor that waits for its receiver
+    mp.reductions.reduce_storage(kept)  # as sending it does
+    multiprocessing.resource_sharer.stop()  # drops the descriptor that is waiting for its receiver
     kept.resize_(0)
     inbox, outbox = mp.Queue(), mp.Queue()
     child = mp.Process(target=receive, args=(inbox, outbox, kept))
@@ -120,7 +120,7 @@ def sparse_and_nested():
 
 @case
 def exported():
-    """What others made of a batch keeps it, whoever drops the tensor."""
+    """Arrays and capsules made from a batch keep its memory, even after the tensor is dropped."""
     arrays, capsules = [], []
 
     def remember(number, batch):
@@ -150,7 +150,7 @@ def beside_files():
 
 @case
 def protected():
-    """What a program has asked of a batch's mapping ends with the batch."""
+    """When a program changes the protection of a batch's mapping, the change ends with the batch."""
     libc = ctypes.CDLL(None, use_errno=True)
 
     def remember(number, batch):
@@ -163,5 +163,5 @@ def protected():
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(1)  # or a forked child would wait for threads that it does not have
+    torch.set_num_threads(1)  # a forked child would wait for threads that it does not have
     print("wrong:", CASES[sys.argv[1]]())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shared memory that belongs to nobody: made files and what killed trainings leave, each lot in a mount of its own."""
+"""Shared memory without an owner: created files and what killed trainings leave behind, each kind in its own mount."""
 
 import contextlib
 import os
@@ -9,7 +9,7 @@ import time
 
 from conftest import MIB, PYTHONS, as_user, children, end_tree, has_ended, mount_namespace, scratch_directory, wait_until
 
-# Users of our own: a manager of somebody else's training on this machine must not matter.
+# User ids that only these tests use: the manager of someone else's training must not affect them.
 ALICE, BOB, CAROL, DAVE = 64001, 64002, 64003, 64004
 
 KNOWN = {  # name: bytes
@@ -17,6 +17,13 @@ KNOWN = {  # name: bytes
     "sem.mp-1xxmdphe": 32, "shm_allreduce_buffer_0": 4096, "nvidia_dali_7": 4096, "plasmaXYZ123": 4096,
     "vader_segment.node.1000.1": 4096, "nvidia_dali_\n\x1b[31mred": 4096, "psm_e3b70001": 0,
 }
+SERVERS = {  # what crashed inference servers leave: name → bytes; of each, its maker keeps it open while it is used
+    "vllm_offload_5e0c7a52-41c1-4a41-9d0b-6c1f5e0f7a11.mmap": MIB, "vllm_ec_5e0c7a52.mmap": 4096,
+    "VLLM_OBJECT_STORAGE_SHM_BUFFER_0f0e0d0c0b0a09080706050403020100": 4096, "sgl_shm_mq_7_0a1b2c3d": 4096,
+    "sglang_loads_ipc_0a1b2c3d.shm": 4096, "lmcache_l1_pool_7": 4096, "triton_python_backend_shm_region_1": 4096,
+}
+WAITING = {"sgl_shm_mm_7_0a1b2c3d": MIB, "sglmm-7-1-0": 4096, "psm_1ef70001": 4096}  # may wait to be opened by name
+IN_USE = {f"vllm_offload_{how}.mmap": 4096 for how in ("open", "mapped", "readonly", "locked", "private")}
 OTHER = {
     "dataset.bin": MIB, "torch_cache": 4096, "my_torch_1_2": 4096, "torch_12": 4096, "000000_locals": 4096, "psm": 4096,
     "torch_2024_dataset.pt": 4096, "nccl-notes.txt": 4096, "psm_report.csv": 4096, "plasma_simulation.npy": 4096,
@@ -33,16 +40,16 @@ def make(machine, files, uid=ALICE):
 
 
 class Leftovers:
-    """Machines by what lies in their /dev/shm, and `old()`, which waits until all of it is a minute old."""
+    """Machines, named after what is in their /dev/shm. `old()` waits until all of it is a minute old."""
 
     def __init__(self, public):
         self.public = public
         self.stack = contextlib.ExitStack()
-        self.stopped = {}  # managers that live and do nothing: name of the machine → pids
-        self.outside = None  # a file that a link in "many" points to
+        self.stopped = {}  # stopped managers: name of the machine → pids
+        self.outside = None  # the target of a link in "many"
 
     def __enter__(self):
-        with self.stack:  # undone unless all goes well
+        with self.stack:  # undone unless everything succeeds
             self.make_all()
             self.stack = self.stack.pop_all()
         self.made = time.time()
@@ -58,7 +65,7 @@ class Leftovers:
         return self.stack.enter_context(mount_namespace("size=256m"))
 
     def make_all(self):
-        # The jobs first: they take a while to start, all at once.
+        # The jobs start first, all at once, because they take a while.
         self.jobs = {}
         for version, python in PYTHONS.items():
             if os.access(python, os.X_OK):
@@ -70,11 +77,23 @@ class Leftovers:
             machine = self.machine()
             make(machine, {"psm_1ef70001": 4096})
             setattr(self, name, machine)
+        self.pods = self.machine()
+        make(self.pods, {**SERVERS, **WAITING, **IN_USE, "vllm_notes.mmap": 4096})
+        self.sender = self.start_sender()
         self.race = self.machine()
         make(self.race, {f"psm_{i:08x}": 4096 for i in range(400)})
         for version, (machine, job) in self.jobs.items():
             self.kill_job(version, machine, job)
         make(self.many, {"torch_777_888_0": 4096}, uid=DAVE)
+
+    def start_sender(self):
+        """A process in a pid namespace of its own that has made a file for another one to open by its name, as SGLang does."""
+        machine = self.machine()
+        program = "import os, time; open(f'/dev/shm/sgl_shm_mm_{os.getpid()}_0a1b2c3d', 'wb').close(); print(flush=True); time.sleep(3600)"
+        job = machine.alone().popen(PYTHONS["system"], "-c", program, stdout=subprocess.PIPE, start_new_session=True)
+        self.stack.callback(end_tree, job)
+        job.stdout.readline()
+        return machine, job
 
     def start_job(self, python, uid):
         machine = self.machine()
@@ -86,7 +105,7 @@ class Leftovers:
         return machine, job
 
     def kill_job(self, version, machine, job):
-        """SIGKILL to everybody at once. The manager would tidy up after the others: it is stopped, or killed as well."""
+        """Kills all processes with SIGKILL at once. The manager would clean up after them, so it is stopped or killed too."""
         assert job.stdout.readline() == b"holding\n"
         wait_until(lambda: machine.shm_used >= 6 * 4 * 3 * 256 * 256, 60, "the workers fill their queues")
         pids = [job.pid, *children(job.pid)]
@@ -112,7 +131,7 @@ class Leftovers:
 
     @staticmethod
     def kill(pid):
-        """Only what still is a manager: the number may be somebody else's by now."""
+        """Kills the process only if it is still a manager: its pid may have been reused."""
         with contextlib.suppress(OSError):
             if open(f"/proc/{pid}/comm").read().startswith("torch_shm_manag"):
                 os.kill(pid, signal.SIGKILL)

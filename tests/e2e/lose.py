@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trainings whose shared memory is refused (run them under --budget 5M). lose.py WAY [MIB]: MIB is the size of a batch.
+"""Trainings whose requests for shared memory are refused (run them with --budget 5M): lose.py WAY [MIB of a batch]
 
-here      tensors are shared by the command itself; it catches the exception and goes on with half the size
-loader    tensors are shared by a DataLoader's workers; the trainer catches the exception and takes a loader of half the size
-feeder    the same with batches that the workers' queue threads share: the worker is ended, and the trainer catches that
-forget    as `here`, but the exception is caught and nothing more is made
-queue     a process sends batches through a queue, whose thread prints the exception and drops them; nobody misses them
-iterable  a DataLoader whose workers end before they can be ended
-index     the same, and the trainer then takes the first of the batches, which is not there
+here      the command itself shares tensors; it catches the exception and continues with half the size
+loader    a DataLoader's workers share tensors; the trainer catches the exception and retries with half the size
+feeder    the queue threads of the workers share the batches: the worker is ended, and the trainer catches that
+forget    like `here`, but it catches the exception and makes nothing else
+queue     a process sends batches through a queue, whose thread prints the exception and drops them, unnoticed
+iterable  a DataLoader whose workers exit before they can be ended
+index     like `iterable`, but the trainer then uses the first batch, which is missing
 """
 
 import sys

@@ -16,7 +16,7 @@ MAKE_RECORDING = pathlib.Path(PROGRAM).parent / "tests" / "show" / "make-recordi
 
 
 def missing(why):
-    """Skips, or fails where the page is required."""
+    """Skips the test, or fails it where the page is required."""
     if os.environ.get("SHMGUARD_REQUIRE_PAGE"):
         pytest.fail(f"the page is required here: {why}")
     pytest.skip(why)
@@ -39,7 +39,7 @@ def chromium():
 
 
 def make_recording(path, seconds, interval, workers):
-    """The recording of a made training, always the same: see tests/show/made-job.h."""
+    """Writes a recording of an artificial training that is always the same: see tests/show/made-job.h."""
     if not MAKE_RECORDING.exists():
         missing(f"{MAKE_RECORDING} is not built: meson configure -Dtests=enabled")
     subprocess.run([MAKE_RECORDING, path, str(seconds), str(interval), str(workers)], check=True, timeout=120)
@@ -47,6 +47,6 @@ def make_recording(path, seconds, interval, workers):
 
 
 def has_page():
-    """Whether the program was built with it."""
+    """Whether the program was built with the page."""
     done = subprocess.run([PROGRAM, "report", "/nonexistent", "-o", "/nonexistent/page.html"], capture_output=True, timeout=30, check=False)
     return done.returncode != 69

@@ -1,14 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real DataLoaders with a sampler of /dev/shm: what the figures of `plan` are held against.
+"""Runs real DataLoaders and samples /dev/shm, to check the figures of `plan`.
 
-    planned.py < CASES.json: one case after the other, in this process; for each the peak of /dev/shm in bytes, one JSON
-    object a line. Run it where nobody else uses /dev/shm.
+    planned.py < CASES.json
+
+Runs the cases one after the other in this process. Prints one line of JSON per case, with the peak of /dev/shm in bytes.
+Must run where no one else uses /dev/shm.
 
 A case is { "loaders": [ { "samples": [[dtype, [dims...]]...], "batch", "workers", "prefetch", "collate" } ], "held",
-"strategy", "mode" }. collate: "default" (PyTorch's own: in shared memory at once), "copy" (ordinary memory: the feeder
-thread copies it), "list" (one tensor for each sample). mode: "stalled" (the trainer pauses after its first batches, as for
-a checkpoint), "steady" (it is slower than the workers, whose samples take time as real ones do), "instant" (the same with
-samples that take none: a worker may have the next batch ready while the last one is still being let go).
+"strategy", "mode" }.
+
+collate: "default" (PyTorch's own: directly in shared memory), "copy" (ordinary memory, which the feeder thread copies),
+"list" (one tensor per sample).
+
+mode: "stalled" (the trainer pauses after its first batches, as for a checkpoint), "steady" (it is slower than the
+workers, whose samples take time as real ones do), "instant" (like steady, but samples take no time: a worker may have
+its next batch ready while the last one is still being released).
 """
 
 import collections
@@ -25,7 +31,7 @@ import time
 INTERVAL = 0.0005
 STEPS_AFTER_FULL = 12
 STEP_SECONDS = 0.03
-BYTES_A_SECOND = 100e6  # that workers make on a busy machine
+BYTES_A_SECOND = 100e6  # made by the workers on a busy machine
 
 
 def used():
@@ -62,14 +68,15 @@ def predict(program, case):
 
 
 def error(plan, peak, between):
-    """How far the peak is from the need; of samples that may be ready within the handover, from what lies between it and its bound."""
+    """How far the peak is from the prediction. between: samples may be ready during the handover, so any peak from the
+    need to its bound is right."""
     if between and plan["base"] <= peak <= plan["bound"]:
         return 0
     return (plan["bound"] if between and peak > plan["bound"] else plan["base"]) / peak - 1
 
 
 def measure(python, cases):
-    """The peaks of the cases, one after the other as they come, each in bytes."""
+    """Yields the peak of each case in bytes, as soon as it is known."""
     command = 'mount -t tmpfs -o size=4g tmpfs /dev/shm && exec "$0" -W ignore "$1"'
     job = subprocess.Popen(["unshare", "-m", "--propagation", "private", "sh", "-c", command, python,
                             str(pathlib.Path(__file__).resolve())], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -87,7 +94,7 @@ def measure(python, cases):
 
 
 class Sampler:
-    """A process of its own: a thread would wait for the interpreter's lock just when a batch arrives."""
+    """A separate process: a thread would wait for the interpreter's lock just when a batch arrives."""
 
     def __init__(self):
         self.page = mmap.mmap(-1, mmap.PAGESIZE)
@@ -191,7 +198,7 @@ def main():
             settle(lambda: used() >= least, 60)
         peak = sampler.peak
         pause = 0 if case["mode"] == "stalled" else step_seconds(case)
-        while step():  # to the end: under file_system what is not fetched stays
+        while step():  # to the end: with file_system, batches that are not fetched stay
             time.sleep(pause)
         return peak if case["mode"] == "stalled" else sampler.peak
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every JSON answer of the program must look like: the names and types that other programs rely on.
+"""The shape of every JSON answer of the program: the names and types that other programs rely on.
 
-A shape is a type, a set of allowed strings, a list of one shape (a list of any length), a dict (these keys, and others
-besides), or a tuple of shapes (any of them). None stands for null. A bool is no int here.
+A shape is a type, a set of allowed strings, a list of one shape (a list of any length), a dict (at least these keys), or
+a tuple of shapes (any of them). None stands for null. A bool is not an int here.
 """
 
 import json
@@ -26,7 +26,7 @@ SHAPES = {
         "schema": {"shmguard.doctor/1"},
         "verdict": {"ok", "warning", "critical"},
         "environment": {"kind": {"bare", "docker", "podman", "kubernetes", "lxc", "unknown"}, "slurm": bool,
-                        "can_remount": bool, "user_namespaces": bool, "guard_ready": bool},
+                        "can_remount": bool, "user_namespaces": bool, "guard_ready": bool, "shm_owner": ({"pod", "job"}, None)},
         "shm": (SHM, SHM_UNKNOWN),
         "memory": {"total": int, "available": int, "cgroup_limit": (int, None), "cgroup_used": (int, None),
                    "swap_free": int},
@@ -40,13 +40,13 @@ SHAPES = {
         "shm": (SHM, SHM_UNKNOWN),
         "processes": [{"pid": int, "ppid": int, "role": {"trainer", "worker", "manager", "other"}, "command": str,
                        "rss": int, "pss": (int, None), "uss": (int, None), "rss_shmem": int, "shm": (int, None),
-                       "fds": (int, None), "threads": int, "job": (int, None),
+                       "fds": (int, None), "threads": int, "loader_threads": int, "job": (int, None),
                        "start_method": ({"fork", "spawn", "forkserver"}, None), "uid": int}],
         "segments": [{"name": str, "inode": int, "device": str, "size": int, "allocated": int,
                       "allocated_source": {"measured", "estimated"}, "deleted": bool, "backing": {"shm", "memfd"},
                       "kind": {"torch", "nccl", "python", "gloo", "dali", "ray", "mpi", "semaphore", "shmguard",
                                "other"},
-                      "holders": [int], "orphan": {"yes", "no", "unknown"}, "orphan_why": str, "uid": (int, None)}],
+                      "origin": (str, None), "holders": [int], "orphan": {"yes", "no", "unknown"}, "orphan_why": str, "uid": (int, None)}],
         "attributed": int, "unattributed": int, "memfd": int, "unreadable_processes": int,
     },
     "clean": {
@@ -103,8 +103,8 @@ SHAPES = {
         "overall": VERDICTS,
         "verdicts": [{"id": VERDICTS, "subject": {"pid": (int, None), "role": {"trainer", "worker", "manager", "other", "job"}},
                       "metric": str, "rate": (float, None), "rate_words": str, "confidence": float,
-                      "confidence_words": str, "evidence": str, "exhausts_in": (float, None), "meaning": str,
-                      "fixes": [FIX]}],
+                      "confidence_words": str, "evidence": str, "exhausts_in": (float, None),
+                      "would_exhaust_in": (float, None), "meaning": str, "fixes": [FIX]}],
         "recording": {"file": str, "command": str, "pid": (int, None), "began": (str, None), "seconds": float,
                       "interval": float, "samples": int, "processes": int},
         "shm": {"size": (int, None), "used_peak": (int, None)},
@@ -122,7 +122,7 @@ PLAN_TABLE = [{"per_gpu": int, "processes": int, "base": int, "recommended": int
 
 
 def misfit(value, shape, path="$"):
-    """Where and how value departs from shape, or None."""
+    """Where and how the value does not match the shape, or None."""
     if shape is None:
         return None if value is None else f"{path}: {value!r} instead of null"
     if isinstance(shape, tuple):
@@ -161,7 +161,7 @@ def check_doctor(answer, code):
     assert len(ids) == len(set(ids))
     for finding in answer["findings"]:
         needs = [fix["needs"] for fix in finding["fixes"]]
-        assert needs == sorted(needs, key=["nothing", "root", "restart", "admin"].index), "what one can do comes first"
+        assert needs == sorted(needs, key=["nothing", "root", "restart", "admin"].index), "what the user can do comes first"
 
 
 def check_ps(answer, code):
@@ -228,7 +228,7 @@ CHECKS = {"doctor": check_doctor, "ps": check_ps, "clean": check_clean, "explain
 
 
 def loads_checked(command, done):
-    """The JSON on standard output of a finished run of `command`: one object of the right shape, and nothing else."""
+    """The JSON that `command` printed: one object of the right shape, and nothing else."""
     answer = json.loads(done.stdout)
     problem = misfit(answer, SHAPES[command])
     assert problem is None, problem

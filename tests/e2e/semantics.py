@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What PyTorch's users do with shared memory, as named cases whose results are printed: the guard may not change a byte of them.
+"""Named cases of what PyTorch's users do with shared memory. The guard must not change a byte of their results.
 
     python semantics.py [--methods fork,forkserver] [--strategies file_descriptor,file_system] [CASE…]
 
-One interpreter runs them all, because loading PyTorch takes longer than most cases. Each prints one line: method, strategy, name and
-what came out (numbers and digests, nothing that differs from run to run), or FAILED and why. test_semantics.py compares the lines of
-plain runs with those under the guard. A case that hangs is ended with the tracebacks of all threads, and its name.
+One interpreter runs all cases, because loading PyTorch takes longer than most of them. Each case prints one line: method,
+strategy, name and its result (numbers and digests, nothing that differs between runs), or FAILED and why.
+test_semantics.py compares the lines of plain runs with those under the guard. A case that hangs is ended, and its name
+and the tracebacks of all threads are printed.
 """
 
 import argparse
@@ -28,10 +29,10 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_in
 
 MIB = 1 << 20
 LARGE = MIB // 4  # floats: 1 MiB
-SIZES = (1, 1000, 131071, 131072, LARGE, LARGE + 3, 2 * LARGE)  # floats, around the guard's threshold too
-SECONDS = 60  # for one case
+SIZES = (1, 1000, 131071, 131072, LARGE, LARGE + 3, 2 * LARGE)  # floats; some are around the guard's threshold
+SECONDS = 60  # per case
 CASES = {}
-NEED_NAMES = set()  # cases that open segments by name whatever the strategy
+NEED_NAMES = set()  # cases that open segments by name, whatever the strategy
 
 
 def case(function):
@@ -45,7 +46,7 @@ def needs_names(function):
 
 
 def digest(*values):
-    """Of tensors, wherever they are in nested values."""
+    """A digest of all tensors in nested values."""
     total = hashlib.sha256()
 
     def add(value):
@@ -72,7 +73,7 @@ def numbers(start, words=LARGE, dtype=torch.float32):
 
 
 class Job:
-    """How a case starts processes: by which method, with which strategy."""
+    """How a case starts processes: the start method and the sharing strategy."""
 
     def __init__(self, method, strategy):
         self.method = method
@@ -92,7 +93,7 @@ class Job:
 
 
 class Strategy:
-    """Set in each worker: one that is not forked begins with the default."""
+    """Sets the strategy in each worker: a worker that is not forked starts with the default."""
 
     def __init__(self, name):
         self.name = name
@@ -108,7 +109,7 @@ def enter(strategy, target, arguments):
 
 
 def wait_for(process):
-    """Not by join with a limit: that waits for the end of torch_shm_manager too, which a spawned process leaves its pipe to."""
+    """Not join with a timeout: that also waits for torch_shm_manager, which inherits a pipe from a spawned process."""
     deadline = time.monotonic() + 20
     while process.is_alive() and time.monotonic() < deadline:
         time.sleep(0.005)
@@ -134,13 +135,13 @@ def hogwild_worker(model, counter, lock, barrier, results, rank):
         optimizer.step()
         with lock:
             counter += 1
-    barrier.wait(20)  # nobody writes from here on: all must see the same
+    barrier.wait(20)  # no writes after this: all processes must see the same
     results.put((rank, digest(list(model.state_dict().values())), int(counter[0]), int(counter[-1])))
     barrier.wait(20)
 
 
 class Wide(torch.nn.Module):
-    """A model whose shared parameters are on both sides of the threshold."""
+    """A model with shared parameters on both sides of the threshold."""
 
     def __init__(self):
         super().__init__()
@@ -253,7 +254,7 @@ def pipe(job):
         sent = numbers(words, words)
         here.send(sent)
         got = here.recv()
-        results.append((digest(got), torch.equal(sent, got)))  # it wrote into the memory that we sent
+        results.append((digest(got), torch.equal(sent, got)))  # it wrote to the memory that we sent
     here.send("end")
     ended(process)
     return results
@@ -336,7 +337,7 @@ def produce(outbox, got, first, count):
 
 @case
 def tensors_outlive_their_producer(job):
-    """It ends, or is killed, after they have come; then others recycle what they can."""
+    """The producer exits or is killed after its tensors have arrived; then others recycle what they can."""
     kept = {}
     for end in ("exit", "kill"):
         outbox, got = job.context.Queue(), job.context.Event()
@@ -356,7 +357,7 @@ def tensors_outlive_their_producer(job):
     for first, end in ((0, "exit"), (100, "kill")):
         for number, tensors in enumerate(kept[end], first):
             assert all(torch.equal(tensor, numbers(number, words)) for tensor, words in zip(tensors, SIZES)), (end, number)
-    kept["kill"][0][4].fill_(9)  # and they are ours to write to
+    kept["kill"][0][4].fill_(9)  # and we may write to them
     return digest(kept), fresh
 
 
@@ -476,7 +477,7 @@ def variable_batch_sizes(job):
 
 @case
 def persistent_workers(job):
-    """The workers are the same from epoch to epoch, and what one epoch left with the trainer stays whole in the next."""
+    """The workers stay the same in all epochs, and a batch kept from one epoch stays intact in the next."""
     loader = job.loader(Samples(16), persistent_workers=True)
     kept, epochs = [], []
     for _ in range(4):
@@ -501,7 +502,7 @@ def exception_in_a_worker(job):
         for batch in job.loader(Faulty()):
             seen.append(digest(batch))
     except KeyError as error:
-        traceback.clear_frames(error.__traceback__)  # they hold the loader, in a cycle
+        traceback.clear_frames(error.__traceback__)  # the frames keep the loader alive, in a cycle
         return len(seen), "no such sample" in str(error), "worker process 0" in str(error)
     raise AssertionError("no exception came")
 
@@ -525,7 +526,7 @@ def pinned(job):
 
 @case
 def train(job):
-    """A whole small training: the weights at the end are the same to the last bit."""
+    """A complete small training: the final weights must be identical to the last bit."""
     torch.manual_seed(0)
     model = torch.nn.Sequential(torch.nn.Linear(512, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1))
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
@@ -677,16 +678,16 @@ def options():
 def main():
     args = options()
     torch.set_num_threads(1)
-    mp.set_forkserver_preload(["torch", "torch.utils.data"])  # once, and not in every process again
+    mp.set_forkserver_preload(["torch", "torch.utils.data"])  # once, instead of in every process
     failed = 0
     for method in args.methods.split(","):
-        for name in args.case or CASES:  # outermost: PyTorch 2.6 cannot fork for hogwild once train has run
+        for name in args.case or CASES:  # the outermost loop: PyTorch 2.6 cannot fork for hogwild once train has run
             if args.no_names and name in NEED_NAMES:
                 continue
             for strategy in args.strategies.split(","):
                 mp.set_sharing_strategy(strategy)
                 print(f"{method} {strategy} {name}: ", end="", flush=True)
-                gc.collect()  # a loader in a cycle would be inherited by the next case's processes, which complain
+                gc.collect()  # the processes of the next case would inherit a loader that is in a cycle, and complain
                 faulthandler.dump_traceback_later(SECONDS, exit=True)
                 start = time.monotonic()
                 try:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes reads of a file hang, as those of /proc/PID/... do while the kernel holds a process's memory locked.
+"""Makes reads of a file hang, like reads of /proc/PID/... while the kernel holds a process's memory locked.
 
-stall.py PATH: mounts a file over it, with FUSE, whose opening is answered once, and whose reads never are. Those
-who wait can be killed: the requests stay in the kernel. Prints "ready", then "stalled" when it was opened; ends,
-and lets go, when its standard input ends. Needs root, and a mount namespace of its own.
+stall.py PATH mounts a FUSE file over PATH. It answers one open, and never a read. Processes that wait for a read can be
+killed, because the requests stay in the kernel. Prints "ready", then "stalled" when the file was opened. Exits, which
+releases the readers, when its standard input ends. Needs root and a private mount namespace.
 """
 
 import ctypes
@@ -13,7 +13,7 @@ import sys
 
 INIT, GETATTR, OPEN = 26, 3, 14
 FOREVER = 1 << 30
-DIRECT_IO, NO_FLUSH = 1, 1 << 5  # what is closed while it waits must not wait again
+DIRECT_IO, NO_FLUSH = 1, 1 << 5  # closing the file must not block again
 
 libc = ctypes.CDLL(None, use_errno=True)
 path = sys.argv[1].encode()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Input that cannot be used: one clear line on stderr that names it and the remedy, the right exit code, nothing else."""
+"""Input that cannot be used: one clear line on stderr that names it and says what to do, the right exit code, nothing else."""
 
 import os
 import re
@@ -17,7 +17,7 @@ def help_of(*words):
 
 
 def options_of(command):
-    """Long name → what the option takes, as --help says it; None for a flag."""
+    """Long option names → their argument as --help shows it, or None for a flag."""
     return {name: argument or None for name, argument in
             re.findall(r"^ {2,6}(?:-\w, )?(--[a-z-]+)(?: (\S+))?  ", help_of(command), re.M) if name != "--help"}
 
@@ -27,13 +27,13 @@ OPTIONS = [(command, name, argument) for command in COMMANDS for name, argument 
 
 
 def refused(done, code, *said):
-    """The run ended as bad input must: the code, one line, nothing on stdout."""
+    """Checks that bad input was refused: the exit code, one line on stderr, nothing on stdout."""
     assert done.returncode == code, done
     assert done.stdout in (b"", None), done
     assert done.stderr.endswith(b"\n") and done.stderr.count(b"\n") == 1, done
     assert done.stderr.startswith(b"shmguard: "), done
     assert all(word.encode() in done.stderr for word in said), done
-    assert all(byte >= 0x20 for byte in done.stderr[:-1]), "a terminal must not be steered by what we quote"
+    assert all(byte >= 0x20 for byte in done.stderr[:-1]), "quoted input must not contain control characters"
 
 
 @pytest.mark.parametrize("line, said", [
@@ -48,7 +48,7 @@ def test_unknown_commands(here, line, said):
     refused(here.shmguard(*line), 64, *said)
 
 
-# What each command needs besides the option that is tried, before and after it.
+# What each command needs before and after the option that is tested.
 AROUND = {
     "plan": (["--batch-bytes", "1M", "--workers", "2"], []),
     "run": (["--retry", "1"], ["--", "true"]),
@@ -79,7 +79,7 @@ BAD_VALUES = {
     "DTYPE[D0,D1,...]": ["float33", "float32[3", "float32[0]", ""],
     '"NAME=VALUE;..."': ["workers", "wrkers=2"],
 }
-PATHS = {"FILE", "DIR", "ARGS"}  # any text may be one
+PATHS = {"FILE", "DIR", "ARGS"}  # any text can be a path
 
 
 def with_option(command, *words):
@@ -111,7 +111,7 @@ def test_bad_values(here, command, name, argument):
     return None
 
 
-# Of each command, what is bad in its own way.
+# What is invalid for one command only.
 CASES = {
     "doctor": [(["extra"], 64, ['"extra"', "--help"]),
                (["--root", "/nonexistent"], 65, ["/nonexistent", "No such file", "capture-root"]),
@@ -217,7 +217,7 @@ def test_no_proc():
         with prepared_namespace(prepare) as machine:
             for command in ["ps", "doctor", "clean"]:
                 refused(machine.shmguard(command), 69, "/proc", "mount -t proc")
-            # A log can be explained all the same.
+            # A log can still be explained.
             explained = machine.shmguard("explain", input=b"RuntimeError: received 0 items of ancdata\n")
             assert explained.returncode == 0 and b"fd-exhausted" in explained.stdout and explained.stderr == b""
 
@@ -260,7 +260,7 @@ def test_clean_tells_in_its_code_that_its_report_is_lost(private_shm):
 
 @pytest.mark.parametrize("line", [["ps", "--all"], ["ps", "--json", "--all"]], ids=" ".join)
 def test_a_reader_that_has_seen_enough(line):
-    """`shmguard ps | head -n 1` says nothing on stderr, whatever becomes of SIGPIPE."""
+    """`shmguard ps | head -n 1` prints nothing on stderr, whether SIGPIPE is ignored or not."""
     for ignore in [False, True]:
         reading, writing = os.pipe()
         os.close(reading)
@@ -272,7 +272,7 @@ def test_a_reader_that_has_seen_enough(line):
 
 
 def test_closed_standard_descriptors_are_not_taken_for_files():
-    """With 0, 1 and 2 closed, the first files opened would get these numbers, and be written to."""
+    """With 0, 1 and 2 closed, the first files to be opened would get these numbers, and output would be written to them."""
     closed = Machine(["sh", "-c", '"$@" <&- >&- 2>&-', "sh"])
     assert closed.shmguard("ps").returncode == 70
     assert closed.shmguard("frobnicate").returncode == 64

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A captured machine: it has what the readers read, and keeps secrets out. That it answers as the machine: test_roots.py."""
+"""A captured machine has everything that is read from a real one, and no secrets. test_roots.py checks that its answers
+are the same."""
 
 import os
 import re
@@ -15,7 +16,7 @@ from conftest import NOBODY, PROJECT, TRAIN, children, end_tree, needs_root, ope
 CAPTURE = PROJECT / "scripts" / "capture-root"
 SECRET = "capture-me-not-7f3a"
 
-# PyTorch with two workers, started with what must not leave the machine. It has options of its own.
+# PyTorch with two workers. Its environment and arguments contain secrets that must not leave the machine.
 PROGRAM = f"""
 import runpy, sys
 sys.argv = [{str(TRAIN)!r}, "--hold", "300", "--batch", "16"]
@@ -45,7 +46,7 @@ def capture(machine, directory, *options, code=0, **kwargs):
 
 
 def every_byte(directory):
-    """Names, targets of links and contents of all that is in the tree."""
+    """The names, link targets and contents of everything in the tree."""
     parts = []
     for top, directories, files in os.walk(os.fsencode(directory)):
         for name in directories + files:
@@ -74,7 +75,7 @@ def test_what_the_readers_read_is_there_and_secrets_are_not(private_shm, secreti
             assert (tree / f"proc/{pid}" / name).stat().st_size > 0, name
         assert (tree / f"proc/{pid}/exe").is_symlink() and (tree / f"proc/{pid}/ns/pid").is_symlink()
     ancestors = (tree / f"proc/{os.getpid()}/stat")
-    assert ancestors.is_file(), "the ancestors belong to it"
+    assert ancestors.is_file(), "the ancestors must be captured too"
     self_pid = os.readlink(tree / "proc/self")
     assert (tree / "proc" / self_pid / "mountinfo").is_file()
 
@@ -89,7 +90,7 @@ def test_what_the_readers_read_is_there_and_secrets_are_not(private_shm, secreti
     assert "dev/shm 1021994 " in statfs and f"proc/{secretive}/cwd " in statfs and "proc/self/cwd " in statfs
     assert (tree / ".capture/env").read_text() == "SLURM_JOB_ID=4711\n"
 
-    # The shared memory's own bytes are made of images; none of them is in the tree.
+    # The shared memory holds image data, none of which may be in the tree.
     assert all(file.stat().st_size == 0 for file in (tree / "dev/shm").rglob("*") if file.is_file())
     assert SECRET.encode() not in every_byte(tree)
     command = (tree / f"proc/{secretive}/cmdline").read_bytes().split(b"\0")
@@ -156,7 +157,7 @@ def test_commands_with_blanks_are_cut():
     cut = runpy.run_path(str(CAPTURE))["cut_command"]
     spawned = b"/usr/bin/python3\0-c\0from multiprocessing.spawn import spawn_main; spawn_main(SECRET)\0SECRET\0"
     assert cut(spawned) == "/usr/bin/python3\0-c\0from multiprocessing.spawn import spawn_main …\0…\0".encode()
-    assert cut(b"postgres: alice SECRET idle\0") == "postgres:\0…\0".encode()  # renamed itself
+    assert cut(b"postgres: alice SECRET idle\0") == "postgres:\0…\0".encode()  # the program has renamed itself
 
 
 def test_an_ordinary_user_captures_what_he_can(here, ordinary, tmp_path):
@@ -164,7 +165,7 @@ def test_an_ordinary_user_captures_what_he_can(here, ordinary, tmp_path):
     done = ordinary(here).run("/usr/bin/python3", CAPTURE, tmp_path / "tree")
     assert done.returncode == 0, done
     assert (tmp_path / "tree/.capture/ids").read_text() == f"{NOBODY if os.geteuid() == 0 else os.geteuid()}\n"
-    if os.geteuid() == 0:  # pid 1 cannot be looked into, and that is told
+    if os.geteuid() == 0:  # pid 1 cannot be inspected, and the tree shows that
         assert (tmp_path / "tree/proc/1/status").is_file() and not (tmp_path / "tree/proc/1/maps").exists()
 
 
@@ -172,7 +173,7 @@ def test_the_kernel_log_keeps_only_what_is_about_memory(here, tmp_path):
     capture(here, tmp_path / "tree")
     log = tmp_path / "tree/dev/kmsg"
     if not log.exists():
-        pytest.skip("the kernel's log may not be read here")
+        pytest.skip("the kernel log cannot be read here")
     words = re.compile(rb"oom|Kill(ed)? process|killed as a result|Skip killing")
     assert all(words.search(line) for line in log.read_bytes().split(b"\n") if line)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every way in which a training dies, brought about for real, and the cause that `run` names: right, or unknown."""
+"""Every way in which a training dies, provoked for real. The cause that `run` reports must be right, or unknown."""
 
 import contextlib
 import json
@@ -43,7 +43,7 @@ def expect(report, cause, *words, confidence=0.5):
     everything = json.dumps(found, ensure_ascii=False)
     for word in words:
         assert word in everything, (word, everything)
-    # On the terminal: what died and why, and where the rest is.
+    # The terminal shows the cause near the end.
     if cause != "ok":
         last = report["terminal"].strip().splitlines()[-12:]
         assert any(cause in line for line in last), last
@@ -71,7 +71,7 @@ def test_larger_than_the_budget(here, python, tmp_path, way):
 
 
 @needs_root
-@pytest.mark.outside  # the kernel's log has these numbers
+@pytest.mark.outside  # the kernel log contains the pids of the initial namespace
 @pytest.mark.parametrize("way", ["eats", "worker-eats"])
 def test_control_group(here, python, tmp_path, way):
     with control_group(here, 600 * MIB) as (machine, _):
@@ -104,7 +104,7 @@ def test_segfault(here, python, tmp_path, way):
     report = crash(here, python, tmp_path, way)
     expect(report, "segfault", confidence=0.8)
     if python.startswith("/usr"):
-        assert "crash.py" in json.dumps(report), "the Python stack is in the report"
+        assert "crash.py" in json.dumps(report), "the Python stack must be in the report"
 
 
 @pytest.mark.parametrize("way", ["cut-short", "worker-cut-short"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nothing that remembers a shared tensor is fooled when its segment is used again (docs/identity.md). identity.py has the cases."""
+"""Code that remembers a shared tensor is not fooled when its segment is reused (docs/identity.md). identity.py has the cases."""
 
 import pathlib
 
@@ -11,7 +11,7 @@ SCRIPT = pathlib.Path(__file__).with_name("identity.py")
 
 pytestmark = pytest.mark.skipif(SANITIZED, reason="an instrumented library cannot be preloaded into a plain program")
 
-# What PyTorch 1.13 does not have, with the oldest version known to have it.
+# What PyTorch 1.13 lacks, with the oldest version known to have it.
 NEWER = {"swapped": (2, 13), "emptied": (2, 6), "sparse_and_nested": (2, 6)}
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the supervisor's journal costs, at 64 processes: less than to read a small file of /proc a thousand times, 16 for each of them."""
+"""What the supervisor's journal costs with 64 processes: less than reading a small file of /proc a thousand times,
+about 16 reads per process."""
 
 import json
 import subprocess
@@ -14,7 +15,8 @@ TRIES = 5
 
 COST = BUILD / "tests" / "run" / "journal-cost"
 
-# Like a trainer with its workers: PyTorch loaded, several threads and some dozens of descriptors each.
+# Like a trainer and its workers: PyTorch is loaded, and each process has several threads and some dozens of
+# descriptors.
 JOB = f"""
 import os, signal, threading, time
 import torch
@@ -41,7 +43,7 @@ idle()
 """
 
 
-@pytest.mark.skipif(SANITIZED, reason="a sanitizer's time is not ours")
+@pytest.mark.skipif(SANITIZED, reason="timing is meaningless under a sanitizer")
 def test_a_look_a_second_is_cheap(one_python):
     if not COST.exists():
         pytest.skip(f"{COST} is not built: meson configure -Dtests=enabled")
@@ -52,4 +54,4 @@ def test_a_look_a_second_is_cheap(one_python):
         assert cost["processes"] == PROCESSES
         if cost["mean_ms"] < cost["reads_ms"]:
             return
-    pytest.fail(f"a look took {cost['mean_ms']} ms in the mean, and a thousand reads {cost['reads_ms']}, in the last of {TRIES} tries")
+    pytest.fail(f"a look took {cost['mean_ms']} ms on average, and a thousand reads {cost['reads_ms']} ms, in the last of {TRIES} tries")

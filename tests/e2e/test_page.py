@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page of report -o in a real browser: it loads, draws, zooms, tells, and asks nobody for anything."""
+"""The page of report -o in a real browser: it loads, draws, zooms and shows values, and requests nothing from the network."""
 
 import contextlib
 import json
@@ -12,14 +12,14 @@ from conftest import HERE, PYTHONS, Machine
 from page import chromium, has_page, make_recording, missing, playwright
 
 pytestmark = [
-    pytest.mark.slow,  # what a sanitizer watches is the program, and test_report.py does that
-    pytest.mark.xdist_group("browser"),  # one for all of them
+    pytest.mark.slow,  # a sanitizer checks only the program, which test_report.py covers
+    pytest.mark.xdist_group("browser"),  # all share one browser
 ]
 
 DESKTOP = {"width": 1280, "height": 900}
 PHONE = {"width": 390, "height": 844}
 
-# How many colours a canvas shows, and how much of it is drawn on.
+# The number of colours on a canvas, and how much of it is drawn on.
 INK = """canvas => {
     const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
     const colors = new Set();
@@ -32,7 +32,7 @@ INK = """canvas => {
     return { colors: colors.size, part: drawn / (data.length / 4) };
 }"""
 
-# Of all text that is seen: the lowest contrast with what is behind it (WCAG).
+# The lowest contrast of any visible text with its background (WCAG).
 CONTRAST = """() => {
     const parse = (text) => (text.match(/[\\d.]+/g) ?? []).map(Number);
     const light = ([r, g, b]) => [r, g, b].map((c) => (c /= 255) <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
@@ -54,7 +54,7 @@ CONTRAST = """() => {
     return worst;
 }"""
 
-# How much of a canvas is drawn in a colour of the page.
+# How much of a canvas is drawn in a given colour of the page.
 PAINTED = """(canvas, name) => {
     const made = document.createElement("canvas").getContext("2d");
     made.fillStyle = getComputedStyle(document.documentElement).getPropertyValue(name);
@@ -66,7 +66,7 @@ PAINTED = """(canvas, name) => {
     return n;
 }"""
 
-# Three epochs, each with a validation behind it, whose workers live for a shorter time.
+# Three epochs, each followed by a validation with workers that live for a shorter time.
 EPOCHS = """
 import time, torch
 from torch.utils.data import DataLoader, Dataset
@@ -99,7 +99,7 @@ def browser():
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
-    """The page of a made training, and what --json says of it."""
+    """The page of an artificial training, and the matching --json."""
     if not has_page():
         missing("the program was built without the page: scripts/need web, and build again")
     directory = tmp_path_factory.mktemp("page")
@@ -112,7 +112,7 @@ def report(tmp_path_factory):
 
 @contextlib.contextmanager
 def opened(browser, html, viewport=None, **settings):
-    """The page; nothing it does may fail, ask, or go anywhere."""
+    """Opens the page. It must not log errors, open dialogs, or request anything but itself."""
     context = browser.new_context(viewport=viewport or DESKTOP, timezone_id="UTC", locale="en-GB", **settings)
     try:
         page = context.new_page()
@@ -200,8 +200,8 @@ def test_shows_values_where_the_mouse_is(browser, report):
         tip.wait_for(state="visible")
         text = tip.inner_text()
         assert "10 min in" in text and "trainer 4100" in text and "GiB" in text and "together" in text
-        assert "epoch 3" in text, "events are told, too"
-        # The other charts read off the same time.
+        assert "epoch 3" in text, "events are shown, too"
+        # The other charts show their values at the same time.
         readouts = page.locator("#fds .legend .value").all_inner_texts()
         assert readouts[0].isdigit() and 380 <= int(readouts[0]) <= 410
         page.mouse.move(5, 5)
@@ -220,7 +220,7 @@ def test_keyboard(browser, report):
         assert "10 min" in page.locator("#range").inner_text()
         page.keyboard.press("0")
         assert page.locator("#range").inner_text() == ""
-        # All controls are reached with the Tab key alone, in the order in which they stand.
+        # All controls can be reached with the Tab key alone, in the order in which they appear.
         page.locator("#subject").focus()
         seen = []
         for _ in range(8):
@@ -253,13 +253,13 @@ def test_limit_and_kinds(browser, report):
     with opened(browser, html) as page:
         limit = page.locator("#shm .legend button", has_text="size of /dev/shm")
         assert "1.0 GiB" in limit.inner_text()
-        assert limit.get_attribute("aria-pressed") == "false", "far above the rest: it would flatten it"
+        assert limit.get_attribute("aria-pressed") == "false", "hidden, because it is far above the rest and would flatten the chart"
         limit.click()
         page.locator("#shm details summary").click()
         page.locator("#shm th", has_text="size of /dev/shm").wait_for()
         page.select_option("#subject", "by-kind")
         assert page.locator("#shm .legend button", has_text="nccl").count() == 1
-        assert limit.get_attribute("aria-pressed") == "true", "what the reader chose stays"
+        assert limit.get_attribute("aria-pressed") == "true", "the reader's choice must stay"
 
 
 def test_table(browser, report):
@@ -327,7 +327,7 @@ def test_paper(browser, report):
 
 
 def test_a_single_sample(browser, report, tmp_path):
-    """The least that a recording can hold is drawn, too."""
+    """The shortest possible recording is drawn, too."""
     recording = make_recording(tmp_path / "one.db", 1, 1, 0)
     html = tmp_path / "one.html"
     assert Machine().shmguard("report", recording, "-o", html).returncode == 0
@@ -337,7 +337,7 @@ def test_a_single_sample(browser, report, tmp_path):
 
 
 def test_a_real_training(browser, report, tmp_path):
-    """Recorded, judged and drawn: the page says what report says, and knows who came and went."""
+    """Records, judges and draws a training. The page agrees with report, and shows which processes started and ended."""
     recording, html = tmp_path / "real.db", tmp_path / "real.html"
     grow = [PYTHONS["system"], "-W", "ignore", HERE / "grow.py", "--kind", "worker-leak", "--rate", "20", "--seconds", "6"]
     machine = Machine()
@@ -356,7 +356,7 @@ def test_a_real_training(browser, report, tmp_path):
 
 
 def test_epochs_are_marks(browser, report, tmp_path):
-    """Seen from the workers of the train loader; those of the validation are none."""
+    """Epochs are recognized by the new workers of the training loader. Those of the validation loader do not count."""
     recording, html = tmp_path / "epochs.db", tmp_path / "epochs.html"
     machine = Machine()
     done = machine.shmguard("record", "-q", "-o", recording, "-i", "0.1", "--", PYTHONS["system"], "-c", EPOCHS, stderr=subprocess.DEVNULL)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches that a GPU reads where their worker wrote them: PyTorch's own loader, with a GPU that is made up."""
+"""Batches that a GPU reads where their worker wrote them: PyTorch's own loader with a fake GPU."""
 
 import json
 import re
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif("sanitize" in str(PROGRAM),
 
 
 def load(python, *words, options=(), tmp_path=None):
-    """Batches that came wrong, those that were pinned in place, and the report's count of bytes."""
+    """The number of wrong batches, the number of batches pinned in place, and the pinned bytes in the report."""
     report = tmp_path / "report.json"
     done = subprocess.run([PROGRAM, "run", "--quiet", "--report", report, *options, "--", python, "-W", "ignore", FAKE, COPY, *words],
                           stdout=subprocess.PIPE, text=True, check=False)
@@ -38,13 +38,14 @@ def test_what_the_dataset_keeps_is_not(python, tmp_path):
 
 @pytest.mark.parametrize("way", [[], ["--by-name"]])
 def test_what_is_sent_twice_is_two(python, way, tmp_path):
-    """pin_memory() gives a copy, and who writes to it does not write to the next batch."""
+    """pin_memory() returns a copy: writing to it must not change the next batch."""
     wrong, _, _ = load(python, "--twice", *way, tmp_path=tmp_path)
     assert wrong == 0
 
 
 def test_the_budget_is_kept(tmp_path):
-    """What waits for its copies is let go of while the trainer sleeps, and its worker takes it back: the supervisor cannot."""
+    """Segments that wait for their copies are released while the trainer sleeps. Only their worker can take them back,
+    not the supervisor."""
     wrong, pinned, _ = load(PYTHONS["system"], "--workers", "1", "--delay", "2", options=("--budget", "2.5M"), tmp_path=tmp_path)
     assert wrong == 0
     assert pinned > 20
@@ -56,7 +57,7 @@ def test_pin_off(tmp_path):
 
 
 def test_nobody_waits_for_copies():
-    """In a build that is broken on purpose: the test above would notice."""
+    """Checks the tests above with a library that is broken on purpose: they must notice."""
     library = BUILD / "tests" / "guard" / "libshmguard-untracked.so"
     done = subprocess.run(["env", f"LD_PRELOAD={library}", PYTHONS["system"], "-W", "ignore", FAKE, COPY], stdout=subprocess.PIPE,
                           text=True, check=False)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`shmguard plan`: its figures against real DataLoaders, its options, and what it refuses."""
+"""`shmguard plan`: its figures compared with real DataLoaders, its options, and what it refuses."""
 
 import statistics
 import subprocess
@@ -17,7 +17,7 @@ IMAGES = [["float32", [3, 64, 64]], ["int64", []]]
 LARGE = [["float32", [3, 224, 224]], ["int64", []]]
 WORDS = [["int64", [513]], ["bool", [513]], ["float16", [77]]]
 
-# A part of the grid of bench/plan.py, which runs the whole.
+# A part of the grid of bench/plan.py, which runs all of it.
 GRID = [
     case([loader(IMAGES, 16, 2, 2)]),
     case([loader(LARGE, 16, 1, 2)]),
@@ -37,14 +37,14 @@ def test_real_loaders(python):
     for one, peak in zip(GRID, measure(python, GRID)):
         plan = predict(PROGRAM, one)
         assert peak <= plan["bound"] <= plan["with_margin"], one
-        # On a busy machine the trainer may be slow to let go, whatever the samples take.
+        # On a busy machine the trainer may release batches late, however long the samples take.
         errors.append(abs(error(plan, peak, one["mode"] != "stalled")))
     assert statistics.median(errors) <= 0.03, errors
     assert max(errors) <= 0.10, errors
 
 
 def test_every_dtype(python):
-    """Each dtype that PyTorch has is known, by every name and with its size."""
+    """Every dtype of PyTorch is known, with all of its names and its size."""
     program = ("import torch\n"
                "for n in dir(torch):\n"
                "  t = getattr(torch, n)\n"
@@ -108,7 +108,7 @@ def test_a_rule_of_thumb_says_so(here, kind, least, most):
 @needs_root
 @pytest.mark.slow
 def test_measure(small_shm, one_python):
-    """Two workers with batches of 12 MiB do not fit 64 MiB, and are measured there all the same."""
+    """Two workers with batches of 12 MiB do not fit into 64 MiB, but can be measured there all the same."""
     options = ["--for", "4s", "--ranks", "2", "--workers", "4", "--batch", "32", "--from-batch", "16"]
     command = [one_python, "-W", "ignore", TRAIN, "--workers", "2", "--batch", "16", "--side", "512", "--steps", "100000"]
     done = small_shm.shmguard("plan", "--measure", *options, "--json", "--", *command)
@@ -118,7 +118,7 @@ def test_measure(small_shm, one_python):
     assert (measured["trainers"], measured["workers"], measured["batch"]) == (1, 2, 16)
     assert measured["guarded"] and measured["scaled"]
     batch = 2 * 16 * 3 * 512 * 512  # of twice as many samples
-    # For a moment a batch more may be there, of few workers as of many: the bound of the handover.
+    # One more batch may exist briefly, with few workers or many: the bound of the handover.
     assert 9 * batch * 0.9 <= plan["per_trainer"] <= 11 * batch * 1.1
     assert 2 * 12 * batch * 0.9 <= plan["guard"]["memory"] <= 2 * 14 * batch * 1.1
     assert plan["trainers"] == 2
@@ -126,7 +126,7 @@ def test_measure(small_shm, one_python):
     assert any("Measured with a batch size of 16, scaled to 32" in note for note in plan["notes"])
     roles = sorted(process["role"] for process in plan["processes"])
     assert roles == ["trainer", "worker", "worker"], plan["processes"]
-    for process in plan["processes"]:  # each worker has its pool mapped, the trainer those of both
+    for process in plan["processes"]:  # a worker maps its own pool, the trainer both
         batches = 6 if process["role"] == "trainer" else 3
         assert process["shm_peak"] == pytest.approx(batches * batch / 2, rel=0.4), process
         assert process["rss_peak"] >= max(process["shm_peak"], process["own_peak"])
@@ -134,7 +134,7 @@ def test_measure(small_shm, one_python):
 
 
 def test_a_short_peak(here, tmp_path):
-    """The kernel keeps each process's own peak: what was there for a millisecond is not missed."""
+    """The kernel keeps the peak of each process, so a peak of a millisecond is not missed."""
     program = tmp_path / "short.py"
     program.write_text("import mmap, time\n"
                        "from multiprocessing import shared_memory\n"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The guard is in every process of the job, whatever became of its environment and its user, or it is said where it was not and why."""
+"""The guard is in every process of the job, whatever happens to its environment and its user. If not, the run says
+where and why."""
 
 import json
 import os
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.skipif(SANITIZED, reason="an instrumented library canno
 LIBRARY = str(pathlib.Path(PROGRAM).resolve().parent / "libshmguard-preload.so")
 CRASH = PROJECT / "tests" / "e2e" / "crash.py"
 
-# What a process has of the guard: the library, and the way to the supervisor.
+# What a process has of the guard: the library, and the socket of the supervisor.
 SHOW = ("import os; print('libshmguard-preload' in open('/proc/self/maps').read(), os.environ.get('SHMGUARD_SOCKET', '')[:9], "
         "os.environ.get('LD_PRELOAD', ''))")
 SHOW_SHELL = f'{PYTHON} -c "{SHOW}"'
@@ -94,9 +95,9 @@ ALLOCATOR = "libtbbmalloc_proxy.so.2"
 @needs_root
 @pytest.mark.parametrize("order", ["{ours}:" + ALLOCATOR, ALLOCATOR + ":{ours}", ALLOCATOR])
 def test_beside_another_allocator(mark, order):
-    """A training in 1 MB, with our library before and behind one that takes malloc over."""
+    """A training in 1 MB, with our library before and after one that replaces malloc."""
     if not list(pathlib.Path("/usr/lib").glob(f"*/{ALLOCATOR}")):
-        pytest.skip(f"no {ALLOCATOR} here")
+        pytest.skip(f"needs {ALLOCATOR}")
     load = f"{PYTHON} -W ignore {TRAIN} --steps 8 --batch 32 --side 128"
     with mount_namespace("size=1m") as machine:
         job, out, err = run_job(machine, mark, "sh", "-c", f"LD_PRELOAD={order.format(ours=LIBRARY)} {load}")
@@ -105,7 +106,7 @@ def test_beside_another_allocator(mark, order):
 
 
 def test_behind_a_sanitizer(here, mark):
-    """AddressSanitizer must come first, or ends the program."""
+    """AddressSanitizer must be first, or it ends the program."""
     sanitizer = subprocess.run(["gcc", "-print-file-name=libasan.so"], stdout=subprocess.PIPE, check=True, text=True).stdout.strip()
     if "/" not in sanitizer:
         pytest.skip("gcc has no libasan here")
@@ -116,7 +117,8 @@ def test_behind_a_sanitizer(here, mark):
 
 @pytest.mark.parametrize("lost", ["LD_PRELOAD", "SHMGUARD_PIN"])
 def test_a_shell_runs_its_command_and_nothing_else(here, mark, tmp_path, lost):
-    """system() gets an `export` in front: of nothing it would print the environment, and a value is no command."""
+    """system() gets an `export` command in front. Without variables, `export` would print the environment; and a
+    variable's value must not be run as a command."""
     program, library = shutil.copy(PROGRAM, tmp_path), shutil.copy(LIBRARY, tmp_path)
     code = f"import os; os.unlink({library!r}); os.environ.pop({lost!r}); os.system('echo hi')"
     done = here.run(program, "run", "-q", "--", PYTHON, "-c", code, env=dict(mark, SHMGUARD_PIN=f"x;touch {tmp_path}/made"))
@@ -131,11 +133,12 @@ def test_an_old_copy_gives_way(here, mark):
 
 
 def test_switched_off_by_name(here, mark):
-    """No library's doing in the process and below it: as without us."""
+    """The process and its children run as without us."""
     show = "grep -c shmguard-preload /proc/self/maps; env | grep -c SHMGUARD_SOCKET="
     _, out, _ = run_job(here, mark, "env", "-i", "SHMGUARD=off", "sh", "-c", show, options=("-q",))
     assert out == "0\n0\n"
-    # Where it is preloaded all the same, it does nothing: no handler, and nothing is put back.
+    # If the library is preloaded all the same, it does nothing: it has no handlers, and does not restore the
+    # environment.
     _, out, _ = run_job(here, mark, "env", "SHMGUARD=off", "sh", "-c", "cat /proc/self/status; env -i env", options=("-q",))
     caught = int(re.search(r"SigCgt:\t(\w+)", out).group(1), 16)
     assert not caught & (1 << (signal.SIGSEGV - 1)) and "LD_PRELOAD" not in out
@@ -147,7 +150,7 @@ def test_switched_off_by_name(here, mark):
 
 
 def test_what_cannot_load_it_is_left_alone(here, mark, tmp_path):
-    """A program whose dynamic linker is musl's would die of our library, and one that cannot read it would complain."""
+    """Our library would crash a program that uses musl's dynamic linker, and one that cannot read it would complain."""
     linker = tmp_path / "ld-musl-x86_64.so.1"
     shutil.copy(pathlib.Path("/lib64/ld-linux-x86-64.so.2").resolve(), linker)
     source = tmp_path / "show.c"
@@ -169,7 +172,7 @@ def test_what_cannot_load_it_is_left_alone(here, mark, tmp_path):
     assert (done.stdout, done.stderr) == (b"on\n", b"")
 
 
-# --- Where it was not ---------------------------------------------------------------------------------------------
+# --- Processes without the guard ----------------------------------------------------------------------------------
 
 LAUNCHER = """
     #include <stdlib.h>
@@ -214,14 +217,14 @@ def test_nothing_was_shared(here, mark, tmp_path):
     guard = json.loads(report.read_text())["guard"]
     assert (guard["idle"], guard["processes"], guard["unguarded"]) == ("no-tensors", 1, [])
     assert "no shared tensors were made" in err and "num_workers > 0" in " ".join(err.split())
-    # Of what ended at once nothing is known.
+    # Nothing is known about a process that ended at once.
     _, _, err = run_job(here, mark, "true")
     assert err == "shmguard: the guard saw no shared tensors\n"
 
 
 @needs_root
 def test_rights_and_users(here, mark, tmp_path, public):
-    """A set-user-ID Python, a library that its user cannot read, and a user whom an ordinary one cannot serve."""
+    """A set-user-ID Python, a library that its user cannot read, and a user that only root can serve."""
     report = tmp_path / "report.json"
     python = public / "python3-with-rights"
     shutil.copy(pathlib.Path(PYTHON).resolve(), python)
@@ -260,7 +263,7 @@ WITHOUT_PTRACE = ("setpriv", "--bounding-set=-sys_ptrace,-sys_admin,-checkpoint_
 
 @pytest.fixture
 def roots_run(public, tmp_path):
-    """Root's supervisor in a /dev/shm of 1 MB, where everybody can reach the program."""
+    """Root's supervisor with a /dev/shm of 1 MB, and the program in a place that every user can reach."""
     with mount_namespace("size=1m,mode=1777") as machine:
         yield machine.within(program=public / os.path.basename(PROGRAM))
 
@@ -284,7 +287,7 @@ def test_an_entrypoint_that_changes_the_user(roots_run, mark, public, tmp_path, 
 @pytest.mark.parametrize("rights, way, cause", [((), "worker-cut-short", "bus-error-file"), ((), "main", "python-error"),
                                                 (WITHOUT_PTRACE, "worker-cut-short", "bus-error-file")])
 def test_the_cause_of_another_users_crash(roots_run, mark, public, tmp_path, rights, way, cause):
-    """Also where root may not look into other users' processes, as in a container."""
+    """Even where root may not inspect other users' processes, as in a container."""
     report = tmp_path / "report.json"
     shutil.copy(CRASH, public)
     job, _, err = run_job(roots_run.within(*rights), dict(mark, TMPDIR="/tmp"), *AS_NOBODY, PYTHON, *QUIET_PYTHON, public / "crash.py", way,
@@ -354,7 +357,7 @@ def test_names_between_users(roots_run, mark, public):
 
 @needs_root
 def test_a_supervisor_that_may_not_look(roots_run, mark, public):
-    """As root is in a container: it serves other users, and says what it cannot know of them."""
+    """Like root in a container: it serves other users, and says what it cannot find out about them."""
     job, _, err = run_job(roots_run.within(*WITHOUT_PTRACE), mark, *AS_NOBODY, *SLEEP)
     assert job.returncode == 0 and "CAP_SYS_PTRACE" in err
 
@@ -415,7 +418,7 @@ def test_a_run_within_a_run_that_has_ended(mark):
 
 
 def test_another_supervisor_within(here, mark, tmp_path):
-    """plan --measure has a guard of its own: the outer run says where the figures are."""
+    """plan --measure has its own guard, so the outer run says where the figures are."""
     report = tmp_path / "report.json"
     load = (PYTHON, *QUIET_PYTHON, TRAIN, "--steps", "400", "--batch", "8", "--side", "64")
     job, _, err = run_job(here, mark, PROGRAM, "plan", "--measure", "--for", "3s", "--", *load, options=("--report", report))

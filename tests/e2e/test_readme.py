@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the README claims, as far as a test can tell."""
+"""What the README claims, as far as a test can check it."""
 
 import re
 import shlex
@@ -31,7 +31,7 @@ def test_options_of_command_lines():
 
 
 def test_options_in_prose():
-    """An option that stands alone in backquotes belongs to some command."""
+    """Every option in backquotes belongs to some command."""
     known = {option for command in COMMANDS for option in options_of(command)} | set(OWN)
     named = set(re.findall(r"`(--[a-z][a-z-]*)", README))
     assert named and named <= known | {"--shm-size"}
@@ -43,14 +43,14 @@ def test_links():
 
 
 def test_json():
-    """The sentence that names --json names the commands that have it."""
+    """The sentence about --json names exactly the commands that have it."""
     claim = next(sentence for sentence in re.split(r"(?<=[.;])\s+", README.replace("\n", " ")) if "`--json`" in sentence)
     named = set(re.findall(r"`(\w+)`", claim))
     assert named == {command for command in COMMANDS if "--json" in options_of(command)}, claim
 
 
 def test_examples():
-    """What the README shows of a captured machine and of arithmetic is what the program prints; … stands for what is left out."""
+    """The examples that use a captured machine or only compute are what the program prints; … stands for omitted lines."""
     examples = re.findall(r"^\$ shmguard ((?:doctor|ps|plan)\b.*)\n((?:(?!```).*\n)*)", README, re.M)
     assert len(examples) == 3
     for command, shown in examples:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`shmguard record` and `run --record`: what a training's memory does, in a file that anybody can open."""
+"""`shmguard record` and `run --record`: a training's memory use over time, in a file that any SQLite tool can open."""
 
 import contextlib
 import os
@@ -12,7 +12,7 @@ import pytest
 
 from conftest import PROGRAM, PYTHONS, TRAIN, Machine, end_tree, needs_root, prepared_namespace, wait_until
 
-# Two epochs: the workers end with each, and are born anew. Each worker keeps 200 kB of each of its samples.
+# Two epochs, each with new workers. Each worker keeps 200 kB of each of its samples.
 EPOCHS = """
 import sys, time, torch
 from torch.utils.data import DataLoader, Dataset
@@ -44,7 +44,7 @@ def ask(file, sql):
 
 
 def ask_or_none(file, sql):
-    """Of a file that may not be there yet, or be without its tables."""
+    """The answer, or None if the file does not exist or has no tables yet."""
     try:
         return ask(file, sql)
     except sqlite3.OperationalError:
@@ -70,14 +70,14 @@ def test_a_command_is_recorded_with_its_workers(here, python, file):
     assert ask(file, "PRAGMA integrity_check") == [("ok",)]
 
     workers = ask(file, "SELECT pid, start_method, job FROM process WHERE role = 'worker'")
-    assert len(workers) == 4, workers  # two in each epoch
+    assert len(workers) == 4, workers  # two per epoch
     [(trainer,)] = ask(file, "SELECT DISTINCT pid FROM samples WHERE role = 'trainer'")
     assert {job for _, _, job in workers} == {trainer}
     assert {method for _, method, _ in workers} == {"fork"}
     for kind in ("born", "ended"):
         told = ask(file, f"SELECT pid FROM event WHERE kind = '{kind}' AND role = 'worker'")
         assert sorted(told) == sorted((pid,) for pid, _, _ in workers), kind
-    # What is costly was looked at often enough to be of use, in all of them.
+    # Costly figures were read often enough to be useful, for each worker.
     for pid, known, growth in ask(file, "SELECT pid, count(uss), max(uss) - min(uss) FROM samples WHERE role = 'worker' GROUP BY pid"):
         assert known >= 2, pid
         assert growth > 500_000, pid
@@ -128,7 +128,7 @@ def test_a_killed_recorder_leaves_all_that_it_saw(here, file):
         recorder.wait()
         assert moments(file) >= seen
         assert ask(file, "PRAGMA integrity_check") == [("ok",)]
-        # It can be used again, for what is there is a recording.
+        # The file can be reused, because it is a recording.
         old = file.stat().st_ctime_ns
         recorder = here.popen(PROGRAM, "record", "-o", file, "--interval", "0.1", "--pid", pid, stderr=subprocess.DEVNULL)
         wait_until(lambda: file.exists() and file.stat().st_ctime_ns != old, 30, "a new file")
@@ -149,7 +149,7 @@ def test_run_records_all_attempts_and_the_guard(here, file):
     assert alone(file)
 
 
-# Many rows a moment, so that a small disk is full soon.
+# Many rows per sample, so that a small disk is soon full.
 CROWD = """
 import subprocess, time
 crowd = [subprocess.Popen(["sleep", "60"]) for _ in range(60)]
@@ -178,8 +178,8 @@ def test_a_full_disk_stops_the_recording_and_not_the_training(options, seconds, 
 
 @pytest.mark.parametrize("options", [("record", "--interval", "0.05", "-o"), ("run", "--record")])
 def test_a_mapped_page_that_goes_stops_the_recording_and_not_the_training(options, here, file):
-    """As on a full file system that copies on write: the recorder gets SIGBUS from the -shm of SQLite."""
-    # The second look is being written: the first is whole.
+    """As on a full copy-on-write file system: SQLite's -shm file gives the recorder SIGBUS."""
+    # When the -wal has this size, the second sample is being written and the first one is complete.
     looks = 'until [ "$(stat -c %s "$0-wal")" -gt 30000 ]; do sleep 0.1; done'
     command = looks + '; : > "$0-shm"; sleep 2.5; echo trained; exit 6'
     done = here.shmguard(*options, file, "--", "sh", "-c", command, file)
@@ -244,7 +244,7 @@ def test_what_is_not_ours_is_refused(here, ordinary, tmp_path):
 
 
 def test_the_end_is_seen_between_two_looks(file):
-    """However far apart they are; also when a child outlives the job's first process."""
+    """The end is noticed at once, however long the interval is, even if a child outlives the job's first process."""
     with subprocess.Popen(["sh", "-c", "sleep 3 & exec sleep 2"]) as job:
         machine = Machine()
         done = machine.shmguard("record", "-q", "-i", "600", "-o", file, "--pid", str(job.pid), timeout=60)
@@ -254,7 +254,7 @@ def test_the_end_is_seen_between_two_looks(file):
     assert len(ended) == 2 and ended[-1][0] < 30
 
 
-# As docs/recording.md has it, and then what nobody should do: hold the file for seconds, and say odd things.
+# What docs/recording.md shows, followed by what no one should do: lock the file for seconds, and write strange text.
 MARKING = """
 import contextlib, os, sqlite3, sys, time, torch
 from torch.utils.data import DataLoader, Dataset
@@ -298,7 +298,7 @@ def test_the_users_marks(file, options):
 
 @pytest.mark.parametrize("end", ["commit", "never"])
 def test_a_mark_that_holds_the_file(file, end):
-    """Nothing of those seconds is lost, and what it says does not reach a terminal as it is."""
+    """No samples of these seconds are lost, and control characters in the text do not reach a terminal."""
     done = Machine().shmguard("record", "-i", "0.1", "-o", file, "--", PYTHONS["system"], "-c", MARKING, end)
     assert done.returncode == (3 if end == "never" else 0), done
     assert b"lock" not in done.stderr and b"stopped" not in done.stderr, done
@@ -306,7 +306,7 @@ def test_a_mark_that_holds_the_file(file, end):
     began = ask(file, "SELECT value FROM meta WHERE key = 'began'")[0][0]
     times = [row[0] + began for row in ask(file, "SELECT seconds FROM moment ORDER BY id")]
     within = [time for time in times if held <= time <= over]
-    assert over - held >= 4.9 and len(within) > 10, "0.1 s for each to wait, and 0.1 s to the next"
+    assert over - held >= 4.9 and len(within) > 10, "each sample waits 0.1 s, and the next one comes 0.1 s later"
     assert max(after - before for before, after in zip(within, within[1:])) < 2.5
     marks = [event for event in Machine().json("report", file)["events"] if event["kind"] == "mark"]
     assert len(marks) == (2 if end == "commit" else 0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The manual and --help name everything that docs/reference.md, generated from the tables of the program, lists."""
+"""The manual and --help name everything in docs/reference.md, which is generated from the tables of the program."""
 
 import re
 
@@ -13,12 +13,12 @@ MANUAL = re.sub(r"\\f[BIR]", "", (PROJECT / "man" / "shmguard.1").read_text().re
 
 
 def section(text, title, mark):
-    """Of a page, what stands below a title; mark begins the titles of its level."""
+    """The part of a page below a title. `mark` is the markup of titles at that level."""
     return re.split(rf"^{re.escape(mark)} ", text.split(f"\n{mark} {title}\n", 1)[1], maxsplit=1, flags=re.M)[0]
 
 
 def rows(title):
-    """The first cells of the tables below a title, without what follows their code."""
+    """The ids in the first column of the tables below a title."""
     return re.findall(r"^\| `([a-z-]+)`", section(REFERENCE, title, "##"), re.M)
 
 

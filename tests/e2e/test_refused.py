@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shared memory that is refused, or not let go: what becomes of the batches, and whether anybody is told."""
+"""Shared memory that is refused, or never released: what happens to the batches, and whether the user is told."""
 
 import json
 
@@ -47,7 +47,7 @@ def test_the_exception_that_follows_is_not_the_cause(here, one_python, tmp_path)
 
 
 def test_the_next_attempt_takes_less(here, one_python, tmp_path):
-    """An attempt that lost batches is one that failed, though the command exited with 0."""
+    """An attempt that lost batches has failed, even if the command exited with 0."""
     done, summary, report = lose(here, one_python, tmp_path, "queue", "--retry", "2", "--degrade", "mib=16,4", size=["{mib}"])
     assert done.returncode == 0 and b"batches 3" in done.stdout, done
     assert [attempt["cause"]["id"] for attempt in report["attempts"]] == ["budget-exceeded", "ok"]
@@ -66,7 +66,7 @@ print("kept", len(kept))
 
 
 def test_a_crawl_says_who_keeps_what(here, one_python, tmp_path):
-    """60 MiB are room for seven batches; the trainer keeps all. Each further one has to wait for its rescue."""
+    """60 MiB have room for seven batches, and the trainer keeps all of them. Each further batch must wait for a rescue."""
     done = here.shmguard("run", "--budget", "60M", "--report", tmp_path / "r", "--", one_python, "-W", "ignore", "-c", KEEPER)
     assert done.returncode == 0 and b"kept 12" in done.stdout, done
     guard = json.loads((tmp_path / "r").read_text())["guard"]

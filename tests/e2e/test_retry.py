@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`shmguard run --retry`: a training that died comes back, smaller where that helps, from its newest whole checkpoint."""
+"""`shmguard run --retry`: a training that died is restarted from its newest complete checkpoint, with a smaller batch
+if that helps."""
 
 import json
 import os
@@ -14,7 +15,7 @@ from conftest import PROGRAM, needs_root
 from test_run import PYTHON, QUIET_PYTHON, end_marked, mark, on_terminal, run_job, script  # noqa: F401
 
 # Trains on samples 0…511 in order. The images of the second half are large: with a batch of 64 they do not fit into a
-# /dev/shm of 64 MiB. Writes what each step of the optimizer has learned from, and a checkpoint after it.
+# /dev/shm of 64 MiB. Logs the samples of each optimizer step, and writes a checkpoint after it.
 TRAINING = """
     import argparse, io, json, os, signal, sys
     import torch
@@ -83,11 +84,9 @@ TRAINING = """
 LADDER = ("--degrade", "batch=64,8", "--degrade", "accum=1,8")
 RESUME = ("--resume", "--from {latest:ckpt-*.pt}")
 
-# Without the guard a full /dev/shm is told from other deaths only by who judges the job's end.
-
 
 def come_back(machine, environment, tmp_path, python, *arguments, options):
-    """Runs TRAINING in tmp_path. Gives the job, its output, the report, and the steps that were made."""
+    """Runs TRAINING in tmp_path. Returns the job, its output, the report, and the steps that it made."""
     report_path = tmp_path / "report.json"
     place = machine.within("env", "-C", tmp_path)
     job, out, err = run_job(place, environment, python, *QUIET_PYTHON, script(tmp_path, TRAINING), "--batch", "{batch}",
@@ -97,7 +96,7 @@ def come_back(machine, environment, tmp_path, python, *arguments, options):
 
 
 def steps_join(steps):
-    """Every sample was learned from, in steps of the same size; a step after the last whole checkpoint may be repeated."""
+    """Every sample was used, in steps of equal size. Only steps after the last complete checkpoint may be repeated."""
     assert {size for _, _, size in steps} == {64}
     assert sorted({first for _, first, _ in steps}) == list(range(0, 512, 64))
     for attempt in {attempt for attempt, _, _ in steps}:
@@ -135,7 +134,7 @@ def test_an_exception_is_not_tried_again(small_shm, python, mark, tmp_path):
 @needs_root
 @pytest.mark.slow
 def test_killed_while_it_saves(private_shm, python, mark, tmp_path):
-    """The newest checkpoint is cut short: the one before it is taken, with the values that it had."""
+    """The newest checkpoint is truncated, so the one before it is used, with the same values."""
     job, out, err, report, steps = come_back(private_shm, mark, tmp_path, python, "--fail", "in-checkpoint",
                                              options=("--retry", "1", *LADDER, *RESUME))
     assert (job.returncode, out) == (0, "finished 512\n"), err
@@ -145,7 +144,7 @@ def test_killed_while_it_saves(private_shm, python, mark, tmp_path):
     assert "attempt 2 of 2 starts in 1 s, because the last one failed: killed. The values stay the same. Continuing from ckpt-0128.pt. " \
            "Skipped: ckpt-0192.pt (truncated)." in err
     steps_join(steps)
-    # The guard starts anew for each attempt, and keeps nothing of the one before.
+    # The guard starts afresh for each attempt, and keeps nothing of the one before.
     guard = report["guard"]
     served = guard["segments_created"] + guard["segments_reused"] + guard["small_backed"] + guard["fallbacks"]
     assert guard["active"] and 0 < served <= 2 * len([step for step in steps if step[0] == 2])
@@ -227,7 +226,7 @@ def test_a_signal_in_the_pause(here, mark, tmp_path, signo, guard):
                      env=mark, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         assert job.stdout.readline() == b"third\n"
-        time.sleep(0.5)  # four seconds of pause
+        time.sleep(0.5)  # the pause takes four seconds
         job.send_signal(signo)
         asked = time.monotonic()
         _, err = job.communicate(timeout=20)
@@ -241,7 +240,7 @@ def test_a_signal_in_the_pause(here, mark, tmp_path, signo, guard):
 
 
 def test_a_signal_to_the_supervisor_ends_all_attempts(here, mark, tmp_path):
-    """Also when the command makes an exit code of its own of it."""
+    """Even if the command handles the signal and exits with a code of its own."""
     job = here.popen(PROGRAM, "run", "--retry", "9", "--", "sh", "-c", "trap 'exit 5' TERM; echo ready; sleep 60 & wait",
                      env=mark, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The machines of tests/roots, replayed: what the program must say of each, whoever asks and wherever it runs."""
+"""The captured machines of tests/roots: what the program must say about each, whichever user asks and wherever it runs."""
 
 import importlib.util
 import json
@@ -28,11 +28,11 @@ def load_make():
 
 make = load_make()
 
-# What the build has, not the tree: a preload library or none.
+# Depends on the build, not on the tree: whether there is a preload library.
 OF_THE_BUILD = {"guard-unavailable"}
 
-# shm: size and used. roles: how many. findings: all of them but those of the build, by severity. fix: what the first
-# finding offers first to somebody who must change something outside of the training.
+# shm: size and used. roles: how many of each. findings: all except those that depend on the build, by severity. fix:
+# what the first finding suggests first to someone who must change something outside of the training.
 TREES = {
     "bare": {
         "kind": "bare", "can_remount": True, "cgroup_limit": None, "shm": (64 * MIB, 55730176),
@@ -54,7 +54,7 @@ TREES = {
         "roles": {"trainer": 1, "worker": 2, "manager": 2}, "start": "forkserver",
         "verdict": "warning",
         "findings": {"oom-recent": "warning", "spawn-copies": "warning", "shm-need": "info"},
-        "fix": None,  # whoever made the group knows how to change it
+        "fix": None,  # only the creator of the group knows how to change it
     },
     "cgroup-v2": {
         "kind": "bare", "can_remount": True, "cgroup_limit": GIB, "shm": (2 * GIB, 75603968),
@@ -81,7 +81,7 @@ TREES = {
         "kind": "kubernetes", "can_remount": False, "cgroup_limit": 2 * GIB, "shm": (256 * MIB, 157388800),
         "roles": {"trainer": 1, "worker": 4}, "start": "fork",
         "verdict": "critical",
-        "findings": {"shm-too-small": "critical", "workers-exceed-cpus": "warning"},
+        "findings": {"shm-too-small": "critical", "workers-exceed-cpus": "warning", "shm-of-pod": "info"},
         "fix": ("restart", re.compile(r"(?s)spec:.*mountPath: /dev/shm.*emptyDir:\n +medium: Memory\n"
                                       r" +sizeLimit: 1Gi")),
     },
@@ -204,7 +204,7 @@ def test_leftovers_on_a_machine_seen_by_root():
 
 
 def test_leftovers_seen_by_a_user_need_the_kernels_word():
-    """pid 1 is closed to him; a lease told that nobody has the file open."""
+    """The user cannot inspect pid 1, but a lease has shown that no process has the file open."""
     assert unheld("bare-user") == {"torch_2217_1804289383_0": ("torch", "yes")}
     assert ps(ROOTS / "bare-user")["unreadable_processes"] == 1
 
@@ -237,7 +237,7 @@ def test_the_kernel_log_names_the_victim_and_the_group():
 
 
 def test_the_limit_that_counts_is_not_the_nearest():
-    """Version 2: none at the leaf, 2 GiB above it, 1 GiB at the top; and the quota of CPUs there as well."""
+    """Version 2: no limit at the leaf, 2 GiB above it, 1 GiB at the top, where the CPU quota is set as well."""
     leaf = ROOTS / "cgroup-v2/sys/fs/cgroup/jobs.slice/jobs-gpu.slice/train.scope/memory.max"
     assert leaf.read_text() == "max\n"
     report = doctor(ROOTS / "cgroup-v2")
@@ -248,7 +248,7 @@ def test_the_limit_that_counts_is_not_the_nearest():
 
 
 def test_a_job_is_judged_by_its_own_group():
-    """Slurm: the tree was captured in a second step of the job that it looks at."""
+    """Slurm: the tree was captured in a second step of the job that is examined."""
     trainer = roles(ps(ROOTS / "slurm"))["trainer"][0]["pid"]
     report = doctor(ROOTS / "slurm", "--pid", str(trainer))
     assert report["memory"]["cgroup_limit"] == 380 * MIB
@@ -271,7 +271,7 @@ def test_a_pid_that_is_not_in_the_tree():
     assert done.returncode == 65 and done.stdout == b"" and done.stderr.count(b"\n") == 1
 
 
-# Whoever looks at a tree, and wherever: it answers for the machine that it was taken from.
+# A tree answers for the machine that it was captured on, whoever examines it and wherever.
 
 def answers(machine, tree, env=None):
     done = [machine.shmguard(*command, "--root", tree, "--json", env=env)
@@ -281,7 +281,7 @@ def answers(machine, tree, env=None):
 
 @pytest.fixture(scope="module")
 def trees():
-    """Copies that everybody may read."""
+    """Copies that every user may read."""
     with tempfile.TemporaryDirectory(prefix="shmguard-roots-") as directory:
         os.chmod(directory, 0o755)
         for name in TREES:
@@ -317,7 +317,7 @@ def test_the_same_as_another_user_and_in_other_namespaces(here, ordinary, trees,
 
 @pytest.mark.parametrize("archive", sorted(SOURCES.glob("*.tar.gz")), ids=lambda path: path.name)
 def test_an_archive_tells_nothing_but_the_tree(archive):
-    """Neither when and by whom it was packed, nor in which order."""
+    """Not when, by whom or in which order it was packed."""
     with tarfile.open(archive) as opened:
         members = opened.getmembers()
     assert [member.name for member in members] == sorted(member.name for member in members)
@@ -351,7 +351,7 @@ def strings(value):
 
 
 def assert_sane(tree, *command):
-    """It answers in time, in whole lines without control characters, or says in one line why not."""
+    """The command answers in time, in complete lines without control characters, or says in one line why it cannot."""
     done = run(*command, "--root", tree)
     assert done.returncode in SANE[command[0]], (command, done)
     text = done.stdout.decode()  # valid UTF-8, whatever the names are
@@ -362,7 +362,7 @@ def assert_sane(tree, *command):
         assert text == ""
     elif "--json" in command:
         report = json.loads(text)
-        # Names are one line; commands to paste may have several.
+        # Names have one line; commands to paste may have several.
         for each in strings({key: report[key] for key in ("processes", "segments") if key in report}):
             assert not CONTROL.search(each) and "\n" not in each
         return report
@@ -399,7 +399,7 @@ def test_what_is_whole_in_a_hostile_tree_is_told(hostile):
 
 
 def test_a_hostile_tree_is_no_window_to_the_machine_at_hand(hostile):
-    """Links to /proc/1, /run and /dev/zero stay inside, and nothing is dated by a clock that the tree does not have."""
+    """Links to /proc/1, /run and /dev/zero stay inside the tree, and times do not come from a clock that the tree does not have."""
     report = assert_sane(hostile, "doctor", "--json")
     assert report["environment"]["kind"] == "docker" and report["environment"]["slurm"] is False
     assert report["memory"]["total"] == 16384000 << 10 and report["memory"]["available"] is None
@@ -452,7 +452,7 @@ DAMAGES = [truncated, emptied, garbled, swollen, gone, a_directory, a_fifo, a_lo
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
 def test_any_one_file_may_be_damaged(tmp_path, damage):
-    """Of the docker tree every file of the machine, of the trainer and of what captured, one after the other."""
+    """Damages each file of the docker tree in turn: those of the machine, of the trainer and of the capturing process."""
     tree = tmp_path / "tree"
     make.Tree(ROOTS / "docker").write(tree)
     own = os.readlink(tree / "proc/self")
@@ -500,7 +500,7 @@ def test_a_tree_that_may_not_be_read(here, ordinary, closed):
 
 
 def test_processes_vanish_while_they_are_looked_at(tmp_path):
-    """Each file of a process may be the first that is not there any more."""
+    """Any file of a process may be the first one to disappear."""
     names = ["stat", "status", "cmdline", "maps", "limits", "smaps_rollup", "cgroup", "fd"]
     for name in names:
         tree = make.Tree(ROOTS / "docker")
@@ -513,7 +513,7 @@ def test_processes_vanish_while_they_are_looked_at(tmp_path):
         assert 1 in pids and ({9, 10, 11, 12} & pids == set()) == (name in ("stat", "status")), name
 
 
-# A tree gives the answers of the machine that it is taken from
+# A tree gives the same answers as the machine that it was captured on.
 
 def capture(machine, directory, *options):
     done = machine.run("/usr/bin/python3", CAPTURE, *options, directory / "tree")
@@ -521,8 +521,8 @@ def capture(machine, directory, *options):
 
 
 def assert_alike(live, replayed):
-    """Sizes change a little while one looks. With how many a page is shared changes with every other Python process
-    that comes and goes, the one that captures among them: of PSS and USS it must only be known alike."""
+    """Sizes change slightly between two looks. PSS and USS depend on how many other Python processes share a page,
+    including the one that captures, so these must only be known in both or in neither."""
     assert live.keys() == replayed.keys()
     for key, value in live.items():
         if key in ("pss", "uss"):
@@ -539,7 +539,7 @@ def assert_alike(live, replayed):
 @pytest.mark.parametrize("version, method, strategy", [("system", "spawn", "file_system"), ("system", "forkserver", "file_descriptor"),
                                                        ("system", "fork", "file_descriptor"), ("2.13", "fork", "file_descriptor")])
 def test_a_captured_tree_answers_as_the_machine(small_shm, ordinary, public, version, method, strategy):
-    """For root, and for the user whose training it is, who may look into his own processes only."""
+    """For root, and for the owner of the training, who may inspect only their own processes."""
     python = python_of(version)
     user = ordinary(small_shm)
     if user.run("sh", "-c", f"exec '{python}' -c pass").returncode != 0:
@@ -566,10 +566,10 @@ def assert_same_answers(machine, tree, trainer, job, strategy):
     for process, process_then in zip(one["processes"], one_then["processes"]):
         assert_alike(process, process_then)
 
-    # All of the private mount; others' trainings elsewhere come and go.
+    # All segments of the private mount; elsewhere, other trainings come and go.
     device = next(segment["device"] for segment in everything["segments"] if segment["name"] == "nccl-Left12")
     def ours(report):
-        return [{key: value for key, value in segment.items() if key != "orphan_why"}  # it tells the seconds
+        return [{key: value for key, value in segment.items() if key != "orphan_why"}  # it contains the age in seconds
                 for segment in report["segments"] if segment["device"] == device]
     assert len(ours(everything)) >= 7
     assert ours(everything_then) == ours(everything)
@@ -586,9 +586,9 @@ def assert_same_answers(machine, tree, trainer, job, strategy):
 
 
 @needs_root
-@pytest.mark.outside  # inside, others could hold what nobody seems to hold
+@pytest.mark.outside  # in a namespace, processes outside of it could hold a file that seems unused
 def test_a_plain_users_capture_knows_what_nobody_has_open(small_shm, ordinary):
-    """By a lease, as the program itself asks: pid 1 is closed to him, and may hold anything."""
+    """A lease shows it, as in the program itself: the user cannot inspect pid 1, which may hold anything."""
     machine = ordinary(small_shm)
     program = "kept = open('/dev/shm/psm_kept', 'w'); kept.write('x'); kept.flush(); " \
               "left = open('/dev/shm/psm_left', 'w'); left.write('x'); left.close()"

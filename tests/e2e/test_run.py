@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`shmguard run` around real trainings: they survive a small /dev/shm with every byte right, are told signals as without
-it, end with their own code, and leave nothing behind."""
+"""`shmguard run` with real trainings: they survive a small /dev/shm with every byte right, receive signals as without it,
+exit with their own code, and leave nothing behind.
+"""
 
 import contextlib
 import errno
@@ -31,7 +32,7 @@ STRATEGIES = ("file_descriptor", "file_system")
 
 @pytest.fixture
 def mark():
-    """An environment for a job by which its processes can be found, wherever they have gone."""
+    """An environment that marks the processes of a job, so that they can be found wherever they are."""
     environment = dict(os.environ, **{MARK: str(uuid.uuid4())})
     environment.pop("LD_PRELOAD", None)
     return environment
@@ -58,7 +59,7 @@ def shm_files(machine):
 
 
 def shmem(group):
-    """The shared memory that processes of the group have filled, and that has not been given back since."""
+    """The shared memory that processes of the group have filled and that was not released since."""
     return int(re.search(r"^shmem (\d+)", (group / "memory.stat").read_text(), re.M).group(1))
 
 
@@ -84,7 +85,7 @@ def run_job(machine, environment, *command, options=(), timeout=240):
                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         out, err = job.communicate(timeout=timeout)
-    except BaseException:  # what the job has left may have its pipes
+    except BaseException:  # what the job left behind may still hold the pipes
         end_marked(environment)
         job.communicate()
         raise
@@ -116,7 +117,7 @@ def test_plain_dies(small_shm, python):
 def test_survives(small_shm, mark, tmp_path, version, method, strategy):
     python = python_of(version)
     report_path = tmp_path / "report.json"
-    workers = 4 if method == "fork" else 2  # starting a PyTorch anew takes seconds
+    workers = 4 if method == "fork" else 2  # starting PyTorch from scratch takes seconds
     with control_group(small_shm) as (machine, group):
         job, out, err = run_job(machine, mark, python, *QUIET_PYTHON, TRAIN, *BATCH, "--steps", 10, "--workers", workers,
                                 "--start-method", method, "--strategy", strategy, options=("--report", report_path))
@@ -139,7 +140,7 @@ def test_survives(small_shm, mark, tmp_path, version, method, strategy):
 @needs_root
 @pytest.mark.parametrize("strategy", ["file_descriptor", "file_system"])
 def test_ordinary_user(small_shm, ordinary, public, mark, strategy):
-    """No right is needed that everybody does not have."""
+    """No special rights are needed."""
     job, out, err = run_job(ordinary(small_shm), mark, PYTHON, *QUIET_PYTHON, public / TRAIN.name, *BATCH, "--steps", 10,
                             "--workers", 4, "--strategy", strategy)
     assert (job.returncode, "finished 10 steps" in out) == (0, True), (out, err)
@@ -147,7 +148,7 @@ def test_ordinary_user(small_shm, ordinary, public, mark, strategy):
     nothing_left(small_shm, mark, job.pid)
 
 
-# --- Being like the command ---------------------------------------------------------------------------------------
+# --- The command runs as without us -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("guard", [(), ("--no-guard",)])
@@ -244,13 +245,13 @@ def test_open_files_are_raised_to_the_hard_limit(here, mark):
 def test_library_is_first_in_preload(here, mark):
     library = str(pathlib.Path(PROGRAM).resolve().parent / "libshmguard-preload.so")
     mark["LD_PRELOAD"] = "libdl.so.2"
-    mark["ASAN_OPTIONS"] = "verify_asan_link_order=0"  # of a supervisor that has one
+    mark["ASAN_OPTIONS"] = "verify_asan_link_order=0"  # in case the supervisor was built with ASan
     show = ("sh", "-c", "echo $LD_PRELOAD; echo $SHMGUARD_SOCKET")
     _, out, _ = run_job(here, mark, *show)
     assert re.fullmatch(rf"{re.escape(library)}:libdl.so.2\nshmguard-\d+-[0-9a-f]{{32}}\n", out)
-    _, out, _ = run_job(here, mark, PROGRAM, "run", "-q", "--", *show)  # a run within a run loads it once
+    _, out, _ = run_job(here, mark, PROGRAM, "run", "-q", "--", *show)  # a run within a run loads it only once
     assert out.startswith(f"{library}:libdl.so.2\n")
-    # Without the guard it is there as a witness, and memory goes the plain way.
+    # Without the guard the library only observes, and memory is shared as without us.
     _, out, _ = run_job(here, mark, "sh", "-c", "echo $LD_PRELOAD $SHMGUARD_ONLY_WITNESS", options=("--no-guard",))
     assert out == f"{library}:libdl.so.2 1\n"
 
@@ -268,12 +269,12 @@ REFUSE_MEMFD = """
 
 
 def test_memfd_refused(here, mark, tmp_path):
-    """As in a container with a strict seccomp profile: the command runs, without the guard."""
+    """As in a container with a strict seccomp profile: the command runs without the guard."""
     report_path = tmp_path / "report.json"
     done = here.run(sys.executable, script(tmp_path, REFUSE_MEMFD), PROGRAM, "run", "--report", report_path, "--",
                     "sh", "-c", "echo $LD_PRELOAD; exit 5", env=mark)
     assert (done.returncode, done.stdout) == (5, b"\n")
-    assert b"running without the guard" in done.stderr and done.stderr.count(b"\n") == 2  # and how it ended
+    assert b"running without the guard" in done.stderr and done.stderr.count(b"\n") == 2  # the second line says how it ended
     assert json.loads(report_path.read_text())["guard"]["active"] is False
 
 
@@ -285,7 +286,7 @@ def test_without_library(here, mark, tmp_path):
     alone.chmod(0o755)
     done = here.run(alone, "run", "--", "sh", "-c", "exit 5", env=mark)
     assert done.returncode == 5
-    assert b"running without the guard" in done.stderr and done.stderr.count(b"\n") == 2  # and how it ended
+    assert b"running without the guard" in done.stderr and done.stderr.count(b"\n") == 2  # the second line says how it ended
 
 
 # --- Signals ------------------------------------------------------------------------------------------------------
@@ -316,7 +317,7 @@ GRACEFUL = """
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGUSR1", "SIGINT"])
 def test_trainer_saves_its_checkpoint(here, mark, tmp_path, name):
-    """A signal to the supervisor reaches the trainer and not its workers, whose death would be the trainer's."""
+    """A signal to the supervisor reaches the trainer but not its workers: the trainer would fail if they died."""
     job = here.popen(PROGRAM, "run", "-q", "--", PYTHON, script(tmp_path, GRACEFUL), name, env=mark,
                      stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
@@ -347,7 +348,7 @@ def test_signals_are_passed_on(here, mark, tmp_path, signo):
 
 
 class Terminal:
-    """A program on a terminal of its own, in a session of its own."""
+    """A program with its own terminal and session."""
 
     def __init__(self, *command, env):
         self.pid, self.fd = pty.fork()
@@ -359,17 +360,17 @@ class Terminal:
         os.write(self.fd, text)
 
     def expect(self, text, seconds=20):
-        """Reads on until text has appeared; what came before it is returned, and forgotten."""
+        """Reads until the text has appeared. Returns what came before it, and discards both."""
         deadline = time.monotonic() + seconds
         while text not in self.seen:
             ready, _, _ = select.select([self.fd], [], [], max(0, deadline - time.monotonic()))
-            assert ready, f"{text!r} did not come, but {self.seen!r}"
+            assert ready, f"{text!r} did not appear, only {self.seen!r}"
             try:
                 piece = os.read(self.fd, 4096)
-            except OSError as error:  # the other side has been closed
+            except OSError as error:  # the other side was closed
                 assert error.errno == errno.EIO
                 piece = b""
-            assert piece, f"{text!r} did not come, but {self.seen!r}"
+            assert piece, f"{text!r} did not appear, only {self.seen!r}"
             self.seen += piece
         before, _, self.seen = self.seen.partition(text)
         return before
@@ -402,7 +403,8 @@ def on_terminal(*command, env):
         end_marked(env)
 
 
-# Batches of small tensors alone, of several large and small ones, with a message too long for one write, and made by the queue's thread.
+# Batches of small tensors only; of several large and small ones; with a message too long for one write; and shared by
+# the queue's thread.
 COUNTED = """
 import sys, torch
 import torch.multiprocessing as mp
@@ -432,7 +434,7 @@ def test_batches_are_counted(here, one_python, mark, tmp_path, way):
     (3, ["-c", "import sys; sys.exit(3)"]),
 ])
 def test_an_ordinary_exit_code_is_one_line(here, mark, code, command):
-    """The program has said why; nothing about OOM kills follows."""
+    """The program has already said why, so nothing about OOM kills follows."""
     done = here.shmguard("run", "--", PYTHON, *QUIET_PYTHON, *command, env=mark)
     assert done.returncode == code
     lines = [line for line in done.stderr.decode().splitlines() if not line.startswith("shmguard: the guard saw no")]
@@ -451,7 +453,7 @@ time.sleep(2.5)
 
 
 def test_the_line_of_progress_keeps_out_of_the_way(mark):
-    """It is taken away before the job writes, and is not drawn over half a line."""
+    """It is removed before the job writes, and never drawn over an unfinished line."""
     with on_terminal(PROGRAM, "run", "--", PYTHON, *QUIET_PYTHON, "-c", LINES, env={**mark, "TERM": "xterm"}) as terminal:
         assert b"\rshmguard: " in terminal.expect(b"\r\x1b[Ka line\r\n")
         assert b"\rshmguard: " in terminal.expect(b"\r\x1b[K25%|##  |")
@@ -459,8 +461,9 @@ def test_the_line_of_progress_keeps_out_of_the_way(mark):
         assert terminal.wait() == 0
 
 
-# Two bars as tqdm draws them (position=1): a newline, the second bar, and the cursor back up to the first, which begins before there is a
-# tensor. Then the cursor on the second bar, on an empty line, and at a place of the screen.
+# Two bars as tqdm draws them (position=1): a newline, the second bar, and the cursor back up to the first one. They
+# begin before there is a tensor. Then the cursor is on the second bar, on an empty line, and at a position on the
+# screen.
 BARS = """
 import os, time
 os.write(2, b"\\rfirst bar")
@@ -504,7 +507,7 @@ def test_who_writes_to_a_file_leaves_the_line_alone(mark, tmp_path):
     assert (tmp_path / "log").read_bytes() == b"a line\n25%|##  |"
 
 
-# Room for three batches of 8 MiB, in so many tensors, sixteen workers, and a trainer that takes them in turn.
+# Room for three batches of 8 MiB, split into `tensors` tensors. Sixteen workers; the trainer takes the batches in turn.
 CROWD = """
 import sys, time, torch
 from torch.utils.data import DataLoader
@@ -527,7 +530,7 @@ def test_many_workers_and_little_room(here, python, mark, tmp_path, tensors):
     assert done.returncode == 0, done
     guard = json.loads((tmp_path / "r").read_text())["guard"]
     assert guard["refused"] == 0 and guard["waits"] > 10
-    assert guard["bytes_peak"] <= (24 + 2 * 8) << 20  # a rescue's batch, and the one that the trainer lets go just then
+    assert guard["bytes_peak"] <= (24 + 2 * 8) << 20  # plus the batch of a rescue, and the one that is just being released
     assert float(done.stdout.split()[-1]) < 60
 
 
@@ -543,7 +546,7 @@ print("fine")
 
 @needs_root
 def test_the_page_cache_is_memory_that_exists(here, tmp_path, mark):
-    """A data set that is read again and again fills the control group; it goes when tensors come."""
+    """A data set that is read again and again fills the control group with page cache, which the kernel drops for tensors."""
     data = tmp_path / "data"
     with open(data, "wb") as out:
         out.truncate(0)
@@ -562,15 +565,15 @@ def test_control_c(mark):
     with on_terminal(PROGRAM, "run", "-q", "--", PYTHON, "-uc", command, env=mark) as terminal:
         terminal.expect(b"ready")
         terminal.type(b"\x03")
-        assert terminal.wait() == -signal.SIGINT  # 130 to a shell
+        assert terminal.wait() == -signal.SIGINT  # a shell shows 130
 
 
 @pytest.mark.parametrize("reads", [False, True])
 @pytest.mark.parametrize("shell", ["interactive", "script"])
 def test_control_c_leaves_a_loop(mark, shell, reads):
-    """A shell goes on with its loop unless the command itself has died of the Ctrl-C."""
+    """A shell continues its loop unless the command itself died of Ctrl-C."""
     if shell == "script" and reads:
-        pytest.skip("the command has the terminal, and so the Ctrl-C, to itself")
+        pytest.skip("only the command has the terminal, so only it gets the Ctrl-C")
     mark["PS1"] = "prompt> "
     command = "printf re; echo ady; " + ("read x" if reads else "exec sleep 60")
     loop = f"for i in 1 2 3 4; do {PROGRAM} run -q -- bash -c '{command}'; done; echo loop en''ded"
@@ -599,7 +602,7 @@ def test_control_c_that_is_handled(mark):
 
 
 def test_control_c_in_a_training(mark):
-    """KeyboardInterrupt in the trainer and in its workers, as without shmguard; nobody stays behind."""
+    """KeyboardInterrupt in the trainer and in its workers, as without shmguard. No process is left behind."""
     with on_terminal(PROGRAM, "run", "-q", "--", PYTHON, *QUIET_PYTHON, TRAIN, "--hold", "60", env=mark) as terminal:
         terminal.expect(b"holding")
         terminal.type(b"\x03")
@@ -627,7 +630,7 @@ def test_terminal_beside_a_redirected_input(mark):
 
 
 def states(pids):
-    """Of each process: R, S, T …; of one that has ended meanwhile, nothing."""
+    """The state of each process (R, S, T, …), without those that have ended meanwhile."""
     found = []
     for pid in pids:
         with contextlib.suppress(OSError):
@@ -636,7 +639,7 @@ def states(pids):
 
 
 def test_pager(mark):
-    """What the command is piped into has the terminal for as long as the command does not ask for it."""
+    """The pager that the command is piped into keeps the terminal until the command asks for it."""
     mark["PS1"] = "prompt> "
     with on_terminal("/bin/bash", "--norc", "--noprofile", "-i", env=mark) as terminal:
         terminal.expect(b"prompt> ")
@@ -649,7 +652,7 @@ def test_pager(mark):
         terminal.expect(b"prompt> ")
         terminal.type(f"{PROGRAM} run -q -- sh -c 'printf re; echo ady; sleep 60' | cat\n".encode())
         terminal.expect(b"ready\r\n")
-        time.sleep(0.5)  # until the shell has become sleep's parent: in between it cannot be stopped
+        time.sleep(0.5)  # until the shell has started sleep: while it does, it cannot be stopped
         terminal.type(b"\x1a")
         terminal.expect(b"Stopped")
         terminal.expect(b"prompt> ")
@@ -697,7 +700,7 @@ def test_brought_to_the_foreground(mark):
             if state == b"Stopped":
                 assert wait_until(lambda: "T" in states(children(terminal.pid)), 20)
             time.sleep(0.5)
-            terminal.type(b"\n")  # the shell tells of its jobs before it prompts
+            terminal.type(b"\n")  # the shell reports its jobs before it prompts
             terminal.expect(state)
             terminal.type(b"fg\n")
             terminal.expect(b"fg\r\n")
@@ -714,24 +717,24 @@ def test_brought_to_the_foreground(mark):
 
 
 @pytest.mark.parametrize("stray, most", [
-    ("setsid sleep 1.5", 3),  # goes by itself
+    ("setsid sleep 1.5", 3),  # exits by itself
     ("setsid sleep 60", 5),
     ("setsid sh -c \"trap '' TERM; while :; do sleep 1; done\"", 8),
-    ("setsid sh -c 'sh -c \"sleep 60 & sleep 60\" & sleep 60'", 8),  # children of strays
+    ("setsid sh -c 'sh -c \"sleep 60 & sleep 60\" & sleep 60'", 8),  # strays with children
     (f"{PYTHON} -c 'import os, signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); os.setsid()\n"
-     "for i in range(30):\n if os.fork(): signal.pause()\nsignal.pause()'", 8),  # each the child of the one before
+     "for i in range(30):\n if os.fork(): signal.pause()\nsignal.pause()'", 8),  # each is the child of the one before
 ])
 def test_strays(here, mark, stray, most):
     began = time.monotonic()
     job, _, err = run_job(here, mark, "sh", "-c", f"{stray} & exit 4")
     assert job.returncode == 4
-    assert time.monotonic() - began < most + 20  # on a busy machine, too; sixty seconds are not waited for
+    assert time.monotonic() - began < most + 20  # allows for a busy machine, but not for waiting out the sixty seconds
     assert marked(mark) == []
     assert ("had left running" in err) == (most > 3)
 
 
 def test_children_from_before(here, mark):
-    """A shell's own children, when it has become shmguard, are not the command's."""
+    """Children that a shell had before it turned into shmguard do not belong to the command."""
     done = here.run("bash", "-c", 'sleep 60 >/dev/null 2>&1 & echo $!; exec "$@"', "bash", PROGRAM, "run", "-q", "--",
                     "sh", "-c", "setsid sleep 0.5 >/dev/null & exit 4", env=mark)
     other = int(done.stdout)
@@ -765,12 +768,12 @@ TOLD = """
 
 @pytest.mark.parametrize("signo", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_workers_are_told_when_the_trainer_has_ended(here, mark, tmp_path, signo):
-    """Not before, for it needs them, and not seconds later."""
+    """Not earlier, because the trainer needs them, and not seconds later."""
     job = here.popen(PROGRAM, "run", "-q", "--", PYTHON, script(tmp_path, TOLD), tmp_path / "ended", env=mark,
                      stdout=subprocess.PIPE)
     try:
         assert job.stdout.readline() == b"ready\n"
-        time.sleep(0.3)  # the other one has its session
+        time.sleep(0.3)  # the worker has made its own session
         job.send_signal(signo)
         assert job.wait(30) == 7
         over = time.monotonic()
@@ -783,7 +786,7 @@ def test_workers_are_told_when_the_trainer_has_ended(here, mark, tmp_path, signo
 
 
 def test_a_signal_that_the_command_ignores_ends_nobody(here, mark, tmp_path):
-    """As under nohup: what it leaves has its three seconds."""
+    """As under nohup: what it leaves behind gets the usual three seconds."""
     done = tmp_path / "done"
     leave = f"trap '' HUP; (sleep 3; echo done > {done}) & echo ready; sleep 1.2"
     job = here.popen(PROGRAM, "run", "-q", "--", "sh", "-c", leave, env=mark, stdout=subprocess.PIPE)
@@ -808,7 +811,7 @@ BACKGROUND = """
 @pytest.mark.parametrize("what, quiet, returned, code", [("works", False, 0, 1), ("works", True, 0, 1), ("works", False, 4, 4),
                                                          ("waits", False, 0, 0)])
 def test_a_command_that_leaves_its_work_behind(here, mark, tmp_path, what, quiet, returned, code):
-    """A training in the background of a script that has returned was not finished, and somebody must say so."""
+    """A script that returned while its training was still running in the background did not finish it. The user must be told."""
     report_path = tmp_path / "report.json"
     path = script(tmp_path, BACKGROUND)
     job, _, err = run_job(here, mark, "sh", "-c", f"nohup {PYTHON} {path} {what} >/dev/null 2>&1 & sleep 0.5; exit {returned}",
@@ -828,7 +831,7 @@ def test_a_command_that_leaves_its_work_behind(here, mark, tmp_path, what, quiet
 
 
 def test_a_trainer_that_leaves_busy_workers_has_finished(here, mark, tmp_path):
-    """Many end by os._exit: their workers fill queues for nobody, and that is no work lost."""
+    """Many trainers end with os._exit. Their workers keep filling queues that no one reads, and ending them loses no work."""
     job, out, err = run_job(here, mark, PYTHON, *QUIET_PYTHON, script(tmp_path, """
         import os, time, torch
         from torch.utils.data import DataLoader
@@ -854,11 +857,11 @@ def test_a_trainer_that_leaves_busy_workers_has_finished(here, mark, tmp_path):
 @needs_root
 @cells("version, guard", [("system", "guard"), ("2.13", "guard"), ("system", "no-guard")], PYTHONS, ("guard", "no-guard"))
 def test_the_manager_does_not_keep_us(private_shm, mark, tmp_path, version, guard):
-    """torch_shm_manager waits two seconds for more clients; when all have gone, it cleans up at once."""
+    """torch_shm_manager waits two seconds for more clients. When all of them are gone, it cleans up at once."""
     mark["TMPDIR"] = str(tmp_path)
     options = ("-q", "--no-guard") if guard == "no-guard" else ("-q",)
     waits = []
-    while min(waits, default=9) >= 1.5 and len(waits) < 3:  # a busy machine may delay one of them
+    while min(waits, default=9) >= 1.5 and len(waits) < 3:  # a busy machine may delay some of them
         job, out, err = run_job(private_shm, mark, python_of(version), *QUIET_PYTHON, "-c", """if True:
             import os, time, torch
             torch.multiprocessing.set_sharing_strategy("file_system")
@@ -880,8 +883,8 @@ def test_the_manager_does_not_keep_us(private_shm, mark, tmp_path, version, guar
        PYTHONS, STRATEGIES, ("guard", "no-guard"))
 @needs_root
 def test_killed_trainer(private_shm, mark, version, strategy, guard):
-    """What a SIGKILL of the trainer leaves: workers, torch_shm_manager, names, segments. In /dev/shm itself it is the
-    manager that removes the files, once it is left alone."""
+    """What is left when the trainer is killed: workers, torch_shm_manager, names, segments. Files in /dev/shm itself are
+    removed by the manager, once all other processes are gone."""
     options = ("--no-guard",) if guard == "no-guard" else ()
     with control_group(private_shm) as (machine, group):
         job = machine.popen(PROGRAM, "run", *options, "--", python_of(version), *QUIET_PYTHON, TRAIN, *BATCH, "--hold", "60",
@@ -900,14 +903,14 @@ def test_killed_trainer(private_shm, mark, version, strategy, guard):
 
 @contextlib.contextmanager
 def job_under_way(machine, environment, tmp_path, *command):
-    """A job, its workers at work, and a function that waits for the command's own end and gives its code and output."""
+    """A job whose workers are busy, and a function that waits for the command to end and returns its exit code and output."""
     code = tmp_path / "code"
     job = machine.popen(PROGRAM, "run", "-q", "--", "sh", "-c", 'code=$1; shift; "$@"; echo $? >"$code"', "sh", code, *command,
                         env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def end():
         assert wait_until(lambda: code.exists() and code.read_text().endswith("\n"), 60), "the training hangs"
-        out, err = job.communicate(timeout=30)  # whoever had the pipe has gone too
+        out, err = job.communicate(timeout=30)  # the pipes are closed once every process that held them is gone
         return int(code.read_text()), out, err
 
     try:
@@ -920,7 +923,7 @@ def job_under_way(machine, environment, tmp_path, *command):
 
 
 def without_sanitizer(environment):
-    """A sanitizer's own handlers would end the supervisor at its crash."""
+    """A sanitizer's own handlers would end the supervisor when it crashes."""
     environment["ASAN_OPTIONS"] = "handle_segv=0:handle_sigbus=0:handle_abort=0:handle_sigfpe=0:handle_sigill=0"
     return environment
 
@@ -928,12 +931,12 @@ def without_sanitizer(environment):
 @cells("version, strategy", [("2.13", "file_descriptor"), ("system", "file_system")], PYTHONS, STRATEGIES)
 @needs_root
 def test_crashed_supervisor(private_shm, mark, tmp_path, version, strategy):
-    """The training goes on, or ends with an exception: it neither hangs nor aborts nor sees wrong bytes."""
+    """The training continues, or ends with an exception. It must not hang, abort or read wrong bytes."""
     with job_under_way(private_shm, without_sanitizer(mark), tmp_path, python_of(version), *QUIET_PYTHON, "-u", TRAIN, *BATCH,
                        "--steps", "30", "--strategy", strategy) as (job, end):
         job.send_signal(signal.SIGSEGV)
         code, out, err = end()
-        assert job.returncode == 0  # of the command
+        assert job.returncode == 0  # the exit code of the command
         assert b"shmguard: internal error (SIGSEGV); the command goes on without the guard\n" in err
         if strategy == "file_descriptor":
             assert (code, b"finished 30 steps" in out) == (0, True), err
@@ -947,7 +950,7 @@ def test_crashed_supervisor(private_shm, mark, tmp_path, version, strategy):
 @pytest.mark.parametrize("command, signo", [("run", signal.SIGBUS), ("run", signal.SIGABRT), ("run", signal.SIGFPE),
                                             ("run", signal.SIGILL), ("record", signal.SIGSEGV)])
 def test_what_is_left_of_a_crash(here, mark, tmp_path, command, signo):
-    """It waits for the command, passes signals on, and ends with the command's code."""
+    """A crashed supervisor still waits for the command, passes signals on, and exits with the command's code."""
     options = ("-q",) if command == "run" else ("-q", "-o", tmp_path / "run.db")
     job = here.popen(PROGRAM, command, *options, "--", PYTHON, "-uc", "import signal, sys, time\n"
                      "signal.signal(signal.SIGTERM, lambda *_: sys.exit(9)); print('ready')\n"
@@ -970,7 +973,7 @@ def test_what_is_left_of_a_crash(here, mark, tmp_path, command, signo):
 
 
 def test_a_crash_ends_what_is_measured(here, mark):
-    """Nobody would end it at its time, or take its output."""
+    """No one would end the command in time, or read its output."""
     job = here.popen(PROGRAM, "plan", "--measure", "--for", "50s", "--", "sh", "-c", STEPS_OUT, env=without_sanitizer(mark),
                      stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
@@ -985,7 +988,7 @@ def test_a_crash_ends_what_is_measured(here, mark):
 
 
 def below(pid):
-    """Its children, the sentinel too."""
+    """Its children, including the sentinel."""
     with contextlib.suppress(OSError):
         return list(map(int, pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
     return []
@@ -1001,7 +1004,7 @@ def living(pids):
        PYTHONS, ("fork", "spawn", "forkserver"), STRATEGIES, slow=lambda _, method, __: method != "fork")
 @needs_root
 def test_killed_supervisor(private_shm, mark, tmp_path, version, method, strategy):
-    """The job ends with it, as it would end if it were killed itself, and leaves nothing."""
+    """The job ends with its supervisor, as if it had been killed itself, and leaves nothing behind."""
     mark["TMPDIR"] = str(tmp_path)
     job = private_shm.popen(PROGRAM, "run", "-q", "--", python_of(version), *QUIET_PYTHON, TRAIN, *BATCH, "--hold", "60",
                             "--strategy", strategy, "--start-method", method, env=mark, stdout=subprocess.PIPE,
@@ -1010,7 +1013,7 @@ def test_killed_supervisor(private_shm, mark, tmp_path, version, method, strateg
         assert job.stdout.readline() == b"holding\n"
         everybody = [*children(job.pid), *below(job.pid)]
         job.kill()
-        job.communicate(timeout=30)  # nobody holds the pipes any more
+        job.communicate(timeout=30)  # no process holds the pipes any more
         assert wait_until(lambda: living(everybody) == [], 20), [pathlib.Path(f"/proc/{pid}/cmdline").read_text() for pid in
                                                                  living(everybody)]
     finally:
@@ -1026,7 +1029,7 @@ STEPS_OUT = f"{PYTHON} -c 'import os, time; os.setsid(); time.sleep(60)' & exec 
 
 @pytest.mark.parametrize("how", ["kill", "timeout", "between attempts", "nested", "record", "tune", "plan"])
 def test_a_kill_ends_everything(here, mark, tmp_path, how):
-    """Whatever group and session they have gone to, and however we were started."""
+    """Whatever process group or session they are in, and however we were started."""
     arguments = {"record": ("record", "-q", "-o", tmp_path / "run.db", "--", "sh", "-c", "exec sleep 60"),
                  "tune": ("tune", "--vary", "W=1,2", "--rate", "rate ([0-9]+)", "--", "sh", "-c", STEPS_OUT, "{W}"),
                  "plan": ("plan", "--measure", "--for", "50s", "--", "sh", "-c", STEPS_OUT),
@@ -1034,7 +1037,7 @@ def test_a_kill_ends_everything(here, mark, tmp_path, how):
                  "between attempts": ("run", "-q", "--retry", "3", "--resume", "again", "--", "sh", "-c",
                                       f"[ $SHMGUARD_ATTEMPT = 2 ] || exit 3; {STEPS_OUT}")}
     prefix = ("timeout", "--signal=KILL", "60") if how == "timeout" else ()
-    mark["ASAN_OPTIONS"] = "verify_asan_link_order=0"  # of a supervisor that has one, within another
+    mark["ASAN_OPTIONS"] = "verify_asan_link_order=0"  # in case the supervisor was built with ASan and runs within another one
     job = here.popen(*prefix, PROGRAM, *arguments.get(how, ("run", "-q", "--", "sh", "-c", STEPS_OUT)), env=mark,
                      stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
@@ -1043,7 +1046,7 @@ def test_a_kill_ends_everything(here, mark, tmp_path, how):
         everybody = [job.pid, *children(job.pid)]
         sentinels = [pid for one in everybody for pid in below(one) if is_sentinel(pid)]
         assert len(sentinels) == (2 if how == "nested" else 1)
-        if how == "timeout":  # it sends its signal to its whole group
+        if how == "timeout":  # timeout signals its whole process group
             os.killpg(job.pid, signal.SIGKILL)
         else:
             job.kill()
@@ -1064,7 +1067,7 @@ def sleepers(environment):
 
 
 def test_the_sentinel_is_not_in_the_way(here, mark, tmp_path):
-    """It is counted nowhere, holds no pipe, and goes with the run."""
+    """It is counted nowhere, holds no pipes, and ends with the run."""
     report_path = tmp_path / "report.json"
     job = here.popen(PROGRAM, "run", "-q", "--report", report_path, "--record", tmp_path / "run.db", "--", "sleep", "2.5",
                      env=mark, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
@@ -1130,7 +1133,7 @@ def by_name(machine, mark, tmp_path, python, what):
 
 @needs_root
 def test_stopped_supervisor(private_shm, one_python, mark, tmp_path):
-    """However long: whoever needs it waits, and goes on when it does."""
+    """Processes that need the supervisor wait however long it is stopped, and continue when it does."""
     began = time.monotonic()
     job, out, err = by_name(private_shm, mark, tmp_path, one_python, "stop")
     assert (job.returncode, out) == (0, "went on 0\ncode 0\n"), err
@@ -1140,16 +1143,16 @@ def test_stopped_supervisor(private_shm, one_python, mark, tmp_path):
 
 @needs_root
 def test_names_of_a_crashed_supervisor(private_shm, python, mark, tmp_path):
-    """To unlink a name that went with the supervisor is no error, and new names are real files."""
+    """Unlinking a name that was lost with the supervisor is not an error, and new names are real files."""
     job, out, err = by_name(private_shm, without_sanitizer(mark), tmp_path, python, "crash")
     assert (job.returncode, out) == (0, "went on 0\ncode 0\n"), err
-    assert wait_until(lambda: marked(mark) == [], 20)  # torch_shm_manager takes its time
+    assert wait_until(lambda: marked(mark) == [], 20)  # torch_shm_manager ends a little later
     assert shm_files(private_shm) == []
 
 
 @needs_root
 def test_few_descriptors(private_shm, one_python, mark, tmp_path):
-    """More names than the supervisor can have descriptors: the rest are files, and all are whole."""
+    """There are more names than the supervisor may have descriptors. The rest are files, and all tensors arrive intact."""
     path = script(tmp_path, """
         import torch
         from torch.utils.data import DataLoader, Dataset
@@ -1187,7 +1190,7 @@ def test_few_descriptors(private_shm, one_python, mark, tmp_path):
 
 @needs_root
 def test_closed_connection(private_shm, mark, tmp_path):
-    """A program that closes all descriptors loses its connection to the supervisor, and gets a new one."""
+    """A program that closes all of its descriptors loses its connection to the supervisor, and gets a new one."""
     job, out, err = run_job(private_shm, mark, PYTHON, *QUIET_PYTHON, script(tmp_path, """
         import os
         from _posixshmem import shm_open, shm_unlink
@@ -1205,7 +1208,7 @@ def test_closed_connection(private_shm, mark, tmp_path):
 @cells("version, method", [("system", "spawn"), ("2.13", "fork")], PYTHONS, ("fork", "spawn"))
 @needs_root
 def test_killed_producer(private_shm, mark, tmp_path, version, method):
-    """Tensors shared by name can be opened after their maker was killed, and are gone with the job."""
+    """Tensors shared by name can be opened after their producer was killed, and are gone when the job ends."""
     job, out, err = run_job(private_shm, mark, python_of(version), *QUIET_PYTHON, script(tmp_path, """
         import os, signal, sys, time, torch
         import torch.multiprocessing as mp
@@ -1239,7 +1242,7 @@ def test_killed_producer(private_shm, mark, tmp_path, version, method):
 @needs_root
 @cells("version, kind", [("2.13", "gone"), ("system", "idle")], PYTHONS, ("gone", "idle"))
 def test_memory_comes_back(private_shm, mark, tmp_path, version, kind):
-    """The trainer sleeps: after its loader has gone, or with workers that wait for the next epoch."""
+    """Memory is released while the trainer sleeps: after its loader is gone, or while workers wait for the next epoch."""
     job = private_shm.popen(PROGRAM, "run", "-q", "--", python_of(version), *QUIET_PYTHON, script(tmp_path, """
         import sys, time, torch
         from torch.utils.data import DataLoader, Dataset
@@ -1275,7 +1278,7 @@ def test_memory_comes_back(private_shm, mark, tmp_path, version, kind):
         job.stdin.flush()
         assert job.stdout.readline() == b"idle\n"
         assert wait_until(lambda: held() < 1 << 20, 20)
-        job.stdin.write(b"\n")  # and it goes on where it stopped, with every byte right
+        job.stdin.write(b"\n")  # it continues where it stopped, with every byte right
         job.stdin.flush()
         assert job.stdout.readline() == b"idle\n"
         job.stdin.close()
@@ -1343,7 +1346,7 @@ def test_shared_memory(small_shm, mark, tmp_path):
     nothing_left(small_shm, mark, job.pid)
 
 
-# As shm_open(3), flock(2) and lseek(2) have it; printed, and compared with what is printed without the guard.
+# What shm_open(3), flock(2) and lseek(2) specify. The output must be the same as without the guard.
 POSIX = """
     import errno, fcntl, os
     from _posixshmem import shm_open, shm_unlink
@@ -1413,7 +1416,7 @@ def test_shared_memory_tests_of_python(small_shm, mark):
     nothing_left(small_shm, mark, job.pid)
 
 
-# --- Launchers in between -----------------------------------------------------------------------------------------
+# --- Launchers ----------------------------------------------------------------------------------------------------
 
 
 @needs_root
@@ -1435,7 +1438,7 @@ def test_launchers(small_shm, mark, tmp_path, version, launcher):
         command = [python, "-W", "ignore", "-m", "train", *options]
     else:
         skip_without_torchrun(python)
-        # 1.13's launcher fails under Python 3.11 unless it is told where the ranks' errors go.
+        # Under Python 3.11, the launcher of 1.13 fails unless it is told where the ranks' errors go.
         command = [python, "-W", "ignore", "-m", "torch.distributed.run", "--nproc_per_node=2", f"--master_port={free_port()}",
                    "--redirects=2", "--tee=2", f"--log_dir={tmp_path}", TRAIN, *options]
     job, out, err = run_job(small_shm, mark, *command)

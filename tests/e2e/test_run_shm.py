@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`run --shm`: a /dev/shm of the job's own, for root and for an ordinary user, with real trainings in it, and honest where
-it is refused. `run --check`: what threatens the job."""
+"""`run --shm`: a private /dev/shm for the job, for root and for ordinary users, with real trainings in it, and a clear
+message where it is refused. `run --check`: what threatens the job.
+"""
 
 import os
 import pathlib
@@ -19,7 +20,7 @@ LIMIT = "echo 0 >/proc/sys/user/max_user_namespaces && exec \"$@\""
 
 
 def size_seen(done):
-    """In MiB, from the output of df."""
+    """The size in MiB, from the output of df."""
     return int(re.search(rb"(\d+) +/dev/shm", done.stdout).group(1))
 
 
@@ -27,7 +28,7 @@ SIZE = ("df", "-m", "--output=size,target", "/dev/shm")
 
 
 def reachable(somebody, python):
-    """By a shell, because whatever becomes the user may still find the program with root's rights."""
+    """Skips if the user cannot run this Python. Uses a shell, because setpriv would still search for it with root's rights."""
     if somebody.run("sh", "-c", '"$0" -c ""', python).returncode != 0:
         pytest.skip(f"an ordinary user cannot reach {python}")
     return python
@@ -66,7 +67,7 @@ def test_auto_hides_no_data(small_shm):
        [("system", "file_descriptor", "no-guard"), ("system", "file_system", "guard"), ("2.13", "file_system", "no-guard")],
        PYTHONS, ("file_descriptor", "file_system"), ("guard", "no-guard"))
 def test_training(somebody, small_shm, public, version, strategy, guard):
-    """That dies of a bus error in 64 MiB, without the guard."""
+    """A training that dies of a bus error in 64 MiB without the guard."""
     python = python_of(version)
     options = ["--no-guard"] if guard == "no-guard" else []
     done = somebody.shmguard("run", *options, "--shm", "1g", "--", reachable(somebody, python), public / "train.py",
@@ -77,7 +78,7 @@ def test_training(somebody, small_shm, public, version, strategy, guard):
 
 
 def test_apart_and_gone(somebody, small_shm):
-    """Nobody outside sees what is inside but by the job's own root, and nothing stays."""
+    """What is inside can be seen from outside only through the job's root directory, and nothing is left afterwards."""
     command = "echo x >/dev/shm/inside; echo ready; read line; exit 7"
     job = somebody.popen(somebody.program, "run", "-q", "--shm", "100M", "--", "sh", "-c", command, stdin=subprocess.PIPE,
                          stdout=subprocess.PIPE)
@@ -123,12 +124,12 @@ def test_names_of_outside_do_not_count(small_shm, python):
 
 @pytest.mark.parametrize(("wish", "code"), [("100M", 69), ("auto", 0)])
 def test_refused(small_shm, ordinary, wish, code, public):
-    """In a user namespace that allows no further ones: not the machine's limit is changed."""
+    """In a user namespace that allows no further ones, so that the machine's own limit stays as it is."""
     user = ordinary(small_shm)
     nested = user.within("unshare", "--user", "--map-root-user", "sh", "-c", LIMIT, "sh",
                          "setpriv", "--bounding-set=-sys_admin", "--inh-caps=-all", program=public / "shmguard")
     if nested.run("true").returncode != 0:
-        pytest.skip("no user namespace with limits of its own")
+        pytest.skip("cannot create a user namespace with its own limits")
     done = nested.shmguard("run", "-q", "--shm", wish, "--", *SIZE)
     assert done.returncode == code, done
     assert done.stderr.count(b"\n") == 1
@@ -158,7 +159,7 @@ def test_bad_size(here, wish):
 
 
 def test_check(small_shm):
-    """Nothing is started; the guard makes a small /dev/shm harmless, and without it that is what kills the job."""
+    """Starts nothing. The guard makes a small /dev/shm harmless; without the guard, a small /dev/shm kills the job."""
     done = small_shm.shmguard("run", "--check", "--", "touch", "/tmp/shmguard-must-not-be")
     assert done.returncode in (0, 1), done
     assert b"for all batches in flight" not in done.stdout

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What people do with shared tensors gives the same results plainly, with the library preloaded by hand, and under `shmguard run`;
-the guarded ones in a /dev/shm of 1 MB. semantics.py has the cases; here are the ways to start them."""
+"""What people do with shared tensors gives the same results plainly, with the library preloaded by hand, and under `shmguard
+run`; the guarded runs have a /dev/shm of 1 MB. semantics.py has the cases; here are the ways to start them.
+"""
 
 import functools
 import os
@@ -19,7 +20,8 @@ LIBRARY = pathlib.Path(PROGRAM).resolve().parent / "libshmguard-preload.so"
 QUIET_PYTHON = ("-W", "ignore")
 BOTH = ("--strategies", "file_descriptor,file_system")
 
-# Spawned processes load PyTorch each, and forkserver's start a manager each: these are the cases where the start method matters.
+# Each spawned process loads PyTorch, and each process of a forkserver starts a manager, which takes long. So these run
+# only the cases where the start method matters.
 FEWER = ("share_memory_both_ways", "resent_by_the_receiver", "persistent_workers", "python_shared_memory")
 FEW = ("hogwild", "share_memory_both_ways", "resent_by_the_receiver", "tensors_outlive_their_producer", "persistent_workers",
        "python_shared_memory", "train")
@@ -27,12 +29,12 @@ FEW = ("hogwild", "share_memory_both_ways", "resent_by_the_receiver", "tensors_o
 pytestmark = [
     needs_root,
     pytest.mark.skipif(SANITIZED, reason="an instrumented library cannot be preloaded into a plain program"),
-    pytest.mark.xdist_group("semantics"),  # they compare with the same plain runs
+    pytest.mark.xdist_group("semantics"),  # they share the results of the plain runs
 ]
 
 
 def private(size, *command):
-    """The command with a /dev/shm of that size, which ends with it."""
+    """The command with a private /dev/shm of that size, which disappears with it."""
     return ["unshare", "-m", "--propagation", "private", "sh", "-c",
             f'mount -t tmpfs -o size={size} tmpfs /dev/shm && exec "$@"', "sh", *map(str, command)]
 
@@ -42,7 +44,7 @@ def environment(**more):
 
 
 def results(done):
-    """What came out, by case; what went wrong names the case in its last line."""
+    """The results by case. If something went wrong, the last line names the case."""
     lines = dict(line.split(": ", 1) for line in done.stdout.splitlines() if ": " in line)
     failed = [f"{name}: {result}" for name, result in lines.items() if result.startswith("FAILED") or not result]
     assert done.returncode == 0 and not failed, "\n".join([*failed, done.stderr[-4000:], done.stdout[-500:]])
@@ -80,11 +82,11 @@ def test_under_run(python, method):
     assert_same(guarded, plain(python, method))
 
 
-# The guard's part is the same as under run: here it is what goes without the broker.
+# The guard itself works as under run. This covers what works without the broker.
 @pytest.mark.parametrize("method", [pytest.param(("fork", *FEW), id="few"),
                                     *(pytest.param(*method.values, id=method.id, marks=pytest.mark.long) for method in METHODS)])
 def test_by_hand(one_python, method):
-    """Without a supervisor descriptors need no /dev/shm; what goes by name is in the real one, and must fit."""
+    """Without a supervisor, file descriptors need no /dev/shm, but names are in the real one and must fit."""
     expected = plain(one_python, FORK if method[0] == "fork" else method)
     in_1_mb = run_cases((), "1m", one_python, "--no-names", "--methods", *method, LD_PRELOAD=str(LIBRARY))
     by_name = run_cases((), "2g", one_python, "--strategies", "file_system", "--methods", *method, LD_PRELOAD=str(LIBRARY))
@@ -94,7 +96,7 @@ def test_by_hand(one_python, method):
 
 
 def test_the_comparison_can_fail(one_python):
-    """The same cases do need more than 1 MB: plainly they die there, with a name in the last line."""
+    """Proves that the cases need more than 1 MB: without the guard they die, and the last line names the case."""
     done = subprocess.run(private("1m", one_python, *QUIET_PYTHON, CASES, "share_memory_both_ways"), stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, env=environment(), text=True, check=False)
     assert done.returncode != 0 and "share_memory_both_ways" in done.stdout
@@ -109,7 +111,7 @@ newer_is_slow = pytest.mark.parametrize("version", ["system", pytest.param("2.13
 
 
 def launch(*command, size="1m", **more):
-    """The results of the trainings, from whatever of the launcher's output has them."""
+    """The results of the trainings, wherever they are in the launcher's output."""
     done = subprocess.run(private(size, PROGRAM, "run", "--quiet", "--", *command), stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=environment(**more), text=True, timeout=180,
                           check=False)
@@ -118,7 +120,7 @@ def launch(*command, size="1m", **more):
 
 
 def trained(python):
-    """What a training gives without any of this."""
+    """The result of the same training without the guard."""
     return plain(python, FORK)["fork file_descriptor train"]
 
 
@@ -148,7 +150,8 @@ def test_python_m(version):
 
 @pytest.mark.long
 def test_torchrun(python, tmp_path):
-    """Two ranks, each with loaders of its own. 1.13 under Python 3.11 must be told its redirections, and knows 1 and 2 only."""
+    """Two ranks, each with its own loaders. Under Python 3.11, the launcher of 1.13 needs explicit redirections, and
+    knows only 1 and 2."""
     skip_without_torchrun(python)
     ranks = launch(python, *QUIET_PYTHON, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2",
                    "--redirects=1", "--tee=1", f"--log_dir={tmp_path}", CASES, *BOTH, "train")
@@ -171,7 +174,7 @@ LAUNCHER = """\
 @pytest.mark.parametrize("wiped", ["", "LD_PRELOAD", pytest.param("SHMGUARD_SOCKET", marks=pytest.mark.long),
                                    pytest.param("LD_PRELOAD,SHMGUARD_SOCKET", marks=pytest.mark.long)])
 def test_accelerate_style_launcher(tmp_path, wiped):
-    """Whatever of the environment does not arrive: it trains under the guard."""
+    """Trains under the guard, even if parts of the environment are lost."""
     python = PYTHONS["system"]
     script = tmp_path / "launch.py"
     script.write_text(textwrap.dedent(LAUNCHER))
@@ -187,7 +190,7 @@ def test_rank_without_the_guard_beside_one_with_it():
 
 
 def environment_of(python, directory):
-    """A Python prefix of its own that sees the same PyTorch, moved after it was made, as conda-pack does."""
+    """A Python prefix that sees the same PyTorch and was moved after it was created, as conda-pack does."""
     made, moved = directory / "made", directory / "moved"
     torch = subprocess.run([python, "-c", "import torch; print(torch.__path__[0])"], stdout=subprocess.PIPE, check=True, text=True)
     subprocess.run([python, "-m", "venv", "--copies", "--without-pip", made], check=True)
@@ -198,7 +201,7 @@ def environment_of(python, directory):
 
 
 def libraries_of(python, directory):
-    """Copies of what a conda environment brings along, to be found first."""
+    """Copies of libraries that a conda environment brings along, so that they are found first."""
     directory.mkdir()
     maps = subprocess.run([python, "-c", "import torch, bz2, lzma; print(open('/proc/self/maps').read())"],
                           stdout=subprocess.PIPE, check=True, text=True).stdout

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What shmguard asks of the kernel, as strace sees it: each process is looked at once, and no command does more than it needs."""
+"""What shmguard asks of the kernel, as seen by strace: each process is sampled once, and no command does more than it needs."""
 
 import collections
 import re
@@ -27,12 +27,12 @@ for pid in workers:
     os.waitpid(pid, 0)
 """
 
-# PID/stat is opened for other reasons, too: who is whose parent, who has ended.
+# PID/stat does not count: it is also opened to find parents and ended processes.
 SAMPLED = re.compile(r'"(?:/?proc/)?(\d+)/(status|smaps_rollup)"')
 
 
 def strace(tmp_path, calls, *arguments):
-    """What the calls of shmguard and its children looked like, and what shmguard printed."""
+    """Lines of strace for shmguard and its children, and what shmguard printed."""
     if not shutil.which("strace"):
         pytest.skip("needs strace: scripts/need test")
     if SANITIZED:
@@ -41,7 +41,7 @@ def strace(tmp_path, calls, *arguments):
     done = subprocess.run(["strace", "-f", "-qq", "-e", f"trace={calls}", "-o", trace, PROGRAM, *arguments],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120, check=False)
     if b"ptrace" in done.stderr:
-        pytest.skip("strace may not trace here: " + done.stderr.decode().strip())
+        pytest.skip("strace cannot trace here: " + done.stderr.decode().strip())
     assert done.returncode in (0, 1, 2), done.stderr
     return trace.read_text(errors="replace"), done.stdout.decode()
 
@@ -52,7 +52,7 @@ def test_recording_looks_at_each_process_once(tmp_path):
     assert len(workers) == WORKERS
     opens = collections.Counter((pid, name) for pid, name in SAMPLED.findall(calls) if pid in workers)
     for pid in workers:
-        # At the start and at the end a look may come in between two that are a second apart.
+        # At the start and at the end, one more look may fall between two that are a second apart.
         assert SECONDS - 1 <= opens[pid, "status"] <= SECONDS + 2, opens
         assert opens[pid, "smaps_rollup"] <= opens[pid, "status"], opens
 
@@ -69,6 +69,6 @@ def test_only_doctor_tries_and_reads_the_log(tmp_path, arguments):
 
 
 def test_doctor_does(tmp_path):
-    """So that the test above would see it."""
+    """Proves that the test above would notice."""
     calls, _ = strace(tmp_path, "clone,clone3,unshare,openat", "doctor", "--json")
     assert "CLONE_NEWUSER" in calls and "kmsg" in calls

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What people see: through a pseudo terminal, narrow and wide, with colours and without."""
+"""What people see on a pseudo terminal, narrow and wide, with colours and without."""
 
 import fcntl
 import os
@@ -21,7 +21,7 @@ LOG = b"RuntimeError: DataLoader worker (pid 4711) is killed by signal: Bus erro
 
 
 def on_terminal(machine, columns, *arguments, input=None, **environment):
-    """Runs the program on a terminal of that width. Gives (exit code, what the terminal received)."""
+    """Runs the program on a terminal of that width. Returns (exit code, what the terminal received)."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     base = {key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "COLUMNS", "TERM", "LC_ALL")}
@@ -35,7 +35,7 @@ def on_terminal(machine, columns, *arguments, input=None, **environment):
     while True:
         try:
             piece = os.read(master, 65536)
-        except OSError:  # the last one who had it open has gone
+        except OSError:  # the last process that had it open is gone
             break
         if not piece:
             break
@@ -45,7 +45,7 @@ def on_terminal(machine, columns, *arguments, input=None, **environment):
 
 
 def width(line):
-    """How many columns a terminal gives to the line."""
+    """The number of columns that the line takes on a terminal."""
     return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in line)
 
 
@@ -62,7 +62,7 @@ def busy(small_shm):
 
 @needs_root
 def test_every_line_fits(busy):
-    # Commands and lines of a log are to be copied: they are not broken.
+    # Commands and log lines are meant to be copied, so they are never wrapped.
     advising = [*busy.doctor()["findings"], busy.json("explain", input=LOG)]
     to_copy = {line.strip() for advice in advising for command in commands(advice) for line in command.splitlines()}
     to_copy.add(LOG.decode().strip())
@@ -74,7 +74,7 @@ def test_every_line_fits(busy):
             code, text = on_terminal(busy, columns, *arguments, input=LOG if key == "explain" else None)
             assert code in (0, 1, 2)
             plain = CODES.sub("", text)
-            assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", plain), "nothing but newlines steers the terminal"
+            assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", plain), "newlines must be the only control characters"
             assert len(plain.splitlines()) > 3
             lines = [line for line in plain.split("\n") if line.strip() not in to_copy]
             too_wide = [line for line in lines if width(line) > columns]
@@ -102,21 +102,20 @@ def test_colours_only_on_a_terminal(small_shm):
         _, text = on_terminal(small_shm, 80, *arguments)
         assert "\x1b[" in text
         plain = CODES.sub("", text)
-        assert "\x1b" not in plain, "every escape is a colour"
-        assert text.count("\x1b[0m") * 2 == len(CODES.findall(text)), "every colour is switched off again"
+        assert "\x1b" not in plain, "every escape sequence must be a colour"
+        assert text.count("\x1b[0m") * 2 == len(CODES.findall(text)), "every colour must be switched off again"
         for quiet in [{"NO_COLOR": "1"}, {"TERM": "dumb"}]:
             assert "\x1b" not in on_terminal(small_shm, 80, *arguments, **quiet)[1], quiet
         assert "\x1b[" in on_terminal(small_shm, 80, *arguments, NO_COLOR="")[1], "empty means not set"
         assert "\x1b" not in on_terminal(small_shm, 80, *arguments, "--color=never")[1]
-        assert "\x1b[" in on_terminal(small_shm, 80, *arguments, "--color=always", NO_COLOR="1")[1], "asked for"
+        assert "\x1b[" in on_terminal(small_shm, 80, *arguments, "--color=always", NO_COLOR="1")[1], "colour was requested"
 
         pipe = small_shm.shmguard(*arguments)
         assert b"\x1b" not in pipe.stdout
         assert b"\x1b[" in small_shm.shmguard(*arguments, "--color=always").stdout
-        # JSON is for programs, on a terminal too.
+        # JSON is for programs, even on a terminal.
         assert "\x1b" not in on_terminal(small_shm, 80, *arguments, "--json", "--color=always")[1]
-    # The verdict can be read without seeing colours.
-    # Which of the two it is, is a matter of what else runs on this machine.
+    # The verdict can be read without colours. Which of the two it is depends on what else runs on this machine.
     assert re.search("verdict: (X critical|! warning)", on_terminal(small_shm, 80, "doctor", "--color=never", LC_ALL="C")[1])
     assert re.search("verdict: (✗ critical|! warning)", on_terminal(small_shm, 80, "doctor", "--color=never")[1])
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`shmguard tune` with real loaders: it finds the fast settings, keeps below the ceiling, survives what dies, and goes on
-from where it was."""
+"""`shmguard tune` with real loaders: it finds the fast settings, stays below the ceiling, survives trials that die, and
+resumes where it stopped.
+"""
 
 import json
 import os
@@ -19,7 +20,7 @@ from test_run import PYTHON, end_marked, mark, marked, on_terminal, script  # no
 LOAD = PROJECT / "bench" / "tune-load.py"
 RATE = ("--rate", "rate: ([0-9.]+)")
 
-# A training without PyTorch: fast to start, with a rate that follows from its settings.
+# A training without PyTorch: it starts quickly, and its rate depends only on its settings.
 FAKE = """
     import os, sys, time
     batch, workers = int(sys.argv[1]), int(sys.argv[2])
@@ -50,7 +51,7 @@ def answer_of(machine, *arguments, code=0, **kwargs):
 
 
 def test_the_search(here, fake):
-    """A third of the grid is enough."""
+    """It finds the best setting with a third of the grid."""
     answer = answer_of(here, "--trial", "1s", *RATE, *GRID, *fake)
     assert len(answer["trials"]) <= answer["grid"] / 3 == 10
     assert 0.95 * 240 <= answer["best"]["rate"] <= 240
@@ -84,7 +85,7 @@ def test_text(here, fake):
 
 
 def test_progress(fake, mark):
-    """On a terminal: which trial, which setting, how much longer. A Ctrl-C ends it, with what is known."""
+    """A terminal shows the trial, its setting and the time left. Ctrl-C ends the search and prints what is known."""
     line = [PROGRAM, "tune", "--trial", "2s", "--trials", "9", *map(str, [*RATE, *GRID, *fake])]
     with on_terminal(*line, env=mark) as terminal:
         terminal.expect(b"shmguard: trial 1/9, about ")
@@ -99,7 +100,7 @@ def test_progress(fake, mark):
 @needs_root
 @pytest.mark.slow
 def test_a_ceiling(small_shm, one_python):
-    """What does not fit is not tried, or not chosen; the small /dev/shm is no matter."""
+    """Settings that do not fit are not tried, or not chosen. The small /dev/shm does not matter."""
     answer = answer_of(small_shm, "--trial", "1s", *RATE, "--memory", "700M", "--trials", "4", "--vary", "batch=1,16,256", "--vary", "workers=1,2",
                        *command(one_python, "transport"))
     memory = {tuple(trial["values"].values()): trial["peaks"]["shm"] + trial["peaks"]["own"] for trial in answer["trials"]}
@@ -110,7 +111,7 @@ def test_a_ceiling(small_shm, one_python):
 
 
 def test_begins_where_it_is_safe(here, fake):
-    """What a sample holds decides where the search begins, and what it leaves out before the first trial."""
+    """The size of a sample decides where the search begins, and what is ruled out before the first trial."""
     line = ("--trial", "1s", "--trials", "1", "--memory", "2G", *RATE, *GRID)
     answer = answer_of(here, *line, "--sample", "uint8[8388608]", *fake)
     assert answer["start"]["fits"] and not answer["start"]["assumed"]
@@ -132,7 +133,7 @@ def test_trials_that_die(here, fake):
 
 
 def test_going_on(here, fake, tmp_path, mark):
-    """Interrupted, it keeps what it has; the same line goes on from there, and what is done is not done again."""
+    """An interrupted search keeps its results. The same command resumes it, and repeats no trial."""
     state = tmp_path / "state.json"
     line = [PROGRAM, "tune", "--trial", "1s", "--trials", "5", "--state", str(state), *map(str, [*RATE, *GRID, *fake])]
     job = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=mark)
@@ -149,7 +150,7 @@ def test_going_on(here, fake, tmp_path, mark):
     assert len(answer["trials"]) == 4
     kept = state.read_bytes(), state.stat().st_mtime_ns
     assert answer_of(here, *line) == answer and (state.read_bytes(), state.stat().st_mtime_ns) == kept, "nothing was left to try"
-    # Of another search, or nonsense: refused, and left as it is.
+    # A state of another search, or an invalid one, is refused and left unchanged.
     for text, said in [(state.read_text(), "--vary"), ("{", "JSON"), ("[]", "not a state"), ('{"schema": 5}', "not a state")]:
         state.write_text(text)
         refused(here.shmguard("tune", "--state", state, *RATE, "--vary", "batch=1,2", "--vary", "workers=1", *fake), 65,
@@ -159,7 +160,7 @@ def test_going_on(here, fake, tmp_path, mark):
 
 
 def test_nothing_is_left(here, tmp_path, mark):
-    """A command that ignores SIGTERM, and has children that do, is ended all the same."""
+    """A command that ignores SIGTERM is ended all the same, with children that ignore it too."""
     stubborn = script(tmp_path, """
         import os, signal, subprocess, sys, time
         signal.signal(signal.SIGTERM, signal.SIG_IGN)

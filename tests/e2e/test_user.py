@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an ordinary user sees: their own jobs exactly, and of the rest only how much it is."""
+"""What an ordinary user sees: their own jobs exactly, and only the total of everything else."""
 
 import os
 
@@ -44,7 +44,7 @@ def test_own_job(private_shm, user, python, public, strategy):
         waiting = sum(s["allocated"] for s in ours if not s["holders"])
         assert seen["attributed"] + waiting == pytest.approx(private_shm.shm_used, rel=0.01)
 
-        # Root sees the same, except that it may ask the kernel more.
+        # Root sees the same, except that it can ask the kernel for more.
         known = {(s["device"], s["inode"]): s for s in private_shm.json("ps")["segments"]}
         for segment in ours:
             root = known[segment["device"], segment["inode"]]
@@ -58,7 +58,7 @@ def test_own_job(private_shm, user, python, public, strategy):
 
 
 def test_others_are_counted_and_not_hidden(private_shm, user):
-    """What root holds without a name is invisible to a user, but its bytes are used."""
+    """What root holds without a name is invisible to a user, but its bytes are counted as used."""
     with holder(private_shm, MAPPED_ONLY) as pid:
         seen = user.json("ps")
         assert seen["unreadable_processes"] > private_shm.json("ps")["unreadable_processes"]
@@ -84,7 +84,7 @@ def test_only_mapped_is_estimated(private_shm, user):
 
 
 def test_another_user_is_not_read(private_shm, user, ordinary):
-    """Two ordinary users: neither sees the other's descriptors, and asking for them by number is refused."""
+    """Two ordinary users: neither sees the other's descriptors, and asking for them by pid is refused."""
     with holder(user, MAPPED_ONLY) as pid:
         other = ordinary(private_shm, uid=64321)
         assert not any(pid in segment["holders"] for segment in other.json("ps")["segments"])
@@ -93,9 +93,9 @@ def test_another_user_is_not_read(private_shm, user, ordinary):
 
 
 def test_a_proc_that_hides_others(private_shm, user):
-    """With hidepid=2 other users' processes are not even listed. (That they may hold orphans is in test_clean.py.)"""
+    """With hidepid=2, other users' processes are not even listed. (test_clean.py checks that they may hold orphans.)"""
     private_shm.run("mount", "-t", "proc", "-o", "hidepid=2", "proc", "/proc")
     seen = user.json("ps", "--all")
     assert {process["uid"] for process in seen["processes"]} == {NOBODY}
-    # Root is not fooled: it sees everybody still.
+    # Root still sees all processes.
     assert len(private_shm.json("ps", "--all")["processes"]) > len(seen["processes"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""shmguard watch on real terminals (tmux), at several sizes, with real PyTorch; and --once, --replay and bad input."""
+"""shmguard watch on real terminals (tmux) of several sizes, with real PyTorch; and --once, --replay and bad input."""
 
 import contextlib
 import os
@@ -20,11 +20,11 @@ from test_bad_input import refused
 from test_terminal import CODES, on_terminal, width
 
 needs_tmux = pytest.mark.skipif(not shutil.which("tmux"), reason="needs tmux")
-PATIENCE = 60  # seconds that anything may take before it counts as lost
+PATIENCE = 60  # the longest that anything may take, in seconds
 
 
 class Screen:
-    """A command in a terminal of its own. It is started by a shell that says before and after it how the terminal is set."""
+    """A command on its own terminal. The shell that starts it prints the terminal's settings before and after."""
 
     def __init__(self, machine, socket, columns, rows, arguments, environment, shell):
         self.tmux = ["tmux", "-S", str(socket), "-f", "/dev/null"]
@@ -33,7 +33,7 @@ class Screen:
         base = {key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "COLUMNS", "LINES", "LC_ALL", "TMUX")}
         settings = {"TERM": "xterm-256color", "LC_ALL": "C.UTF-8", **environment}
         inside = shlex.join(["env", *(f"{key}={value}" for key, value in settings.items()), "sh", *(["-i"] if shell else ["-c", script])])
-        # -u: tmux itself must know that the terminal has more than ASCII.
+        # -u: tmux itself must know that the terminal supports UTF-8.
         subprocess.run([*self.tmux, "-u", "new-session", "-d", "-x", str(columns), "-y", str(rows), inside],
                        check=True, env={**base, "LC_ALL": "C.UTF-8"})
 
@@ -53,7 +53,7 @@ class Screen:
         self.command("resize-window", "-x", str(columns), "-y", str(rows))
 
     def wait(self, pattern, absent=None):
-        """Until the screen shows it, and not the other. Gives the match."""
+        """Waits until the screen shows the pattern, and not the other one. Returns the match."""
         found = None
 
         def there():
@@ -69,7 +69,7 @@ class Screen:
         return found
 
     def pid(self):
-        """Of the program."""
+        """The pid of the program."""
         shell = int(self.command("display-message", "-p", "#{pane_pid}"))
         name = os.path.basename(PROGRAM)
         return next(pid for pid in children(shell)
@@ -81,7 +81,7 @@ class Screen:
 
 @contextlib.contextmanager
 def watching(machine, *arguments, columns=80, rows=24, shell=False, **environment):
-    """On a terminal of that size. shell: an interactive one has it, and starts nothing."""
+    """Runs watch on a terminal of that size. shell: starts only an interactive shell."""
     with tempfile.TemporaryDirectory(prefix="shmguard-tmux-") as directory:
         screen = Screen(machine, pathlib.Path(directory) / "socket", columns, rows, arguments, environment, shell)
         try:
@@ -98,7 +98,7 @@ def rows_of(screen):
 @needs_root
 @needs_tmux
 def test_a_person_looks_around(small_shm, one_python):
-    # One job: others on this machine, and their rows, come and go.
+    # Only one job: other processes on this machine, and their rows, come and go.
     with small_shm.training(one_python, workers=2) as trainer, \
             watching(small_shm, "--pid", trainer, "--interval", "0.5s") as screen:
         workers = sorted(set(children(trainer)))
@@ -109,7 +109,7 @@ def test_a_person_looks_around(small_shm, one_python):
         assert re.search(r"^ +T torch \d+M", screen.text(), re.M)
         assert re.search(r"^RAM +\[\|+ *\]", screen.text(), re.M)
         screen.wait(r"watch [\d.]+% [\d.]+M$")
-        screen.wait(rf"^ *{trainer} trainer +[\d.]+[KMG] +[\d.]+[KMG] +[\d.]+[KMG] ")  # USS and PSS had their turn
+        screen.wait(rf"^ *{trainer} trainer +[\d.]+[KMG] +[\d.]+[KMG] +[\d.]+[KMG] ")  # USS and PSS have been read by now
 
         # Trees and sorting.
         screen.press("t")
@@ -158,7 +158,7 @@ def test_a_person_looks_around(small_shm, one_python):
         screen.press("Z")
         screen.wait("trainer", absent="PAUSED")
 
-        # Every size, then back.
+        # Several sizes, then back.
         screen.resize(200, 50)
         screen.wait(r"SHM +FDS +THR +CPU%.*RATE")
         assert "--batch 16 --side 256 --steps 50" in screen.text()
@@ -168,12 +168,12 @@ def test_a_person_looks_around(small_shm, one_python):
             wait_until(lambda c=columns, r=rows: screen.command("display-message", "-p", "#{pane_width} #{pane_height}").split()
                        == [str(c), str(r)], PATIENCE, "the size")
             screen.press("Tab", "Tab", "Tab")
-        screen.press("F1")  # keys act in their order: with this one all have
+        screen.press("F1")  # keys act in order: when this one has, all have
         screen.wait("what would become free if the process ended")
         screen.press("x")
         screen.wait(rf"^ *{trainer} trainer")
 
-        # The mouse: a click on a title, on a row, the wheel (as a terminal reports them).
+        # The mouse: a click on a title, a click on a row, and the wheel (as a terminal reports them).
         head = screen.wait("(?s).*COMMAND").group().splitlines()
         place = f"\033[<0;{head[-1].index('FDS') + 1};{len(head)}"
         click = place + "M" + place + "m"
@@ -183,7 +183,7 @@ def test_a_person_looks_around(small_shm, one_python):
         screen.wait("FDS▲")
         screen.type("\033[<65;10;12M\033[<64;10;12M")
 
-        # Something happens.
+        # A worker is killed.
         os.kill(workers[0], signal.SIGKILL)
         screen.wait(r"ago: .*ended")
         screen.press("F2", "F2")
@@ -232,7 +232,7 @@ def test_stopped_and_continued(here):
 def test_plain_terminals(small_shm):
     (small_shm.shm / "psm_数据\x1b[2J").write_bytes(bytes(60 << 20))
     with watching(small_shm, LC_ALL="C", NO_COLOR="1") as screen:
-        screen.wait(r"^/dev/shm \[-+ *\] 60M of 64M 94% critical")  # without any colour it can be read
+        screen.wait(r"^/dev/shm \[-+ *\] 60M of 64M 94% critical")  # readable without colours
         screen.press("F2")
         screen.wait(r"^psm_\?+\\x1b\[2J +other .*none seen")
         raw = screen.text("-e")
@@ -247,10 +247,10 @@ def test_plain_terminals(small_shm):
 
 @needs_root
 @needs_tmux
-@pytest.mark.skipif(not os.path.exists("/dev/fuse"), reason="needs FUSE, to make a read of /proc hang")
+@pytest.mark.skipif(not os.path.exists("/dev/fuse"), reason="needs FUSE to make a read of /proc hang")
 @pytest.mark.parametrize("from_start", [False, True])
 def test_a_process_that_hangs(private_shm, from_start):
-    """A sample that does not come is reported as late; keys work, and q quits. The process comes back later."""
+    """A late sample is reported as late; keys still work, and q quits. The process reappears later."""
     job = private_shm.popen("sleep", "1000")
     stalls = None
 
@@ -258,13 +258,13 @@ def test_a_process_that_hangs(private_shm, from_start):
         server = private_shm.popen(sys.executable, HERE / "stall.py", f"/proc/{job.pid}/status", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         if server.stdout.readline() != b"ready\n":
             server.wait()
-            pytest.skip("no file can be mounted with FUSE here")
+            pytest.skip("cannot mount a file with FUSE here")
         return server
 
     try:
         if from_start:
             stalls = stall()
-        # A search for leaks stops all threads, and waits for the one that hangs.
+        # The leak check would stop all threads, and wait for the one that hangs.
         with watching(private_shm, "--pid", job.pid, "--interval", "0.2s", columns=100, ASAN_OPTIONS="detect_leaks=0") as screen:
             if from_start:
                 screen.wait("The first sample is taking long; a process may be hanging.")
@@ -283,7 +283,7 @@ def test_a_process_that_hangs(private_shm, from_start):
             began = time.monotonic()
             screen.press("q")
             screen.wait("^left 0\n^as it was")
-            assert time.monotonic() - began < 5, "a second, and what a busy machine adds"
+            assert time.monotonic() - began < 5, "one second, and the delay of a busy machine"
     finally:
         for process in (job, stalls):
             if process:
@@ -300,7 +300,7 @@ def test_one_job_its_budget_and_its_end(private_shm):
         try:
             assert job.stdout.readline() == b"holding\n"
             trainer = next(pid for pid in children(job.pid) if str(TRAIN) in pathlib.Path(f"/proc/{pid}/cmdline").read_text())
-            # The supervisor is above the job, and its budget is seen all the same.
+            # The supervisor is above the job, but its budget is shown all the same.
             with watching(private_shm, "--pid", trainer, "--interval", "0.2s") as screen:
                 screen.wait(rf"job of pid {trainer}, 1 trainer, 1 worker")
                 screen.wait(r"^budget +\[\|+ *\] \d+M of 256M \d+% fine")
@@ -323,7 +323,7 @@ def test_once(small_shm):
         assert done.returncode == 0 and done.stderr == b"" and "\x1b" not in text
         assert re.search(r"^/dev/shm \[T+ *\] \d+M of 64M", text, re.M)
         assert max(map(width, text.splitlines())) <= 80
-        # All figures are there: each had its turn.
+        # All figures are there, even those that are not read in every look.
         row = re.search(rf"^ *{trainer} trainer +([\d.]+[KMG]) +([\d.]+[KMG]) +([\d.]+[KMG]) ", text, re.M)
         assert row, text
         assert len(re.findall(rf"^ *(?:{'|'.join(map(str, children(trainer)))}) [├└]─worker", text, re.M)) == 2
@@ -349,7 +349,7 @@ def test_replay(private_shm, tmp_path):
                                      stderr=subprocess.DEVNULL)
         wait_until(lambda: b"2 workers" in private_shm.shmguard("watch", "--once", "--replay", recording).stdout, PATIENCE,
                    "a recording that is being made can be looked at")
-        os.kill(workers[0], signal.SIGKILL)  # the trainer notices, and ends
+        os.kill(workers[0], signal.SIGKILL)  # the trainer notices and exits
         wait_until(lambda: has_ended(trainer), PATIENCE, "the end")
         assert recorder.wait(timeout=PATIENCE) == 0
     with watching(private_shm, "--replay", recording) as screen:
@@ -367,7 +367,7 @@ def test_replay(private_shm, tmp_path):
         screen.press("+", "+")
         screen.wait("x4")
         screen.press("Space")
-        screen.wait(r"^\[=+>\] .*stopped")  # it plays to the end
+        screen.wait(r"^\[=+>\] .*stopped")  # plays to the end
         screen.press("F2")
         screen.wait("no single segments")
         screen.press("q")

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A tree in a temporary directory, to read from as from a captured one. Write the files, then open it. */
+/* A tree in a temporary directory that is read like a captured one. Write the files first, then open it. */
 #pragma once
 
 #include <fcntl.h>
@@ -29,7 +29,7 @@ static inline TempRoot temp_root_make(void)
     return temp;
 }
 
-/* Fills full with the path inside the tree, and makes its folders. */
+/* Fills `full` with the file's path on disk, and creates the folders above it. */
 static inline void temp_root_place(const TempRoot *temp, const char *path, char full[static 512])
 {
     assert_true(snprintf(full, 512, "%s/%s", temp->path, path) < 512);

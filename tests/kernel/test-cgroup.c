@@ -58,7 +58,7 @@ static void test_limit(void **state)
         {"9223372036854710272\n", 0, U64_UNKNOWN}, /* with pages of 64 KiB */
         {"9223372036854775807\n", 0, U64_UNKNOWN},
         {"18446744073709551615\n", 0, U64_UNKNOWN},
-        {"1125899906842624\n", 0, UINT64_C(1) << 50}, /* more than any machine has, but a figure */
+        {"1125899906842624\n", 0, UINT64_C(1) << 50}, /* more than any machine has, but still a limit */
         {"99999999999999999999\n", -EBADMSG, 7},
         {"", -EBADMSG, 7},
         {"-1\n", -EBADMSG, 7},
@@ -147,7 +147,7 @@ static int read_tree(const char *lines, const char *mountinfo, const File *files
 #define M         "sys/fs/cgroup/memory/"
 #define U         "sys/fs/cgroup/"
 
-/* Version 1 with an empty version 2 beside it, as systemd's hybrid setup has it. */
+/* Version 1 next to an empty version 2 hierarchy, as in systemd's hybrid setup. */
 static void test_v1_hybrid(void **state)
 {
     (void)state;
@@ -187,7 +187,7 @@ static void test_v1_hybrid(void **state)
     assert_int_equal(group.memory_reclaimable_bytes, 4096);
     assert_int_equal(group.memory_shmem_bytes, 8192);
     assert_int_equal(group.swap_limit_bytes, 512 * MIB);
-    assert_int_equal(group.oom_kills, 5); /* the victims were in both */
+    assert_int_equal(group.oom_kills, 5); /* the sum of both groups */
     assert_float_equal(group.cpu_quota, 1.5, 1e-9);
     assert_int_equal(group.cpuset_cpus, 8);
 }
@@ -217,13 +217,13 @@ static void test_v1_without_limit(void **state)
     assert_int_equal(group.cpuset_cpus, 0);
 }
 
-/* Docker on version 1: the host's path in /proc, of which only the own part is mounted. */
+/* Docker on version 1: /proc has the host's path, but only the container's own part of it is mounted. */
 static void test_v1_container(void **state)
 {
     (void)state;
     static const File files[] = {
         {M "memory.limit_in_bytes", "67108864\n"},
-        {M "memory.usage_in_bytes", "70000000\n"}, /* more than the limit, for a moment */
+        {M "memory.usage_in_bytes", "70000000\n"}, /* briefly above the limit */
         {M "memory.stat", "total_inactive_file 1\nhierarchical_memory_limit 67108864\n"},
         {0},
     };
@@ -234,7 +234,7 @@ static void test_v1_container(void **state)
     } cases[] = {
         {"4:memory:/docker/abc\n", "/docker/abc", "/docker/abc"},
         {"4:memory:/docker/abc/sub\n", "/docker/abc", "/docker/abc"}, /* the sub-group is gone */
-        {"4:memory:/docker/abcdef\n", "/docker/abc", "/docker/abc"},  /* a neighbour, not below */
+        {"4:memory:/docker/abcdef\n", "/docker/abc", "/docker/abc"},  /* a similar name, but not below it */
         {"4:memory:/\n", "/", "/"},
         {"4:memory:/../../etc\n", "/", "/"},
         {"4:memory:/a/../../../..\n", "/", "/"},
@@ -253,7 +253,7 @@ static void test_v1_container(void **state)
     }
 }
 
-/* A pod's limit lies above what its container sees. Version 1 tells of it all the same. */
+/* A pod's limit is set above what its container can see. Version 1 reports it all the same. */
 static void test_v1_limit_out_of_sight(void **state)
 {
     (void)state;
@@ -290,7 +290,7 @@ static void test_v1_no_hierarchy(void **state)
     assert_string_equal(group.limited_by, "/a/b");
 }
 
-/* The own group has no limit, its parent neither, its grandparent has. */
+/* Only the grandparent has a limit. */
 static void test_v2_nested(void **state)
 {
     (void)state;
@@ -363,7 +363,7 @@ static void test_v2_tightest_wins(void **state)
     }
 }
 
-/* A container with a cgroup namespace of its own. */
+/* A container with its own cgroup namespace. */
 static void test_v2_container(void **state)
 {
     (void)state;
@@ -384,7 +384,7 @@ static void test_v2_container(void **state)
     }
 }
 
-/* Of two mounts of the hierarchy, the one that shows more of the way up. */
+/* Of two mounts of a hierarchy, the one that shows more of the parents is used. */
 static void test_two_mounts(void **state)
 {
     (void)state;
@@ -412,7 +412,7 @@ static void test_nothing_to_see(void **state)
         {"0::/\n", ""},
         {"4:memory:/a\n", ""},
         {"4:memory:/a\n", "30 1 0:28 / /sys/fs/cgroup rw - cgroup cgroup rw,cpu\n"},
-        {"0::/\n", V2_MOUNTS}, /* no memory among its controllers */
+        {"0::/\n", V2_MOUNTS}, /* the memory controller is missing */
     };
     static const File files[] = {{U "cgroup.controllers", "cpu memoryless\n"}, {0}};
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -438,7 +438,7 @@ static void test_process_is_gone(void **state)
     temp_root_free(&temp);
 }
 
-/* Longer than every buffer, and deeper than any real path. */
+/* A path that is longer than any buffer and deeper than any real path. */
 static void test_hostile_path(void **state)
 {
     (void)state;

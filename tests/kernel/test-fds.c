@@ -35,7 +35,7 @@ static void test_target(void **state)
     }
 }
 
-/* What a visit saw of one descriptor. */
+/* What a visit reported about one descriptor. */
 typedef struct Seen {
     int fd;
     bool found;
@@ -94,7 +94,7 @@ static void test_live(void **state)
     close(pair[1]);
 }
 
-/* More than one getdents call returns; none twice, none left out. */
+/* More entries than one getdents call returns: each must be reported exactly once. */
 static void test_many(void **state)
 {
     (void)state;
@@ -204,7 +204,7 @@ static void test_gone(void **state)
         _exit(0);
     siginfo_t info;
     assert_int_equal(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);
-    /* A zombie holds nothing, but its folder belongs to root. */
+    /* A zombie has no descriptors, but its folder belongs to root. */
     Seen seen = {0};
     assert_int_equal(fds_visit(&root, child, entry_find, &seen, NULL), geteuid() == 0 ? 0 : -EACCES);
     assert_int_equal(seen.calls, 0);

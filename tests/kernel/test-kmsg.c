@@ -9,11 +9,9 @@ static OomKills parse(const char *text, Arena *arena)
     return kills;
 }
 
-/*
- * Real: Linux 6.18, a version 1 group with 64 MiB. A Python program named "a) b, UID:7 (c" by prctl filled a
- * list with bytearrays; another one, in a group below, touched a memfd of 256 MiB page by page. From dmesg,
- * without the stacks and tables in between.
- */
+/* Real messages of Linux 6.18, from a version 1 group limited to 64 MiB. A Python program that had named
+ * itself "a) b, UID:7 (c" with prctl filled a list with bytearrays; another one, in a group below, touched a
+ * memfd of 256 MiB page by page. Taken from dmesg, without the stacks and tables in between. */
 static const char real_dmesg[] =
     "[ 1509.015041] a) b, UID:7 (c invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0\n"
     "[ 1509.015514] Tasks state (memory values in pages):\n"
@@ -60,7 +58,7 @@ static void test_real_dmesg(void **state)
 
 #define SIZES " total-vm:9kB, anon-rss:4kB, file-rss:3kB, shmem-rss:2kB"
 
-/* One kill each, of pid 42, in the words of many kernels. */
+/* One kill of pid 42 each, as worded by many kernel versions. */
 static void test_wordings(void **state)
 {
     (void)state;
@@ -188,7 +186,7 @@ static void test_no_kill(void **state)
         "Killed process 42\n",
         "Killed process 42 (pyth",
         "my training said: Killed process 42 (python)\n",
-        " Killed process 42 (python)\n", /* what follows a record of /dev/kmsg is no message */
+        " Killed process 42 (python)\n", /* lines that follow a record of /dev/kmsg are not messages */
         "Killed process  invoked oom-killer: gfp_mask=0x1\n",
         "oom-kill:constraint=CONSTRAINT_MEMCG,task=x,pid=,uid=0\n",
         "oom-kill:constraint=\n",
@@ -208,8 +206,8 @@ static void test_no_kill(void **state)
     assert_int_equal(kills.n, 0);
 }
 
-/* memory.oom.group: the reason is told once. When kills come fast it is left out, and is not the last one's.
- */
+/* With memory.oom.group, the reason is printed only once. When kills come fast, the kernel may omit it; then
+ * the reason of an earlier kill must not be used. */
 static void test_group_kill(void **state)
 {
     (void)state;
@@ -231,7 +229,7 @@ static void test_group_kill(void **state)
     assert_string_equal(kills.items[2].cgroup, "");
 }
 
-/* A reason without its victim's line does not lend itself to the next victim. */
+/* A reason whose kill line is missing must not be applied to the next victim. */
 static void test_reason_stays_with_its_victim(void **state)
 {
     (void)state;
@@ -296,7 +294,8 @@ static void test_read(void **state)
     assert_int_equal(kills.n, 2);
     temp_root_free(&temp);
 
-    /* Whatever is in this machine's log, and whether or not we may read it: no crash, no waiting. */
+    /* Whatever this machine's log contains, and whether or not we may read it, this must neither crash nor
+     * block. */
     Root root;
     assert_int_equal(root_open("/", &root), 0);
     int r = kmsg_read(&root, &arena, &kills);

@@ -10,9 +10,9 @@ enum { NOBODY = 65534 };
 
 typedef struct Case {
     const char *name;
-    bool keep_name;       /* the file is still there, under its name */
+    bool keep_name;       /* the file still exists under its name */
     bool keep_descriptor; /* the process has it open */
-    bool replaced;        /* the name means another file by now */
+    bool replaced;        /* the name belongs to another file now */
     bool unprivileged_finds;
 } Case;
 
@@ -60,7 +60,7 @@ static void test_ways(void **state)
             close(fd);
 
         assert_int_equal(file_check(&root, at, 77, geteuid() == 0 || c->unprivileged_finds), 0);
-        if (geteuid() == 0) { /* as anybody else: without map_files */
+        if (geteuid() == 0) { /* again as an ordinary user, without map_files */
             int pid = fork();
             if (pid == 0) {
                 int r = setgid(NOBODY) || setuid(NOBODY);

@@ -99,7 +99,7 @@ static void test_parse_hostile(void **state)
     }
 }
 
-/* The entries as lines of one text, so that two runs compare as strings. */
+/* Prints the entries as lines, so that two visits can be compared as strings. */
 static int entry_print(const MapEntry *entry, void *context)
 {
     Buffer *out = context;
@@ -121,13 +121,13 @@ static void file_map(int fd, int protection)
 {
     assert_true(fd >= 0);
     assert_int_equal(ftruncate(fd, 8192), 0);
-    /* Not the file's start, so that the offset is seen too. */
+    /* Not from the start of the file, so that the offset is checked too. */
     assert_ptr_not_equal(mmap(NULL, 4096, protection, MAP_SHARED, fd, 4096), MAP_FAILED);
     close(fd);
 }
 
-/* A file whose path is longer than PATH_MAX, which the ioctl cannot name. Its directory is gone before it
- * ends, the mapping stays. */
+/* Maps a file whose path is longer than PATH_MAX, so that the ioctl cannot name it. Its directory is removed,
+ * but the mapping stays. */
 static void deep_map(int directory)
 {
     char name[201];
@@ -152,7 +152,7 @@ static void deep_map(int directory)
 static void test_ioctl_and_text_agree(void **state)
 {
     (void)state;
-    /* every second one is unlinked */
+    /* every second file is unlinked */
     static const char *const names[] = {"plain",       "gone",        "two words ",     "no words ",
                                         "new\nline\n", "old\nline\n", "kept (deleted)", "twice (deleted)",
                                         "back\\slash", "octal\\012",  "\xff\xfe"};
@@ -201,7 +201,7 @@ static void test_ioctl_and_text_agree(void **state)
         "/no words >\n",
         "/new\\012line\\012>\n",
         "/old\\012line\\012>\n",
-        "/kept>\n", /* the text alone cannot tell: hence only a hint */
+        "/kept>\n", /* the text is ambiguous here, so it is only a hint */
         "/twice (deleted)>\n",
         "/back\\slash>\n",
         "/octal\\012>\n",
@@ -284,7 +284,7 @@ static int entry_check(const MapEntry *entry, void *context)
     return 0;
 }
 
-/* Many times what is read in one go: nothing is lost where one piece ends and the next begins. */
+/* Much more text than one read returns: no entry may be lost between two reads. */
 static void test_long_text(void **state)
 {
     (void)state;
@@ -343,7 +343,8 @@ static void test_find(void **state)
     munmap(at, 2 * 4096);
 }
 
-/* The ioctl and the text count alike, but for the text's [vsyscall], which is no mapping of the process. */
+/* The ioctl and the text must agree, except for [vsyscall]: only the text has it, and it is not a mapping of
+ * the process. */
 static void test_count_agrees(void **state)
 {
     (void)state;

@@ -24,7 +24,7 @@ static void test_parse(void **state)
         {"MemTotal: 8 kB\nMemFree: 2 kB",
          0,
          {8 * KIB, 2 * KIB, U64_UNKNOWN, U64_UNKNOWN, U64_UNKNOWN, U64_UNKNOWN, U64_UNKNOWN}},
-        /* cut in the unit, too large, signed */
+        /* truncated in the unit, too large, negative */
         {"MemTotal: 8 kB\nMemFree: 99999999999999999999 kB\nShmem: -1 kB\nSwapFree: 12 k",
          0,
          {8 * KIB, U64_UNKNOWN, U64_UNKNOWN, U64_UNKNOWN, U64_UNKNOWN, U64_UNKNOWN, U64_UNKNOWN}},

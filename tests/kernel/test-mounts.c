@@ -118,7 +118,7 @@ static void test_option(void **state)
     static const struct {
         const char *options;
         const char *name;
-        const char *value; /* NULL: not there */
+        const char *value; /* NULL: missing */
     } cases[] = {
         {"rw,size=64k", "size", "64k"},
         {"rw,size=64k", "rw", ""},

@@ -16,7 +16,7 @@ static void test_parse(void **state)
          {1.5, 2.25, 0.5, 0.75}},
         {"some avg10=100.00 avg60=0.00 avg300=0.10 total=12345\n", 0, {100, 0, 0, 0}},
         {"full avg10=0.50 avg60=0.75 avg300=0.00 total=9\n", -EBADMSG, {0}},
-        {"some avg10=1.50 avg60=2.2", -EBADMSG, {0}}, /* cut */
+        {"some avg10=1.50 avg60=2.2", -EBADMSG, {0}}, /* truncated */
         {"some avg10=1.50 avg60=2.25 avg300=0.10 total=1\nfull avg10=0.5", -EBADMSG, {0}},
         {"some avg10=100.01 avg60=0.00 avg300=0.10 total=1\n", -EBADMSG, {0}},
         {"some avg10=-1 avg60=0.00 avg300=0.10 total=1\n", -EBADMSG, {0}},
@@ -36,7 +36,7 @@ static void test_parse(void **state)
     }
 }
 
-/* So many digits that they are no number any more. */
+/* So many digits that the number is out of range. */
 static void test_endless_number(void **state)
 {
     (void)state;

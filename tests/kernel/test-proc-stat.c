@@ -57,7 +57,7 @@ static void test_reaped(void **state)
     assert_int_equal(stat.threads, 0);
 }
 
-/* The fields from 24 to 51, of no interest here. */
+/* Fields 24 to 51, which do not matter here. */
 #define UNTIL_ENDED   " 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28"
 #define BEFORE(state) "7 (gone) " state " 1 7 7 0 -1 4 0 0 0 0 0 0 0 0 20 0 1 0 99 0"
 
@@ -111,7 +111,7 @@ static void test_hostile(void **state)
         "12 (x) S 1 12 3 0 -1 4 -1 2 3 4 5 6 7 8 20 0 1 0 99 0\n",
         "12 (x) S 1 12 3 0 -1 4 1 2 3 4 18446744073709551616 6 7 8 20 0 1 0 99 0\n",
         "12 (x) S 1 12 3 0 -1 4 1 2 3 4 5 6 7 8 20 0 4294967296 0 99 0\n",
-        "12 (x) S 1 12 3 0 -1 4 1 2 3 4 5 6 7 8 20 0 1 0 9", /* cut */
+        "12 (x) S 1 12 3 0 -1 4 1 2 3 4 5 6 7 8 20 0 1 0 9", /* truncated */
     };
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         ProcStat stat = {.pid = 5};

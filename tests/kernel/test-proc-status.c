@@ -43,6 +43,7 @@ static void test_process(void **state)
     assert_true(status.no_new_privs);
     assert_int_equal(status.cpus_allowed, 7);
     assert_int_equal(status.pid_namespaces, 2);
+    assert_int_equal(status.inner_pid, 7);
 }
 
 static void test_names(void **state)
@@ -89,7 +90,7 @@ static void test_memory(void **state)
         {"Uid:\t0\t0\t0\t0\nVmRSS:\t8 kB\nThreads:\t1\n", false, 8 * KIB, U64_UNKNOWN},
         {"Uid:\t0\t0\t0\t0\nVmRSS:\t8 kB\nRssShmem:\t18446744073709551615 kB\nThreads:\t1\n", false, 8 * KIB,
          U64_UNKNOWN},
-        /* cut before the memory lines, and in one */
+        /* truncated before the memory lines, and within one */
         {"State:\tS (sleeping)\nUid:\t0\t0\t0\t0\nVmPe", false, U64_UNKNOWN, U64_UNKNOWN},
         {"Uid:\t0\t0\t0\t0\nVmRSS:\t80 kB\nRssShmem:\t1", false, 80 * KIB, U64_UNKNOWN},
     };
@@ -111,7 +112,7 @@ static void test_hostile(void **state)
         "Name:\tx\n",
         "Uid:\n",
         "Uid:\t0\n",
-        "Uid:\t0\t0", /* cut */
+        "Uid:\t0\t0", /* truncated */
         "Uid:\t-1\t0\t0\t0\n",
         "Uid:\t4294967296\t0\t0\t0\n",
         "Uids:\t0\t0\t0\t0\n",

@@ -26,7 +26,7 @@ static void test_parse(void **state)
         {"Max open files 18446744073709551615 18446744073709551615 files\nMax address space 5 6 bytes\n",
          0,
          {RLIMIT_UNLIMITED, RLIMIT_UNLIMITED, 5, U64_UNKNOWN}},
-        {"Max open files 1024 5242", -EBADMSG, {0}}, /* cut */
+        {"Max open files 1024 5242", -EBADMSG, {0}}, /* truncated */
         {"Max open files 1024 18446744073709551616 files\n", -EBADMSG, {0}},
         {"Max open files many more files\n", -EBADMSG, {0}},
         {"Max open filesystems 1 2 files\n", -EBADMSG, {0}},

@@ -11,7 +11,7 @@ static void test_open(void **state)
     assert_int_equal(root_open("/proc/self/status", &root), -ENOTDIR);
 
     TempRoot temp = temp_root_make();
-    assert_int_equal(root_open(temp.path, &root), -EINVAL); /* no proc: no tree */
+    assert_int_equal(root_open(temp.path, &root), -EINVAL); /* without proc it is not a tree */
     temp_root_write(&temp, "proc/meminfo", "");
     assert_false(temp_root_open(&temp)->live);
     temp_root_free(&temp);
@@ -53,12 +53,12 @@ static void test_read_and_link(void **state)
     assert_int_equal(root_link(root, "proc/7/comm", link, sizeof link), -EINVAL);
     assert_int_equal(root_link(root, "proc/7/fd/4", link, sizeof link), -ENOENT);
 
-    assert_true(root_exists(root, "proc/7/fd/3")); /* the link itself, wherever it leads */
+    assert_true(root_exists(root, "proc/7/fd/3")); /* the link itself counts, wherever it leads */
     assert_false(root_exists(root, "proc/7/fd/4"));
     temp_root_free(&temp);
 }
 
-/* A FIFO in the tree would keep an ordinary open() waiting for ever. */
+/* An ordinary open() of a FIFO in the tree would block forever. */
 static void test_fifo_does_not_block(void **state)
 {
     (void)state;
@@ -72,7 +72,7 @@ static void test_fifo_does_not_block(void **state)
     temp_root_free(&temp);
 }
 
-/* A link halfway must not lead to the machine at hand: what it has is not the tree's. */
+/* A link within the path must not lead out of the tree, to the machine that the test runs on. */
 static void test_links_stay_inside(void **state)
 {
     (void)state;
@@ -132,7 +132,7 @@ static void test_captured_tables(void **state)
     assert_float_equal(stat.changed, 5, 1e-9);
     assert_int_equal(root_lstat(root, "dev/shm", &stat), 0);
     assert_int_equal(stat.inode, 1);
-    assert_int_equal(root_stat(root, "proc/9/fd/4", &stat), -ENOENT); /* its line does not parse */
+    assert_int_equal(root_stat(root, "proc/9/fd/4", &stat), -ENOENT); /* its line cannot be parsed */
     assert_int_equal(root_stat(root, "proc/9/fd/5", &stat), -ENOENT);
 
     assert_int_equal(root_captured_open(root, "dev/shm/a b\nc"), 0);
@@ -150,7 +150,7 @@ static void test_captured_tables(void **state)
     assert_int_equal(fs.inodes, 1000);
     assert_int_equal(fs.inodes_free, 998);
     assert_int_equal(root_statfs(root, "proc/self/cwd", &fs), 0);
-    assert_int_equal(root_statfs(root, "proc/9/cwd", &fs), -ENOENT); /* too large to be true */
+    assert_int_equal(root_statfs(root, "proc/9/cwd", &fs), -ENOENT); /* too large to be valid */
     assert_int_equal(root_statfs(root, "nonsense", &fs), -ENOENT);
 
     Text value;

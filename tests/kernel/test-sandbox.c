@@ -17,7 +17,7 @@ static void test_logind(void **state)
         {"[Login]\nRemoveIPC=off\n", NO},
         {"[Login]\nRemoveIPC=0\nRemoveIPC=1\n", YES},
         {"[Login]\nRemoveIPC=1\nRemoveIPC=0\n", NO},
-        {"[Login]\nRemoveIPC=yes\nRemoveIPC=perhaps\n", YES}, /* systemd warns, and ignores it */
+        {"[Login]\nRemoveIPC=yes\nRemoveIPC=perhaps\n", YES}, /* systemd warns and ignores it */
         {"[Login]\nRemoveIPC=yes\nRemoveIPC=\n", YES},
         {"[Login]\r\nRemoveIPC=no\r\n", NO},
         {"[Other]\nRemoveIPC=yes\n", DONT_KNOW},
@@ -26,7 +26,7 @@ static void test_logind(void **state)
         {"RemoveIPC=yes\n", DONT_KNOW},
         {"[Login]\n#RemoveIPC=yes\n;RemoveIPC=yes\n", DONT_KNOW},
         {"[Login]\nXRemoveIPC=yes\nRemoveIPCX=yes\nremoveipc=yes\n", DONT_KNOW},
-        {"[Login]\nNAutoVTs=6 \\\nRemoveIPC=yes\n", DONT_KNOW}, /* part of the line before */
+        {"[Login]\nNAutoVTs=6 \\\nRemoveIPC=yes\n", DONT_KNOW}, /* continues the line before */
         {"[Login]\nNAutoVTs=6 \\\n# between\nRemoveIPC=yes\nRemoveIPC=no\n", NO},
         {"[Login]\nRemoveIPC", DONT_KNOW},
         {"[Login]\nRemoveIPC=yesyes\n", DONT_KNOW},
@@ -42,7 +42,7 @@ static void test_logind(void **state)
 
 typedef struct Case {
     const char *name;
-    const char *files[8][2]; /* path and text */
+    const char *files[8][2]; /* path and contents */
     const char *links[4][2]; /* path and target */
     const char *mountinfo;
     ProcStatus self;
@@ -495,7 +495,7 @@ static void test_rights(void **state)
     assert_false(sandbox.sys_admin);
 }
 
-/* This machine, whichever it is: the answers hang together, and no child is left behind. */
+/* On any machine, the answers must be consistent, and no child process may be left behind. */
 static void test_live(void **state)
 {
     (void)state;
@@ -508,7 +508,7 @@ static void test_live(void **state)
     assert_int_equal(mounts_read(&root, 0, &arena, &mounts), 0);
     assert_int_equal(proc_status_read(&root, 0, &self), 0);
     sandbox_read(&root, &mounts, &self, &sandbox);
-    (void)user_namespaces_try(&root); /* in a child, which must be gone */
+    (void)user_namespaces_try(&root); /* forks a child, which must be reaped */
     assert_int_equal(sandbox.root, geteuid() == 0);
     assert_true(sandbox.memfd);
     if (sandbox.can_remount)

@@ -18,7 +18,7 @@
 
 #include "shmfs-remove.h"
 
-/* A root whose dev/shm is ours alone. */
+/* A root whose dev/shm no one else uses. */
 typedef struct Place {
     char path[64];
     Root root;
@@ -30,7 +30,7 @@ static int place_make(void **state)
     Place *place = calloc(1, sizeof *place);
     if (!place)
         return -1;
-    strcpy(place->path, "/dev/shm/shmguard-test-XXXXXX"); /* a tmpfs, where there is one */
+    strcpy(place->path, "/dev/shm/shmguard-test-XXXXXX"); /* a tmpfs, if there is one */
     if (!mkdtemp(place->path)) {
         strcpy(place->path, "/tmp/shmguard-test-XXXXXX");
         if (!mkdtemp(place->path))
@@ -125,7 +125,7 @@ static void test_held_is_kept(void **state)
     int fd = openat(place->dir, "held", O_RDONLY | O_CLOEXEC);
     remove_and_expect(place, "held", &expected, SHM_KEPT_OPEN);
 
-    /* Only mapped. */
+    /* Mapped, but not open. */
     void *mapped = mmap(NULL, 10, PROT_READ, MAP_SHARED, fd, 0);
     assert_ptr_not_equal(mapped, MAP_FAILED);
     close(fd);
@@ -135,7 +135,7 @@ static void test_held_is_kept(void **state)
     remove_and_expect(place, "held", &expected, SHM_REMOVED);
 }
 
-/* No process has it open: it lies in a socket. */
+/* No process has the file open: its descriptor is in a socket. */
 static void test_in_flight_is_kept(void **state)
 {
     const Place *place = *state;
@@ -229,8 +229,8 @@ static void test_names_cannot_leave(void **state)
     remove_and_expect(place, "sub/inner", &expected, SHM_REMOVED);
 }
 
-/* Processes that open a file while it is being removed must find it whole or not at all, and the signal that
- * tells the lease's owner of them must not kill. */
+/* A process that opens a file while it is being removed must find all of it or nothing, and the signal that
+ * reports this to the lease's owner must not kill it. */
 static void test_openers_do_no_harm(void **state)
 {
     const Place *place = *state;

@@ -34,7 +34,7 @@ static void test_rollup(void **state)
         {"Rss: 8 kB\nPss: 4 kB\nPrivate_Clean: 1 kB\nPrivate_Dirty: 2 kB\nSwap: 0 kB\n",
          0,
          {8 * KIB, 4 * KIB, U64_UNKNOWN, 3 * KIB, 0}},
-        /* cut before, and in, the private lines */
+        /* truncated before the private lines, and within them */
         {"Rss: 8 kB\nPss: 4 kB\n", 0, {8 * KIB, 4 * KIB, U64_UNKNOWN, U64_UNKNOWN, U64_UNKNOWN}},
         {"Rss: 8 kB\nPss: 4 kB\nPrivate_Clean: 1 kB\nPrivate_Dirty: 2",
          0,
@@ -65,7 +65,7 @@ static void test_next(void **state)
         {HEAD_A SIZES HEAD_B SIZES, {"/dev/shm/torch_1", "/usr/lib/a b.so"}},
         {"junk\n\nRss: 1 kB\n" HEAD_A SIZES "more junk\n" HEAD_B SIZES,
          {"/dev/shm/torch_1", "/usr/lib/a b.so"}},
-        /* a mapping without figures, or with half of them, is none */
+        /* a mapping without figures, or with only some of them, is skipped */
         {HEAD_A HEAD_B SIZES, {"/usr/lib/a b.so"}},
         {HEAD_A SIZES HEAD_B "Rss: 8 kB\nPss: 8 kB\nPrivate_Clean: 0 kB\n", {"/dev/shm/torch_1"}},
         {HEAD_A SIZES "7f0000002000-7f00", {"/dev/shm/torch_1"}},
@@ -118,13 +118,13 @@ static void test_sum_without_rollup(void **state)
     temp_root_free(&temp);
 }
 
-/* The sum over smaps and the kernel's own agree. */
+/* The sum over smaps must agree with the kernel's own sum. */
 static void test_live(void **state)
 {
     (void)state;
     _cleanup_root_ Root root = ROOT_NONE;
     assert_int_equal(root_open(NULL, &root), 0);
-    int child = fork(); /* its memory stays as it is while we look */
+    int child = fork(); /* its memory does not change while we read */
     assert_true(child >= 0);
     if (child == 0)
         for (;;)
@@ -147,7 +147,8 @@ static void test_live(void **state)
         rss += sizes.rss_bytes;
         private += sizes.private_bytes;
     }
-    /* This process may touch pages that it shares with the child: those are private no more, or again. */
+    /* Not compared exactly: when this process touches a page that it shares with the child, the page stops
+     * being private in the child, or becomes private again. */
     assert_int_equal(rss, rollup.rss_bytes);
     assert_true(n > 5 && rollup.pss_bytes > 0 && rollup.pss_bytes <= rss);
     assert_true(private <= rss && rollup.private_bytes <= rss);
@@ -155,7 +156,7 @@ static void test_live(void **state)
     siginfo_t info;
     assert_int_equal(kill(child, SIGKILL), 0);
     assert_int_equal(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);
-    assert_int_equal(smaps_rollup_read(&root, child, &rollup), -ESRCH); /* a zombie has none */
+    assert_int_equal(smaps_rollup_read(&root, child, &rollup), -ESRCH); /* a zombie has no memory */
     assert_int_equal(waitpid(child, NULL, 0), child);
     assert_int_equal(smaps_rollup_read(&root, child, &rollup), -ENOENT);
 }

@@ -13,7 +13,7 @@ static void test_parse(void **state)
         {"nr_free_pages 5\noom_kill 3\nnuma_hit 1\n", 0, 3},
         {"oom_kill 18446744073709551615\n", 0, UINT64_MAX},
         {"drop_slab 0\noom_kill_process 4\n", -ENODATA, 0},
-        {"oom_kill 12", -ENODATA, 0}, /* may have been 120 */
+        {"oom_kill 12", -ENODATA, 0}, /* could be a truncated 120 */
         {"oom_kill\n", -EBADMSG, 0},
         {"oom_kill -1\n", -EBADMSG, 0},
         {"oom_kill 18446744073709551616\n", -EBADMSG, 0},

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What keeping the journal costs: journal-cost SECONDS COMMAND [ARG…]
+ * What the journal costs: journal-cost SECONDS COMMAND [ARG…]
  *
- * Runs the command as the supervisor would, and looks once a second. What is measured begins when the job has
- * been complete for a while: no process has come for SETTLED looks. Prints a line of JSON: how many processes
- * there were, the CPU time of a look in milliseconds, and, right after each look, that of reading one small
- * file of /proc READS times: the machine's speed at that moment.
+ * Runs the command as the supervisor would, and looks at it once a second. Measuring starts when no new
+ * process has appeared for SETTLED looks. Prints one line of JSON: the number of processes, the CPU time per
+ * look in milliseconds, and the CPU time of reading one small file of /proc READS times, taken right after
+ * each look: it shows how fast the machine is at that moment.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -58,7 +58,7 @@ int main(int argc, char **argv)
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     if (root_open(NULL, &root) < 0 || journal_open(&root, &journal) < 0)
         return 70;
-    journal_expect(journal, "/none/libshmguard-preload.so", "none"); /* each is searched for it, in vain */
+    journal_expect(journal, "/none/libshmguard-preload.so", "none"); /* every process is searched for it */
     int pid = fork();
     if (pid == 0) {
         execvp(argv[2], argv + 2);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Room for real processes, with real memory, that are killed whenever it suits nobody: what is counted is
- * right again after each. */
+/* Real processes that ask for room, use real memory and are killed at random moments. The accounts must be
+ * correct after every kill. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -110,7 +110,7 @@ static int segment_hand_out(void)
     return fd;
 }
 
-/* Batches that come and go, until it is killed. */
+/* Allocates and frees batches until it is killed. */
 static void client_live(const char *name, unsigned seed)
 {
     for (;;) {
@@ -154,7 +154,7 @@ static void test_killed_at_random(void **state)
         int status = 0;
         kill(clients[victim], SIGKILL);
         assert_int_equal(waitpid(clients[victim], &status, 0), clients[victim]);
-        assert_true(WIFSIGNALED(status)); /* none had ended by itself */
+        assert_true(WIFSIGNALED(status)); /* none exited by itself */
         clients[victim] = client_start(&bench, seed);
     }
     for (int i = 0; i < CLIENTS; i++) {
@@ -180,8 +180,7 @@ static Spare tight(const void *context)
     return (Spare){UINT64_C(1) << 40, UINT64_C(1) << 40, true};
 }
 
-/* What is let go is kept for the next batch, unless memory is tight: then it goes at once, and not with the
- * next tick. */
+/* Released memory is kept for the next batch. If memory is tight, it is freed without waiting for a tick. */
 static void test_nothing_is_kept_when_memory_is_tight(void **state)
 {
     (void)state;
@@ -198,7 +197,7 @@ static void test_nothing_is_kept_when_memory_is_tight(void **state)
         while (waitpid(pid, &status, WNOHANG) == 0)
             turn(&bench, 1);
         assert_int_equal(status, 0);
-        pid = fork(); /* any that comes or goes is an occasion */
+        pid = fork(); /* every client that connects or disconnects triggers it */
         if (pid == 0)
             _exit(ask(broker_socket(bench.broker), segment_hand_out(), BATCH_BYTES, ASKER_FIRST_THREAD));
         while (waitpid(pid, &status, WNOHANG) == 0)
@@ -243,8 +242,8 @@ static void test_refused_when_memory_is_not_there(void **state)
     bench_close(&bench);
 }
 
-/* A worker, as its handlers tell, whose feeder was refused: it is ended, and its trainer is told so. Another
- * process is not, and a worker that leaves at once cannot be. */
+/* A worker (recognized by its signal handlers) whose feeder thread was refused is ended, and its trainer is
+ * told. A process that is not a worker is left alone, and a worker that exits at once cannot be ended. */
 static void test_a_refused_feeder_ends_its_worker(void **state)
 {
     (void)state;
@@ -253,7 +252,7 @@ static void test_a_refused_feeder_ends_its_worker(void **state)
         bool worker = way != NONE;
         Bench bench;
         bench_open(&bench, nothing, 0.1);
-        pid_t trainer = fork(); /* the worker must not be our child */
+        pid_t trainer = fork(); /* so that the worker is not our child */
         if (trainer == 0) {
             pid_t pid = fork();
             if (pid == 0) {

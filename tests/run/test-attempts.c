@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one attempt changes against the one before. */
+/* What one attempt changes compared to the one before. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -98,8 +98,8 @@ static void test_effective(void **state)
         {{"bs=4.0"}, 0, {0}},
         {{"bs=64", "accum=x"}, 0, {.accumulated = false}},
         {{"bs=64", "accum=0"}, 0, {0}},
-        {{"bs=64", "batch=32"}, 0, {0}},                /* which? */
-        {{"bs=64", "accum=2", "grad_accum=3"}, 0, {0}}, /* which? */
+        {{"bs=64", "batch=32"}, 0, {0}},                /* ambiguous */
+        {{"bs=64", "accum=2", "grad_accum=3"}, 0, {0}}, /* ambiguous */
         {{"accum=2"}, 0, {0}},
         {{"bs=18446744073709551615", "accum=2"}, 0, {.accumulated = true, .known = false}},
         {{"bs=99999999999999999999"}, 0, {0}},
@@ -220,7 +220,7 @@ static void test_command(void **state)
         {"{\"batch\": {batch}, \"x\": {}}", "{\"batch\": 32, \"x\": {}}"},
         {"${batch}", "$32"},
         {"model={name:x}{batch}", "model={name:x}32"},
-        {"{self}", "{batch}"}, /* once */
+        {"{self}", "{batch}"}, /* not expanded twice */
         {"{", "{"},
         {"}{", "}{"},
         {"{latest:*}", "{latest:*}"},

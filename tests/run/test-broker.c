@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The supervisor's side of the protocol, against clients of every kind: good, early, mute, nonsensical and
- * dead. */
+/* The supervisor's side of the protocol, with all kinds of clients: well-behaved, too early, silent,
+ * malformed and dead. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -72,7 +72,7 @@ static int turn(Bench *bench)
 static void settle(Bench *bench)
 {
     for (int i = 0; turn(bench) > 0 || broker_timeout(bench->broker) == 0; i++)
-        assert_true(i < 100000); /* it comes to rest */
+        assert_true(i < 100000); /* or the loop spins */
 }
 
 static int connect_only(const Bench *bench)
@@ -113,7 +113,7 @@ static void say(int client, MessageType type, const char *name, int fd)
     assert_true(packet_send(client, &message, sizeof message, &fd, fd >= 0));
 }
 
-/* 1: a message came. 0: nothing is there. -1: the connection is closed. */
+/* 1: a message came. 0: there is none. -1: the connection is closed. */
 static int hear(int client, Message *ret, int *ret_fd)
 {
     union {
@@ -151,7 +151,7 @@ static int client_make(Bench *bench)
     return client;
 }
 
-/* The error of an answer that must be there. A descriptor comes with *ret_fd, or must not come. */
+/* The error code of the answer, which must have arrived, and with a descriptor only if ret_fd is given. */
 static int answer_of(int client, int *ret_fd)
 {
     Message answer;
@@ -215,7 +215,7 @@ static void test_put_get_unlink(void **state)
     ino_t inode = inode_of(memfd);
     say(producer, MESSAGE_PUT, "/torch_1_2_3", memfd);
     close(memfd);
-    close(producer); /* names outlive whoever put them */
+    close(producer); /* a name outlives the process that put it */
     say(receiver, MESSAGE_GET, "/torch_1_2_3", -1);
     settle(bench);
     int got = -1;
@@ -256,14 +256,14 @@ static void test_create(void **state)
     close(client);
 }
 
-/* Who asks has heard of the name after it was put, but his question may be read first. */
+/* A process asks for a name only after it was put, but its request may be read before the PUT. */
 static void test_question_overtakes_name(void **state)
 {
     Bench *bench = *state;
     int producer = client_make(bench);
     int receiver = client_make(bench);
     int memfd = memfd_make();
-    say(receiver, MESSAGE_GET, "/torch_1", -1); /* first in the queue of events */
+    say(receiver, MESSAGE_GET, "/torch_1", -1); /* so its event comes first */
     say(producer, MESSAGE_PUT, "/torch_1", memfd);
     settle(bench);
     int got = -1;
@@ -275,7 +275,7 @@ static void test_question_overtakes_name(void **state)
     close(receiver);
 }
 
-/* Questions that come to light only while the queues are read for another question. */
+/* Requests that are discovered only while the queues are read for another request. */
 static void test_questions_within_questions(void **state)
 {
     Bench *bench = *state;
@@ -303,7 +303,7 @@ static void test_questions_within_questions(void **state)
         close(clients[i]);
 }
 
-/* Clients that ask all the time do not keep the loop from its other work. */
+/* Clients that never stop asking must not keep the loop from its other work. */
 static void test_one_pass_at_a_time(void **state)
 {
     Bench *bench = *state;
@@ -316,7 +316,7 @@ static void test_one_pass_at_a_time(void **state)
     assert_int_equal(epoll_wait(bench->epoll, &event, 1, 0), 1);
     Source *source = event.data.ptr;
     source->ready(source);
-    say(second, MESSAGE_GET, "/y", -1); /* comes to light while the queues are read for the first */
+    say(second, MESSAGE_GET, "/y", -1); /* discovered while the queues are read for the first one */
     broker_settle(bench->broker);
     assert_int_equal(answer_of(first, NULL), ENOENT);
     assert_int_equal(hear(second, &answer, &fd), 0);
@@ -365,13 +365,13 @@ static void test_segments(void **state)
     int producer = client_make(bench);
     int memfd = memfd_make();
     say(producer, MESSAGE_SEGMENT, "", memfd);
-    say(producer, MESSAGE_PUT, "/torch_1", memfd); /* the same bytes: counted once */
+    say(producer, MESSAGE_PUT, "/torch_1", memfd); /* the same memory, so it is counted once */
     settle(bench);
     broker_tick(bench->broker, false);
     assert_int_equal(broker_figures(bench->broker).bytes_peak, MEMFD_BYTES);
     assert_true(broker_holds_memory(bench->broker));
     assert_int_equal(ask(bench, producer, MESSAGE_UNLINK, "/torch_1", -1), 0);
-    close(producer); /* killed: its segment is free, and its memory comes back at once */
+    close(producer); /* as if killed: its segment is free, and its memory is returned at once */
     settle(bench);
     struct stat st;
     assert_int_equal(fstat(memfd, &st), 0);
@@ -430,10 +430,10 @@ static void test_nonsense(void **state)
         assert_true(packet_send(client, bytes, cases[i].size, cases[i].fds, cases[i].n_fds));
         settle(bench);
         if (!is_dropped(client))
-            fail_msg("%s: the client stayed", cases[i].what);
+            fail_msg("%s: the client was not dropped", cases[i].what);
         close(client);
         if (descriptors() != before)
-            fail_msg("%s: a descriptor stayed", cases[i].what);
+            fail_msg("%s: a descriptor leaked", cases[i].what);
     }
     assert_int_equal(ask(bench, good, MESSAGE_GET, "/a", -1), ENOENT);
     for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
@@ -442,7 +442,7 @@ static void test_nonsense(void **state)
     close(good);
 }
 
-/* One that never reads its answers must not hold up the others. */
+/* A client that never reads its answers must not delay the others. */
 static void test_deaf(void **state)
 {
     Bench *bench = *state;
@@ -465,7 +465,7 @@ static void test_deaf(void **state)
     close(good);
 }
 
-/* Killed at every point of a conversation. */
+/* Clients that are killed at each stage of a conversation. */
 static void test_killed(void **state)
 {
     Bench *bench = *state;
@@ -508,7 +508,7 @@ static void test_strangers(void **state)
         Message message;
         int fd = -1;
         int client = setresuid(65534, 65534, 65534) == 0 ? connect_only(bench) : -1;
-        char heard = (char)read(pair[0], &heard, 1); /* the supervisor has looked at us */
+        char heard = (char)read(pair[0], &heard, 1); /* wait until the supervisor has seen us */
         _exit(client >= 0 && heard == 1 && hear(client, &message, &fd) < 0 ? 0 : 1);
     }
     int status = 1;
@@ -556,7 +556,7 @@ static int error_of(int client, MessageType type, const char *name)
     return message.error == 0 && type == MESSAGE_GET && fd < 0 ? -1 : message.error;
 }
 
-/* 0: it was welcomed and served, and got at nothing of root's. 1: it was sent away. */
+/* 0: served, without access to anything of root's. 1: turned away. */
 static int other_user_act(Bench *bench)
 {
     Message message;
@@ -565,12 +565,12 @@ static int other_user_act(Bench *bench)
     struct pollfd ready = {.fd = client, .events = POLLIN};
     Message own = {.magic = PROTOCOL_MAGIC, .type = MESSAGE_PUT, .name = "/torch_2_1"};
     int memory = memfd_create("test", MFD_CLOEXEC);
-    (void)packet_send(client, &own, sizeof own, &memory, 1); /* it may have been sent away by now */
+    (void)packet_send(client, &own, sizeof own, &memory, 1); /* fails if we were already turned away */
     if (poll(&ready, 1, 5000) != 1 || hear(client, &message, &fd) != 1)
         return 1;
     if (message.type != MESSAGE_WELCOME)
         return 2;
-    strcpy(own.name, "/torch_1_1"); /* root's */
+    strcpy(own.name, "/torch_1_1"); /* belongs to root */
     (void)packet_send(client, &own, sizeof own, &memory, 1);
     return error_of(client, MESSAGE_GET, "/torch_2_1") == 0 &&
                    error_of(client, MESSAGE_GET, "/torch_1_1") == EACCES &&
@@ -580,7 +580,7 @@ static int other_user_act(Bench *bench)
                : 3;
 }
 
-/* A process of the job that runs as another user is served like the rest, and may have what is its own. */
+/* A process of the job that runs as another user is served too, but may access only its own names. */
 static void test_another_user_of_the_job(void **state)
 {
     Bench *bench = *state;
@@ -620,7 +620,7 @@ static void test_another_user_of_the_job(void **state)
     }
 }
 
-/* No descriptors left: the next client is sent away and takes the plain way, and the loop comes to rest. */
+/* With no descriptors left, the next client is turned away and works without us. The loop must not spin. */
 static void test_exhausted(void **state)
 {
     Bench *bench = *state;
@@ -660,7 +660,7 @@ static Counters *counters_of(Bench *bench, int *ret_client)
     return counters;
 }
 
-/* Before its descriptors run out the broker asks for names one at a time, and then sends them elsewhere. */
+/* When descriptors run low, the broker asks for names one at a time, and later refuses them. */
 static void test_crowded(void **state)
 {
     Bench *bench = *state;
@@ -687,7 +687,7 @@ static void test_crowded(void **state)
     assert_int_equal(error, EMFILE);
     assert_in_range(crowded_at, 100, 130);
     assert_in_range(n, 180, 192);
-    say(client, MESSAGE_PUT, "/torch_9_late", memfd); /* one that was on its way has room */
+    say(client, MESSAGE_PUT, "/torch_9_late", memfd); /* one that was on its way is still accepted */
     assert_int_equal(ask(bench, client, MESSAGE_UNLINK, "/torch_9_late", -1), 0);
     assert_int_equal(ask(bench, client, MESSAGE_CREATE, "/torch_9_0", memfd), EEXIST);
     while (n-- > 0) {
@@ -704,7 +704,7 @@ static void test_crowded(void **state)
     setrlimit(RLIMIT_NOFILE, &files);
 }
 
-/* Not even one to send a client away with: it waits for better times, and the loop does not spin. */
+/* Not even one descriptor to turn a client away with: it waits, and the loop must not spin. */
 static void test_paused(void **state)
 {
     Bench *bench = *state;
@@ -726,7 +726,7 @@ static void test_paused(void **state)
     close(waiting);
 }
 
-/* A client may not cut the page short under the supervisor's feet. */
+/* A client must not be able to truncate the page that the supervisor has mapped. */
 static void test_counters(void **state)
 {
     Bench *bench = *state;

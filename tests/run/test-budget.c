@@ -12,7 +12,7 @@
 
 enum { MIB = 1 << 20 };
 
-/* Which batch each process is at. */
+/* The number of batches that each process has begun. */
 static uint64_t batches[32];
 
 static Facts facts_of(uint64_t used, uint64_t spare, double now)
@@ -70,7 +70,8 @@ static void test_what_fits_is_granted_at_once(void **state)
     assert_true(budget->waited_seconds > 0.4 && budget->waited_seconds < 0.6);
 }
 
-/* The order in which an in-order loader needs them, whatever the order in which they asked. */
+/* Requests are granted in the order in which an in-order loader needs them, not in the order in which they
+ * arrived. */
 static void test_whoever_is_needed_soonest_goes_first(void **state)
 {
     Budget *budget = *state;
@@ -84,15 +85,12 @@ static void test_whoever_is_needed_soonest_goes_first(void **state)
         assert_int_equal(granted(budget, 90 * MIB, UINT64_MAX, 1.1), order[i]);
 }
 
-/*
- * Workers that ask for their tensors in the worst order, of batches of so many tensors each, and a trainer
- * that takes the batches in turn and keeps one: it never waits for long, and the ceiling holds but for the
- * batch of a rescue.
- */
+/* Workers ask for the tensors of their batches in the worst order. The trainer takes the batches in turn and
+ * holds one of them. It must never wait long, and the limit must hold except for the batch of one rescue. */
 static void loader_run(Budget *budget, unsigned workers, unsigned tensors, uint64_t batch_bytes)
 {
     enum { STEPS = 160, PREFETCH = 2, WORKERS_MAX = 16 };
-    unsigned made[WORKERS_MAX + 1] = {0};  /* tensors, in all */
+    unsigned made[WORKERS_MAX + 1] = {0};  /* tensors in total */
     unsigned taken[WORKERS_MAX + 1] = {0}; /* batches */
     uint64_t used = 0;
     uint64_t most = 0;
@@ -107,7 +105,7 @@ static void loader_run(Budget *budget, unsigned workers, unsigned tensors, uint6
             made[request.id]++;
             facts.used_bytes = used += request.bytes;
             most = MAX(most, used);
-            idle[request.id] = true; /* it copies, and asks for the next one after all others have */
+            idle[request.id] = true; /* busy copying: it asks again after all others have */
         }
         unsigned worker = step % workers + 1;
         if (made[worker] / tensors > taken[worker]) {
@@ -146,11 +144,11 @@ static void test_a_rescue_when_nothing_is_let_go(void **state)
     ask(budget, 1, 20 * MIB, 101.8);
     assert_int_equal(granted(budget, 100 * MIB, UINT64_MAX, 102.1), 0);
     assert_int_equal(granted(budget, 100 * MIB, UINT64_MAX, 102.3), 1);
-    /* The next one in a row takes twice as long. */
+    /* Each consecutive rescue takes twice as long as the one before. */
     ask(budget, 2, 20 * MIB, 102.3);
     assert_int_equal(granted(budget, 120 * MIB, UINT64_MAX, 103), 0);
     assert_int_equal(granted(budget, 120 * MIB, UINT64_MAX, 103.2), 2);
-    /* A release ends the row. */
+    /* A release ends the series. */
     budget_released(budget, 103.3);
     ask(budget, 3, 20 * MIB, 103.3);
     assert_int_equal(granted(budget, 120 * MIB, UINT64_MAX, 104.2), 3);
@@ -169,7 +167,7 @@ static void test_no_rescue_without_memory(void **state)
     assert_int_equal(budget->n, 0);
 }
 
-/* A trainer that pauses for minutes: its workers pass the ceiling one by one, and none of them fails. */
+/* While a trainer pauses for minutes, its workers exceed the limit one by one, and none is refused. */
 static void test_a_long_pause_refuses_nobody(void **state)
 {
     Budget *budget = *state;
@@ -199,7 +197,7 @@ static void test_larger_than_all_of_it(void **state)
     assert_int_equal(budget->n, 1);
 }
 
-/* A ceiling of our own is a guess: what is larger passes it, when there is memory. */
+/* A limit that we chose is only a guess: a larger request is granted if the memory exists. */
 static void test_larger_than_a_guess(void **state)
 {
     Budget *budget = *state;
@@ -212,7 +210,7 @@ static void test_larger_than_a_guess(void **state)
     assert_true(budget->refused_for_want);
 }
 
-/* What is better left alone is for a rescue, not for everybody. */
+/* Only a rescue may use the reserve. */
 static void test_the_reserve_is_for_a_rescue(void **state)
 {
     Budget *budget = *state;
@@ -225,7 +223,7 @@ static void test_the_reserve_is_for_a_rescue(void **state)
     assert_int_equal(budget_decide(budget, &facts, &request), DECISION_GRANTED);
 }
 
-/* The tensors of one batch pass together, and no other does meanwhile. */
+/* A rescue covers all tensors of one batch, and no other batch meanwhile. */
 static void test_a_rescue_is_for_a_whole_batch(void **state)
 {
     Budget *budget = *state;
@@ -263,8 +261,8 @@ static void test_without_a_ceiling_memory_decides(void **state)
     assert_int_equal(granted(budget, 0, 10 * MIB, 1), 2);
 }
 
-/* A trainer that keeps its batches: rescues alone do not hide it. It is told after 10, then 30 more, 90 more
- * seconds. */
+/* A trainer that keeps its batches proceeds only by rescues. This is reported after 10 s, and again after 30
+ * s and 90 s more. */
 static void test_a_crawl_is_told(void **state)
 {
     Budget *budget = *state;
@@ -296,16 +294,16 @@ static void test_what_is_no_crawl(void **state)
 {
     Budget *budget = *state;
     ask(budget, 1, 10 * MIB, 1);
-    for (double now = 1; now < 60; now += 1) { /* a slow trainer, but it lets go */
+    for (double now = 1; now < 60; now += 1) { /* a slow trainer, but it releases its batches */
         assert_int_equal(granted(budget, 95 * MIB, 5 * MIB, now), 0);
         if ((int)now % 8 == 0)
             budget_released(budget, now);
         assert_false(budget_crawl_is_due(budget, now));
     }
     assert_int_equal(granted(budget, 90 * MIB, UINT64_MAX, 60), 1);
-    assert_true(budget_crawled(budget, 90) == 0); /* nobody waits */
+    assert_true(budget_crawled(budget, 90) == 0); /* no request is waiting */
 
-    ask(budget, 1, 10 * MIB, 100); /* it waits a little, and again much later */
+    ask(budget, 1, 10 * MIB, 100); /* two short waits, far apart */
     assert_int_equal(granted(budget, 95 * MIB, 5 * MIB, 100), 0);
     budget_withdraw(budget, 1);
     ask(budget, 1, 10 * MIB, 200);
@@ -314,7 +312,7 @@ static void test_what_is_no_crawl(void **state)
     assert_false(budget->wanted_exists);
 }
 
-/* A trainer whose steps take a minute is slow, and does not keep anything. */
+/* A trainer whose steps take a minute is only slow; it does not keep its batches. */
 static void test_a_long_step_is_no_crawl(void **state)
 {
     Budget *budget = *state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which checkpoint is the newest that is whole. */
+/* Finding the newest complete checkpoint. */
 #include <fcntl.h>
 #include <ftw.h>
 #include <setjmp.h>
@@ -19,7 +19,7 @@
 
 #include "checkpoint.h"
 
-/* An archive of one stored file "a" with the byte "x". */
+/* An archive with one stored file "a" that contains "x". */
 #define ZIP_FILE                                                                                             \
     "PK\3\4\24\0\0\0\0\0\0\0\0\0\203\26\334\214\1\0\0\0\1\0\0\0\1\0\0\0a"                                    \
     "x"
@@ -41,35 +41,34 @@ static void test_zip(void **state)
     uint64_t directory = 0;
     assert_int_equal(zip_end_parse((Text){zip, ZIP_BYTES}, ZIP_BYTES, &directory), 0);
     assert_int_equal(directory, ZIP_DIRECTORY_PLACE);
-    for (size_t n = 0; n < ZIP_BYTES; n++) /* cut anywhere */
+    for (size_t n = 0; n < ZIP_BYTES; n++) /* truncated anywhere */
         assert_int_equal(zip_end_parse((Text){zip, n}, n, &directory), -EBADMSG);
 
-    /* The tail alone, of a file whose directory begins before it. */
+    /* Only the tail of a file whose directory begins earlier. */
     directory = 0;
     assert_int_equal(zip_end_parse((Text){zip + ZIP_BYTES - 30, 30}, ZIP_BYTES, &directory), 0);
     assert_int_equal(directory, ZIP_DIRECTORY_PLACE);
 
     char copy[ZIP_BYTES + 8];
     memcpy(copy, zip, ZIP_BYTES);
-    memcpy(copy + ZIP_BYTES, "PK\5\6zzzz", 8); /* a comment that looks like an end */
+    memcpy(copy + ZIP_BYTES, "PK\5\6zzzz", 8); /* a comment that looks like an end record */
     assert_int_equal(zip_end_parse((Text){copy, sizeof copy}, sizeof copy, &directory), -EBADMSG);
     copy[ZIP_BYTES - 2] = 8;
     assert_int_equal(zip_end_parse((Text){copy, sizeof copy}, sizeof copy, &directory), 0);
     copy[ZIP_BYTES - 2] = 0;
-    copy[ZIP_BYTES - 6] = 0x7f; /* the directory would lie behind the end record */
+    copy[ZIP_BYTES - 6] = 0x7f; /* the directory would be located after the end record */
     assert_int_equal(zip_end_parse((Text){copy, ZIP_BYTES}, ZIP_BYTES, &directory), -EBADMSG);
 }
 
-/* As archives over 4 GiB have it: an end record with its place, a locator, and the old record full of ones.
- */
+/* In archives over 4 GiB: the zip64 end record, its locator, and the old end record filled with 0xff. */
 static void test_zip64(void **state)
 {
     (void)state;
     char tail[56 + 20 + 22] = "PK\6\6";
-    tail[40] = 100;                     /* bytes of the directory */
-    memcpy(tail + 48, "\0\0\0\0\2", 5); /* its place: 8 GiB */
+    tail[40] = 100;                     /* size of the directory */
+    memcpy(tail + 48, "\0\0\0\0\2", 5); /* its offset: 8 GiB */
     memcpy(tail + 56, "PK\6\7", 4);
-    memcpy(tail + 56 + 8, "\x64\0\0\0\2", 5); /* the record's place: 100 bytes after that */
+    memcpy(tail + 56 + 8, "\x64\0\0\0\2", 5); /* the record's offset: right after the directory */
     memcpy(tail + 76, "PK\5\6", 4);
     memset(tail + 76 + 8, 0xff, 12);
     uint64_t file_bytes = (UINT64_C(8) << 30) + 100 + sizeof tail;
@@ -147,7 +146,7 @@ static int place_tear_down(void **state)
     return chdir("/") < 0 ? -1 : nftw(place->path, entry_remove, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-/* Changed that many seconds ago. */
+/* A file that was modified `age` seconds ago. */
 static void file_make(const char *path, const void *bytes, size_t n, int age)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -188,7 +187,7 @@ static void test_newest(void **state)
     expect("a-{1,2}.pt", "a-2.pt", 0, CHECKPOINT_WHOLE);
     expect("./a-1.pt", "./a-1.pt", 0, CHECKPOINT_WHOLE);
 
-    /* Written in the same instant: as people count. */
+    /* With equal times, names are compared as people count: 10 comes after 9. */
     file_make("s-9", "x", 1, 50);
     struct stat stat;
     assert_int_equal(fstatat(AT_FDCWD, "s-9", &stat, 0), 0);
@@ -211,7 +210,7 @@ static void test_not_whole(void **state)
         file_make("new.pt", zip, n, 10);
         expect("*.pt", "good.pt", 1, CHECKPOINT_CUT);
     }
-    char zeros[ZIP_BYTES] = "PK\3\4"; /* a crash of the machine: the length is there, the contents are not */
+    char zeros[ZIP_BYTES] = "PK\3\4"; /* after a power failure: the right size, but no contents */
     file_make("new.pt", zeros, sizeof zeros, 10);
     expect("*.pt", "good.pt", 1, CHECKPOINT_CUT);
     char hollow[ZIP_BYTES];
@@ -221,7 +220,7 @@ static void test_not_whole(void **state)
     expect("*.pt", "good.pt", 1, CHECKPOINT_CUT);
     file_make("new.pt", "", 0, 10);
     expect("*.pt", "good.pt", 1, CHECKPOINT_EMPTY);
-    file_make("new.pt", "P", 1, 10); /* no archive: nothing is known against it */
+    file_make("new.pt", "P", 1, 10); /* not an archive, so it cannot be checked */
     expect("*.pt", "new.pt", 0, CHECKPOINT_WHOLE);
 
     static const char *const temporary[] = {"x.pt.tmp", "x.pt.part", "x.pt~", "tmp-x"};
@@ -266,18 +265,18 @@ static void test_written(void **state)
     expect("*.pt", "old.pt", 1, CHECKPOINT_WRITTEN);
     munmap(mapping, 1);
 
-    fd = open("new.pt", O_RDONLY | O_CLOEXEC); /* a reader is no reason */
+    fd = open("new.pt", O_RDONLY | O_CLOEXEC); /* readers do not matter */
     expect("*.pt", "new.pt", 0, CHECKPOINT_WHOLE);
     fd_close(fd);
 }
 
-/* Of a file that is not ours the kernel does not tell: it has to stay the same. */
+/* For another user's file the kernel does not say who writes it, so it must stay unchanged for a while. */
 static void test_of_others(void **state)
 {
     const Place *place = *state;
     enum { NOBODY = 65534 };
     if (geteuid() != 0) {
-        print_message("needs root to have files of two users\n");
+        print_message("needs root to create files of two users\n");
         skip();
     }
     assert_int_equal(chmod(place->path, 0755), 0);
@@ -302,7 +301,7 @@ static void test_of_others(void **state)
     kill(writer, SIGKILL);
     waitpid(writer, NULL, 0);
 
-    file_make("new.pt", "x", 1, -3600); /* by a clock that is fast */
+    file_make("new.pt", "x", 1, -3600); /* written by a machine whose clock is ahead */
     assert_int_equal(seteuid(NOBODY), 0);
     expect("*.pt", "new.pt", 0, CHECKPOINT_WHOLE);
     assert_int_equal(seteuid(0), 0);
@@ -318,7 +317,7 @@ static void test_directories(void **state)
     expect("step-*", "step-1", 0, CHECKPOINT_WHOLE);
     expect("step-*/", "step-1/", 0, CHECKPOINT_WHOLE);
 
-    /* As new as the newest file, not as the directory. */
+    /* A directory is as new as its newest file, not as its own timestamp. */
     assert_int_equal(mkdir("step-2", 0700) | mkdir("step-2/deep", 0700), 0);
     file_make("step-2/deep/model.bin", zip, ZIP_BYTES, 200);
     expect("step-*", "step-1", 0, CHECKPOINT_WHOLE);

@@ -18,7 +18,7 @@ static const char *value_of(char *const *environment, const char *name)
     const char *found = NULL;
     for (; *environment; environment++)
         if (strncmp(*environment, name, strlen(name)) == 0 && (*environment)[strlen(name)] == '=') {
-            assert_null(found); /* once */
+            assert_null(found); /* must not be set twice */
             found = *environment + strlen(name) + 1;
         }
     return found;

@@ -54,7 +54,7 @@ static void test_shortage(void **state)
     }
 }
 
-/* The group with the smallest limit is not always the one that is full first. */
+/* The group with the smallest limit is not always the first one to become full. */
 static void test_spare(void **state)
 {
     (void)state;
@@ -65,11 +65,11 @@ static void test_spare(void **state)
         uint64_t most;
         bool tight;
     } cases[] = {
-        /* of the job's own group, where pages of files go, those in use as well; it may not swap */
+        /* limited by the job's own group: all of its page cache counts as free; it may not swap */
         {"900000", "0", 950000000 - 500000000 + 300000000, 1000000000 - 500000000 + 300000000, false},
-        /* of the machine */
+        /* limited by the machine */
         {"100000", "0", (100000 - 50000) * UINT64_C(1024), (100000 + 2000) * UINT64_C(1024), true},
-        /* of the group above, which others use too */
+        /* limited by the parent group, which others use too */
         {"900000", "3900000000", 50000000, 100000000, true},
         {"40000", "0", 0, (40000 + 2000) * UINT64_C(1024), true},
     };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pages are given back when nobody can reach them, and never before: with real memfds and real locks. */
+/* Pages are given back when no process can reach them, and never earlier: with real memfds and real locks. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -37,7 +37,7 @@ static int description_reopen(int fd)
     return open(path, O_RDWR | O_CLOEXEC);
 }
 
-/* Leaves the description in a socket, and nowhere else. Closing the socket lets it go. */
+/* Leaves the open file description in a socket and nowhere else. Closing the socket releases it. */
 static int send_away(int fd)
 {
     union {
@@ -56,7 +56,7 @@ static int send_away(int fd)
     return pair[1];
 }
 
-/* As the guard does it. -1: it is passed over. */
+/* As the guard does it. -1: the segment is skipped. */
 static int hand_out(int fd)
 {
     struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_len = 1};
@@ -92,9 +92,9 @@ static void test_three_looks(void **state)
     look(&janitor, false);
     assert_int_equal(fd_held_bytes(pool), 0);
     assert_int_equal(janitor.bytes_peak, SEGMENT_BYTES);
-    assert_int_equal(view[SEGMENT_BYTES - 1], 0); /* the mapping is whole */
+    assert_int_equal(view[SEGMENT_BYTES - 1], 0); /* the mapping still has its full size */
     view[0] = 5;
-    int out = hand_out(pool); /* and the lock is gone */
+    int out = hand_out(pool); /* the janitor's lock is gone */
     assert_true(out >= 0);
     close(out);
     munmap(view, SEGMENT_BYTES);
@@ -135,7 +135,7 @@ static void test_in_use(void **state)
     }
 }
 
-/* Used between the looks, it is not idle. */
+/* A segment that is used between two looks is not idle. */
 static void test_looks_in_a_row(void **state)
 {
     (void)state;
@@ -150,14 +150,14 @@ static void test_looks_in_a_row(void **state)
         close(out);
     }
     assert_int_equal(fd_held_bytes(pool), SEGMENT_BYTES);
-    look(&janitor, true); /* short of memory: at once */
+    look(&janitor, true); /* short of memory: it is freed at once */
     assert_int_equal(fd_held_bytes(pool), 0);
     close(pool);
     janitor_free(&janitor);
 }
 
-/* A GPU may know the pages of a segment that nobody uses: they stay until it has let go of them, also when
- * its producer has gone. */
+/* A GPU may have registered the pages of an unused segment. They stay until it releases them, even if the
+ * producer has exited. */
 static void test_pinned(void **state)
 {
     (void)state;
@@ -175,7 +175,7 @@ static void test_pinned(void **state)
         assert_false(janitor_reclaim(&janitor, UINT64_MAX));
         assert_int_equal(fd_held_bytes(pool), SEGMENT_BYTES);
         assert_int_equal(janitor_used(&janitor), SEGMENT_BYTES);
-        int out = hand_out(pool); /* its producer may issue it all the same */
+        int out = hand_out(pool); /* its producer may reuse it all the same */
         assert_true(out >= 0);
         close(out);
         close(pinned);
@@ -186,7 +186,7 @@ static void test_pinned(void **state)
     }
 }
 
-/* Issued after the look, before the work. */
+/* The segment is handed out after the janitor has marked it, but before its pages are freed. */
 static void test_issued_meanwhile(void **state)
 {
     (void)state;
@@ -227,7 +227,7 @@ static void test_abandoned(void **state)
     janitor_free(&janitor);
 }
 
-/* What stays empty is in no pool any more: it must not cost a descriptor for the rest of the job. */
+/* A segment that stays empty is in no pool any more, and must not cost a descriptor until the job ends. */
 static void test_forgotten(void **state)
 {
     (void)state;
@@ -241,7 +241,7 @@ static void test_forgotten(void **state)
     janitor_free(&janitor);
 }
 
-/* What is promised counts before it is touched, and no longer than the segment is in use. */
+/* Promised memory counts before it is touched, but only while the segment is in use. */
 static void test_used(void **state)
 {
     (void)state;
@@ -262,7 +262,7 @@ static void test_used(void **state)
     assert_int_equal(janitor_used(&janitor), SEGMENT_BYTES / 2);
     assert_false(janitor_reclaim(&janitor, 1));
 
-    int socket = send_away(out); /* whoever has it, and if it were only a socket */
+    int socket = send_away(out); /* it is in use even if only a socket holds it */
     assert_int_equal(janitor_used(&janitor), SEGMENT_BYTES / 2);
     close(socket);
     assert_int_equal(janitor_used(&janitor), 0);
@@ -293,7 +293,7 @@ static void test_refused(void **state)
     assert_int_equal(janitor_add(&janitor, read_only, PRODUCER, 1), -EINVAL);
     close(read_only);
     assert_int_equal(janitor_add(&janitor, fd, PRODUCER, 1), 0);
-    assert_int_equal(janitor_add(&janitor, fd, PRODUCER, 1), 0); /* it is known */
+    assert_int_equal(janitor_add(&janitor, fd, PRODUCER, 1), 0); /* already known */
     int one_more = segment_make();
     assert_int_equal(janitor_add(&janitor, one_more, PRODUCER, 1), -EMFILE);
     close(one_more);
@@ -305,8 +305,8 @@ static void test_refused(void **state)
     janitor_free(&janitor);
 }
 
-/* A tensor has a hold, a page of the handed-out description; what is only kept for the next batch has none.
- */
+/* A tensor maps one page of the handed-out description. A segment that is only kept for the next batch does
+ * not. */
 static void test_who_keeps(void **state)
 {
     (void)state;
@@ -319,7 +319,7 @@ static void test_who_keeps(void **state)
     void *view = mmap(NULL, SEGMENT_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, pool, 0);
     int out = hand_out(pool);
     janitor_used(&janitor);
-    assert_int_equal(janitor_kept_by(&janitor, &root, getpid()), 0); /* handed out, and in a socket, say */
+    assert_int_equal(janitor_kept_by(&janitor, &root, getpid()), 0); /* handed out, but not mapped */
     void *hold = mmap(NULL, (size_t)page, PROT_NONE, MAP_SHARED, out, 0);
     close(out);
     janitor_used(&janitor);
@@ -327,7 +327,7 @@ static void test_who_keeps(void **state)
     munmap(hold, (size_t)page);
     janitor_used(&janitor);
     assert_int_equal(janitor_kept_by(&janitor, &root, getpid()), 0);
-    assert_int_equal(janitor_kept_by(&janitor, &root, 1 << 30), 0); /* there is none */
+    assert_int_equal(janitor_kept_by(&janitor, &root, 1 << 30), 0); /* no such process */
     munmap(view, SEGMENT_BYTES);
     close(pool);
     janitor_free(&janitor);

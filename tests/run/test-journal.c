@@ -11,7 +11,7 @@
 
 #include "journal.h"
 
-/* A real job: we are the supervisor, and the command is a child that does as told. */
+/* A real job: we are the supervisor, and the command is a child that does what the test tells it. */
 typedef struct Job {
     Root *root;
     Journal *journal;
@@ -133,8 +133,7 @@ static void test_the_command_is_one_of_them(void **state)
     assert_int_equal(evidence.budget_bytes, U64_UNKNOWN);
 }
 
-/* One end told three times over. */
-/* What a process had for a moment, between two looks and before it ended. */
+/* What a process held only briefly, between two looks and before it ended. */
 static void test_peaks_of_processes(void **state)
 {
     (void)state;
@@ -196,7 +195,7 @@ static void test_one_end_is_one(void **state)
     kill(pid, SIGKILL);
     siginfo_t info;
     assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
-    journal_tick(job.journal); /* a zombie */
+    journal_tick(job.journal); /* it is a zombie now */
     journal_tick(job.journal);
     Testimony child = {.type = MESSAGE_CHILD, .pid = pid, .status = SIGKILL};
     assert_true(testify(&job, job.command, child));
@@ -215,7 +214,7 @@ static void test_one_end_is_one(void **state)
     assert_int_equal(evidence.ended[0].pid, pid);
 }
 
-/* The zombie's status is all that there is when its parent neither waits nor tells. */
+/* If the parent neither waits nor reports, the zombie's status is the only source. */
 static void test_a_zombie_tells_its_status(void **state)
 {
     (void)state;
@@ -236,7 +235,7 @@ static void test_a_zombie_tells_its_status(void **state)
     assert_int_equal(ended->signal, SIGUSR1);
 }
 
-/* Below the command, and orphans that come to us; and one that nobody tells of. */
+/* Processes below the command, orphans that are reparented to us, and one whose end is never reported. */
 static void test_the_tree(void **state)
 {
     (void)state;
@@ -260,7 +259,7 @@ static void test_the_tree(void **state)
     process_end(middle, SIGTERM, &status);
     journal_reaped(job.journal, middle, status, false);
     journal_tick(job.journal);
-    process_end(below, SIGKILL, &status); /* it is ours by now */
+    process_end(below, SIGKILL, &status); /* it was reparented to us */
     journal_tick(job.journal);
     job_end(&job, &arena, &evidence);
     assert_int_equal(ended_of(&evidence, middle)->signal, SIGTERM);
@@ -279,7 +278,7 @@ static void *address_map(int fd, size_t size)
     return at;
 }
 
-/* A mapped file that is cut short, at the end of two pages. */
+/* Two pages of a mapped file that has been truncated. */
 static void *file_map(int fd)
 {
     assert_true(fd >= 0);
@@ -304,7 +303,7 @@ static void test_places(void **state)
     void *at_shared = mmap(NULL, 4096, PROT_READ, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     void *at_heap = address_map(-1, 4096);
     char *around = address_map(-1, 3 * 4096);
-    void *at_nothing = around + 4096; /* a hole that no other mapping will fill: allocators take more */
+    void *at_nothing = around + 4096; /* a hole that no allocator fills: they take more than a page */
     munmap(at_nothing, 4096);
     const struct {
         const char *name;
@@ -343,7 +342,7 @@ static void test_places(void **state)
             strcmp(found->path ? found->path : "-", cases[i].path ? cases[i].path : "-") != 0)
             fail_msg("%s: %d %s %d", cases[i].name, found->place, found->path, found->deleted);
         assert_int_equal(found->signal, cases[i].signal);
-        /* Without a name and a descriptor, only root can ask. */
+        /* Without a name or a descriptor, only root can look. */
         bool has_way =
             geteuid() == 0 || found->place == PLACE_SHM || (found->place == PLACE_FILE && !found->deleted);
         assert_int_equal(found->file_bytes, cases[i].path && has_way ? 100 : U64_UNKNOWN);
@@ -380,7 +379,7 @@ static void test_hostile_testimony(void **state)
         {.type = MESSAGE_CHILD, .pid = 1, .status = 9},
         {.type = MESSAGE_CHILD, .pid = INT32_MAX, .status = 0x137f}, /* stopped */
         {.type = MESSAGE_CHILD, .pid = INT32_MAX, .status = 0xffff}, /* continued */
-        {.type = MESSAGE_STACK},                                     /* of no fault */
+        {.type = MESSAGE_STACK},                                     /* without a fault */
     };
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
         if (testify(&job, pid, bad[i]))
@@ -420,7 +419,7 @@ static void test_hostile_testimony(void **state)
     assert_int_equal(ended_of(&evidence, pid)->said.size, TESTIMONY_TEXT_MAX);
 }
 
-/* Numbers that nobody has: beyond pid_max. */
+/* Above pid_max: no process has these pids. */
 enum { NOBODY = 1 << 23 };
 
 static void test_memory_is_bounded(void **state)
@@ -453,7 +452,7 @@ static void test_memory_is_bounded(void **state)
     assert_in_range(wordy, 2, 256);
 }
 
-/* Some programs live by faults. */
+/* Some programs use faults as part of their normal work. */
 static void test_many_faults(void **state)
 {
     (void)state;
@@ -496,7 +495,7 @@ static void test_roles(void **state)
     assert_true(ended_of(&evidence, worker)->has_fault);
 }
 
-/* A number that is used again is another process. */
+/* A pid that is reused belongs to a different process. */
 static void test_numbers_come_again(void **state)
 {
     (void)state;
@@ -532,14 +531,14 @@ static void test_before_the_command(void **state)
     int status = 0;
     process_end(born_with, SIGKILL, &status);
     process_end(job.command, SIGTERM, &status);
-    assert_int_equal(journal_finish(journal, &arena, &evidence), 0); /* nobody told */
+    assert_int_equal(journal_finish(journal, &arena, &evidence), 0); /* no end was reported */
     assert_int_equal(evidence.n_ended, 1);
     assert_int_equal(evidence.ended[0].pid, job.command);
     assert_false(evidence.ended[0].has_status);
     journal_free(journal);
 }
 
-/* What another thread saw counts in the place of a look of our own, as long as it keeps coming. */
+/* Samples from another thread replace our own, as long as they keep coming. */
 static void test_given_moments(void **state)
 {
     (void)state;
@@ -559,7 +558,7 @@ static void test_given_moments(void **state)
         {.pid = gone, .comm = "gone"},
     };
     processes[0].values[PROCESS_MAPS] = INVENTED_MAPS;
-    assert_true(job.command < gone); /* as moments have them */
+    assert_true(job.command < gone); /* as in every Moment */
     int status = 0;
     process_end(gone, SIGKILL, &status);
     journal_reaped(job.journal, gone, status, false);
@@ -580,7 +579,7 @@ static void test_given_moments(void **state)
     assert_int_equal(n, 1); /* the others were never sampled */
     usleep(1600 * 1000);
     int late = process_start();
-    journal_tick(job.journal); /* nothing was given for too long */
+    journal_tick(job.journal); /* the last given sample is too old */
     process_end(late, SIGKILL, &status);
     journal_reaped(job.journal, late, status, false);
     int pid = job.command;
@@ -606,7 +605,7 @@ static int sleeper_start(unsigned uid)
     return pid;
 }
 
-/* Which processes of another user are the job's. */
+/* Which processes of another user belong to the job. */
 static void test_peers(void **state)
 {
     (void)state;
@@ -621,7 +620,7 @@ static void test_peers(void **state)
     Job job = job_begin();
     int child = sleeper_start(USER);
     for (int i = 0; i < 100 && journal_peer(job.journal, child, USER) != PEER_JOB; i++)
-        usleep(20000); /* until it is that user's */
+        usleep(20000); /* until it has changed its user */
     assert_int_equal(journal_peer(job.journal, child, USER), PEER_JOB);
     assert_int_equal(journal_peer(job.journal, child, ANOTHER), PEER_STRANGER);
     assert_int_equal(journal_peer(job.journal, born_with, USER), PEER_STRANGER);

@@ -77,7 +77,7 @@ static void test_before_and_after(void **state)
     temp_root_free(&temp);
 }
 
-/* The command went to a group of its own: a kill there that no look saw is not "none". */
+/* The command moved to its own group. If no look saw a kill there, their number is unknown, not 0. */
 static void test_another_group(void **state)
 {
     (void)state;

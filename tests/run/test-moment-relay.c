@@ -35,15 +35,15 @@ static void test_the_newest_is_taken_once(void **state)
     assert_int_equal(moment.n_processes, MANY);
     assert_int_equal(moment.n_unlisted, 7);
     assert_int_equal(moment.processes[0].pid, 3);
-    assert_string_equal(moment.processes[0].command, ""); /* it is the sampler's */
+    assert_string_equal(moment.processes[0].command, ""); /* it belongs to the sampler */
     assert_false(is_readable(relay));
     assert_false(moment_relay_take(relay, &moment));
 
-    /* What was taken stays until the next one is taken. */
+    /* A moment stays valid until the next one is taken. */
     processes[0].pid = 4;
     moment_relay_put(relay, &(Moment){.processes = processes, .n_processes = 1});
     assert_int_equal(moment.processes[0].pid, 3);
-    moment_relay_put(relay, &(Moment){0}); /* no process is left */
+    moment_relay_put(relay, &(Moment){0}); /* no processes left */
     assert_true(moment_relay_take(relay, &moment));
     assert_int_equal(moment.n_processes, 0);
     moment_relay_free(relay);
@@ -61,7 +61,7 @@ static void *put_many(void *context)
     return NULL;
 }
 
-/* Each moment that is taken is whole, and none is older than the one before. */
+/* Each moment is complete, and none is older than the one before. */
 static void test_two_threads(void **state)
 {
     (void)state;

@@ -13,7 +13,7 @@
 #include "macro.h"
 #include "names.h"
 
-/* Numbers that cannot be open descriptors: the table closes them, and nothing happens. */
+/* Numbers that cannot be open descriptors: the table closes them, which does nothing. */
 static int fd_of(unsigned i)
 {
     return 1 << 29 | (int)i;
@@ -28,8 +28,8 @@ static void test_empty(void **state)
     names_free(&names);
 }
 
-/* The table against a plain array, through many comings and goings: what collided must still be found after a
- * removal in front of it. */
+/* Compares the table with a plain array while names come and go. A name whose slot was taken must still be
+ * found after the name in that slot is removed. */
 static void test_like_an_array(void **state)
 {
     (void)state;

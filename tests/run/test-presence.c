@@ -41,7 +41,7 @@ static void test_environment(void **state)
     }
 }
 
-/* A process with our library mapped, as far as one can tell from outside; file: NULL: without it. */
+/* Starts a process that, seen from outside, has our library mapped. file NULL: without it. */
 static int process_start(const char *file)
 {
     int ends[2];
@@ -58,7 +58,7 @@ static int process_start(const char *file)
     }
     close(ends[1]);
     char byte;
-    assert_int_equal(read(ends[0], &byte, 1), 0); /* it is there */
+    assert_int_equal(read(ends[0], &byte, 1), 0); /* end of file: the child is running */
     close(ends[0]);
     return pid;
 }
@@ -85,16 +85,16 @@ static void test_processes(void **state)
     assert_true(found.known && found.loaded);
     assert_int_equal(found.why, ABSENCE_NO_SOCKET);
     Presence missed = {0};
-    presence_search(&root, without, 0, 1, &wish, &scratch, &missed); /* at once: it has a C library */
+    presence_search(&root, without, 0, 1, &wish, &scratch, &missed); /* at once: its C library is loaded */
     assert_true(missed.known && !missed.loaded);
     assert_int_equal(missed.why, ABSENCE_NO_PRELOAD);
 
     Presence inherited = {0};
     bool can_ask = presence_inherit(&root, with, &found, &wish, &scratch, &inherited);
-    if (can_ask) /* before Linux 6.11 it is searched instead */
+    if (can_ask) /* before Linux 6.11 the caller searches instead */
         assert_true(inherited.known && inherited.loaded && inherited.why == found.why);
     assert_false(presence_inherit(&root, without, &found, &wish, &scratch, &inherited));
-    int another = process_start(NULL); /* forked from us, as `without` was */
+    int another = process_start(NULL); /* also forked from us */
     inherited = (Presence){0};
     assert_int_equal(presence_inherit(&root, another, &missed, &wish, &scratch, &inherited), can_ask);
     if (can_ask)

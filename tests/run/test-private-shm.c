@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The decision by tables; the mounting for real, as root and as an ordinary user, and refused in each way. */
+/* The decision is tested with tables, the mount for real: as root, as an ordinary user, and refused in every
+ * way. */
 #include "temp-root.h"
 
 #include <grp.h>
@@ -21,7 +22,7 @@
 
 enum { NOBODY = 65534 };
 
-/* A container as Docker starts it, with the right to mount. */
+/* A container as Docker starts it, but with the right to mount. */
 static Machine container(void)
 {
     return (Machine){
@@ -158,7 +159,7 @@ static void test_decide(void **state)
         void (*spoil)(Machine *machine, ShmHints *hints);
         ShmAnswer answer;
         uint64_t bytes;
-        const char *why; /* contained */
+        const char *why; /* a part of the message */
         bool user_namespace;
     } cases[] = {
         {&off, spoil_absent, SHM_SHARED, 0, "", false},
@@ -244,7 +245,7 @@ static void test_look(void **state)
     static const struct {
         const char *file;
         const char *environment;
-        const char *uid; /* ours; files are 1000's, mode 0600 */
+        const char *uid; /* our own; the files belong to 1000 and have mode 0600 */
         const char *hidden;
         uint32_t ranks;
     } cases[] = {
@@ -295,7 +296,7 @@ static void test_look(void **state)
 
 enum { PRIVATE_BYTES = 3 << 20, WORKED = 0, NOT_HERE = 77 };
 
-/* Runs `body` in a process of its own, so that nothing of it stays. Its result, or 128 + signal. */
+/* Runs `body` in a child process, so that it leaves nothing behind. Its exit code, or 128 + the signal. */
 static int elsewhere(int (*body)(void))
 {
     fflush(NULL);
@@ -327,7 +328,7 @@ static void become_nobody(void)
         }                                                                                                    \
     while (0)
 
-/* What the job sees after exec: no right that it did not have, its ids, the mount. */
+/* What the job sees after exec: the same ids, no additional rights, and the mount. */
 static const char *const script =
     "set -e\n"
     "test \"$(id -u):$(id -g)\" = \"$1\"\n"
@@ -366,7 +367,7 @@ static int become_job(bool user_namespace)
     return 1;
 }
 
-/* The job stops itself when it is done looking; then we look at it. */
+/* The job stops itself after its checks, so that we can look at it from outside. */
 static int watch_job(bool user_namespace)
 {
     char path[64];
@@ -388,7 +389,7 @@ static int watch_job(bool user_namespace)
     CHECK(statfs("/dev/shm", &after) == 0 && after.f_blocks == before.f_blocks);
     CHECK(access("/dev/shm/made-inside", F_OK) < 0);
     snprintf(path, sizeof path, "/proc/%d/root/dev/shm/made-inside", pid);
-    CHECK(access(path, R_OK) == 0); /* the supervisor can look, and signal */
+    CHECK(access(path, R_OK) == 0); /* the supervisor can look inside */
 
     CHECK(kill(pid, SIGCONT) == 0);
     CHECK(waitpid(pid, &status, 0) == pid);
@@ -408,7 +409,7 @@ static int watch_user(void)
     return watch_job(true);
 }
 
-/* Root without CAP_SYS_ADMIN: its bounding set stays what it was. */
+/* Root without CAP_SYS_ADMIN must not gain it: the bounding set stays the same. */
 static int watch_small_root(void)
 {
     enum { SYS_ADMIN = 21 };
@@ -469,7 +470,7 @@ static int refused_with(const char *words, uint32_t seccomp)
         dprintf(STDERR_FILENO, "%s\n", shm.why);
         return 1;
     }
-    /* Nothing has changed for us. */
+    /* Our own ids must not have changed. */
     CHECK(geteuid() != NOBODY || getuid() == NOBODY);
     return WORKED;
 }
@@ -482,7 +483,7 @@ static bool file_put(const char *path, const char *text)
     return put;
 }
 
-/* The limit of a namespace is its root's to set: a nested one, not the machine's. */
+/* Root in a user namespace may set that namespace's limits, so the machine's limits stay as they are. */
 static int limit_refuses(void)
 {
     char map[64];

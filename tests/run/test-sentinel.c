@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sentinel ends the job of a supervisor that is killed, and nobody else's. */
+/* When a supervisor is killed, its sentinel ends the job, and no other process. */
 #include <fcntl.h>
 #include <poll.h>
 #include <setjmp.h>
@@ -22,12 +22,12 @@
 
 static const char MARK[] = "SENTINEL_TEST_MARK=shmguard-1-0123456789abcdef";
 
-/* A pipe that all of the job hold: it is at its end when they have gone. */
+/* Every process of the job holds the write end, so the pipe reports end-of-file when all of them are gone. */
 static int job_pipe[2];
 
 typedef struct Job {
     pid_t supervisor;
-    int lives; /* readable, at its end, when the whole job is gone */
+    int lives; /* the read end of job_pipe */
 } Job;
 
 static bool is_over(const Job *job, int msec)
@@ -42,11 +42,11 @@ static _Noreturn void sleep_on(void)
     _exit(1);
 }
 
-/* A command that has gone into a session of its own is known by its mark alone. */
+/* A command in a session of its own can be recognized only by its mark. */
 static _Noreturn void supervisor_main(int ready, bool marked, bool ends_sentinel)
 {
     Sentinel sentinel;
-    fcntl(job_pipe[1], F_SETFD, 0); /* the sentinel is to close it by itself */
+    fcntl(job_pipe[1], F_SETFD, 0); /* the sentinel must close it without the help of exec */
     if (sentinel_start(&sentinel) < 0)
         _exit(1);
     pid_t pid = fork();
@@ -60,7 +60,7 @@ static _Noreturn void supervisor_main(int ready, bool marked, bool ends_sentinel
         sleep_on();
     }
     close(job_pipe[1]);
-    usleep(300000); /* until the command has come to exec */
+    usleep(300000); /* until the command has called exec */
     if (ends_sentinel)
         sentinel_end(&sentinel);
     (void)!write(ready, "x", 1);
@@ -113,7 +113,7 @@ static void test_a_kill_ends_what_is_marked(void **state)
     job_free(&job);
 }
 
-/* As the supervisor does it when it crashes. */
+/* A supervisor that crashes ends its sentinel first. */
 static void test_without_a_sentinel_the_job_goes_on(void **state)
 {
     (void)state;
@@ -146,7 +146,7 @@ static void file_read(pid_t pid, const char *name, char *ret, size_t size)
     close(fd);
 }
 
-/* It ignores what it can, and looks like nobody else. */
+/* It ignores all signals that can be ignored, and cannot be mistaken for another process. */
 static void test_it_keeps_to_itself(void **state)
 {
     (void)state;
@@ -171,10 +171,10 @@ static void test_it_keeps_to_itself(void **state)
     siginfo_t info = {0};
     assert_int_equal(waitid(P_PID, (id_t)sentinel.pid, &info, WEXITED | WNOHANG | WNOWAIT), 0);
     assert_int_equal(info.si_pid, 0);
-    kill(sentinel.pid, SIGSTOP); /* one that is stopped does not keep us */
+    kill(sentinel.pid, SIGSTOP); /* a stopped sentinel must not block us */
     sentinel_end(&sentinel);
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
-    sentinel_end(&sentinel); /* there is none */
+    sentinel_end(&sentinel); /* already ended */
 }
 
 int main(void)

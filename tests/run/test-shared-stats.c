@@ -11,7 +11,7 @@
 
 #include "shared-stats.h"
 
-/* Who looks at a supervisor finds what it has written; here both are this process. */
+/* A reader finds what a supervisor has published. Here this process is both. */
 static void test_figures_come_across(void **state)
 {
     (void)state;
@@ -38,13 +38,13 @@ static void test_figures_come_across(void **state)
         assert_int_equal(shared_stats_read(&root, getpid(), number, &read), 0);
         assert_memory_equal(&read, &wrote, sizeof read);
     }
-    shared_stats_write(-EBADF, &read); /* where no memfd can be had */
+    shared_stats_write(-EBADF, &read); /* when no memfd could be created */
     close(fd);
     assert_true(shared_stats_read(&root, getpid(), number, &read) < 0);
     root_close(&root);
 }
 
-/* A file of that name that somebody else has made. */
+/* A file with the same name that another program has made. */
 static void test_strange_pages(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a stray was at work: with real processes that work and that sleep. */
+/* Whether a stray was working: with real processes that work and real ones that sleep. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -29,7 +29,7 @@ static pid_t child_make(bool works)
             pause();
 }
 
-/* A child that sleeps while its own child works, as a trainer does with its workers. */
+/* A child that sleeps while its own child works, like a trainer and its workers. */
 static pid_t family_make(void)
 {
     pid_t pid = fork();
@@ -60,7 +60,7 @@ static bool is_this(const void *context, int pid)
     return pid == *(const pid_t *)context;
 }
 
-/* Until the machine, however busy, has let somebody work. */
+/* Watches the strays for 0.6 s. */
 static StrayWork work_of(const Strays *strays, bool (*is_idle)(const void *, int), const void *context)
 {
     StrayTimes before = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What outlives the command, with real processes and a clock of the test's own. */
+/* What outlives the command: with real processes, and times that the test sets. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -24,7 +24,7 @@ static void on_signal(int signo)
     _exit(signo);
 }
 
-/* A child that has got ready: `ready` runs in it first. */
+/* Starts a child and waits until it has run `ready`. */
 static pid_t child_make(void (*ready)(void))
 {
     int ends[2];
@@ -32,7 +32,7 @@ static pid_t child_make(void (*ready)(void))
     assert_int_equal(pipe(ends), 0);
     pid_t pid = fork();
     if (pid == 0) {
-        signal(SIGINT, SIG_DFL); /* a shell's job in the background ignores these two */
+        signal(SIGINT, SIG_DFL); /* a shell's background jobs ignore these two */
         signal(SIGQUIT, SIG_DFL);
         if (ready)
             ready();
@@ -46,7 +46,7 @@ static pid_t child_make(void (*ready)(void))
     return pid;
 }
 
-/* The signal that ended it. */
+/* The signal that ended it, or its negative exit code. */
 static int end_await(pid_t pid)
 {
     int status = 0;
@@ -79,7 +79,7 @@ static bool shows_zombie(pid_t pid)
     return proc_stat_read(&root, pid, &stat) == 0 && stat.state == 'Z';
 }
 
-/* Processes of Python end thread by thread, and what they have started is theirs until the last one. */
+/* Python processes end thread by thread. Their children stay theirs until the last thread has ended. */
 static void test_one_whose_first_thread_has_ended_is_still_there(void **state)
 {
     (void)state;
@@ -97,7 +97,7 @@ static void test_one_whose_first_thread_has_ended_is_still_there(void **state)
     assert_true(strays_any(&strays, &root));
     strays_begin(&strays, &root, 0, false, 100);
     strays_reaped(&strays, &root, 100.1);
-    assert_false(strays.managers); /* it may have one that is not ours yet */
+    assert_false(strays.managers); /* it may have a manager that is not reparented to us yet */
     kill(pid, SIGKILL);
     (void)end_await(pid);
     assert_false(strays_any(&strays, &root));
@@ -146,7 +146,7 @@ static void test_are_told_with_the_command(void **state)
     }
 }
 
-/* What has a Ctrl-C from the terminal gets no second one, and SIGTERM soon. */
+/* A process that got Ctrl-C from the terminal is not sent a second one, but gets SIGTERM soon. */
 static void test_are_not_interrupted_twice(void **state)
 {
     (void)state;
@@ -167,7 +167,7 @@ static void have_child(void)
             pause();
 }
 
-/* Who becomes ours by the death of its parent is told as well, and nobody twice. */
+/* Processes that are reparented to us are signalled too, each of them once. */
 static void test_adopted_are_told(void **state)
 {
     (void)state;
@@ -215,7 +215,7 @@ static void be_plain_manager(void)
     prctl(PR_SET_NAME, "torch_shm_manager");
 }
 
-/* A manager without the library does not mind the signal, and has the time that it always had. */
+/* A manager without the library ignores the signal, and is given the usual time. */
 static void test_a_plain_manager_is_awaited(void **state)
 {
     (void)state;
@@ -225,7 +225,7 @@ static void test_a_plain_manager_is_awaited(void **state)
     strays_begin(&strays, &root, SIGTERM, false, 100);
     strays_reaped(&strays, &root, 100);
     assert_true(strays.managers);
-    assert_int_equal(strays_timeout(&strays, 100), 250); /* when it is told again */
+    assert_int_equal(strays_timeout(&strays, 100), 250); /* until it is signalled again */
     usleep(50000);
     assert_true(is_there(manager));
     strays_advance(&strays, &root, 103);
@@ -245,7 +245,7 @@ static void be_manager_later(void)
     signal(SIGUSR1, on_started);
 }
 
-/* A manager whose library is not loaded yet does not hear the first signal. */
+/* A manager that has not loaded the library yet misses the first signal. */
 static void test_a_manager_that_starts_is_told_again(void **state)
 {
     (void)state;

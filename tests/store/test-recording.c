@@ -121,7 +121,7 @@ static void test_what_was_written_is_read(void **state)
     moment.events = events;
     moment.n_events = 2;
     assert_int_equal(recording_add(recording, &moment), 0);
-    both[1].role = ROLE_WORKER; /* is known now */
+    both[1].role = ROLE_WORKER; /* known only now */
     both[1].start = START_SPAWN;
     both[1].job = 10;
     both[1].command = "python3 worker \xc3\xa4";
@@ -129,11 +129,13 @@ static void test_what_was_written_is_read(void **state)
     add(recording, 2, both, 2);
 
     _cleanup_history_ History early = {0};
-    assert_int_equal(recording_read(file, &early), 0); /* while it is written */
+    assert_int_equal(recording_read(file, &early), 0); /* while it is still being written */
     assert_int_equal(early.series.n, 3);
 
     add(recording, 3, &trainer, 1);
-    ProcessMoment again[] = {trainer, process(11, 9, 5)}; /* another with its number */
+    ProcessMoment again[] = {trainer, process(11, 9, 5)}; /* a new process with the same pid */
+    recording_set_open_files(recording, 1024);
+    recording_set_open_files(recording, 4096);
     add(recording, 4, again, 2);
     recording_close(recording);
     assert_false(is_beside("-wal"));
@@ -145,6 +147,7 @@ static void test_what_was_written_is_read(void **state)
     assert_true(history.began == 1.7e9);
     assert_true(history.interval == 0.5);
     assert_int_equal(history.pid, 10);
+    assert_int_equal(history.open_files, 4096);
     assert_string_equal(history.command, "python3 \xef\xbf\xbd train.py");
     assert_int_equal(history.series.n, 5);
     assert_true(history.series.seconds[4] == 4);
@@ -209,7 +212,7 @@ static void test_what_is_no_recording_stays(void **state)
 
     file_remove();
     sqlite3 *db = NULL;
-    assert_int_equal(sqlite3_open(file, &db), SQLITE_OK); /* somebody's database */
+    assert_int_equal(sqlite3_open(file, &db), SQLITE_OK); /* a database of another program */
     assert_int_equal(sqlite3_exec(db, "CREATE TABLE t(x)", NULL, NULL, NULL), SQLITE_OK);
     sqlite3_close(db);
     assert_int_equal(recording_create(file, &head, &recording), -EEXIST);
@@ -239,7 +242,7 @@ static void test_a_recording_is_kept_unless_it_is_written(void **state)
     ProcessMoment one = process(10, 1, 100);
     Recording *recording = create();
     add(recording, 0, &one, 1);
-    /* Locks are a process's: only another one can be told from us. */
+    /* A process does not conflict with its own locks, so another process must try. */
     pid_t pid = fork();
     if (pid == 0) {
         Recording *other = NULL;
@@ -258,7 +261,7 @@ static void test_a_recording_is_kept_unless_it_is_written(void **state)
     char old[sizeof file + 4];
     snprintf(old, sizeof old, "%s.old", file);
     assert_int_equal(moments_of(old), 2);
-    recording_discard(create()); /* the command could not be started */
+    recording_discard(create()); /* as when the command could not be started */
     assert_int_equal(moments_of(file), 1);
     unlink(old);
 }
@@ -271,7 +274,7 @@ static void text_write(const char *path)
     fclose(out);
 }
 
-/* SQLite would write what a -wal of another file says into this one. */
+/* SQLite would apply a stale -wal of another file to this one. */
 static void test_what_was_kept_before_is_not_mixed_with_it(void **state)
 {
     (void)state;
@@ -292,7 +295,7 @@ static void test_what_was_kept_before_is_not_mixed_with_it(void **state)
     assert_int_equal(stat(wal, &st), -1);
     assert_int_equal(moments_of(old), 1);
 
-    text_write(old); /* nobody's to remove */
+    text_write(old); /* not a recording, so it must not be removed */
     Recording *recording = NULL;
     History head = {.command = (char[]){""}, .interval = 1};
     assert_int_equal(recording_create(file, &head, &recording), -ENOTEMPTY);
@@ -308,8 +311,9 @@ static void execute(sqlite3 *db, const char *sql)
         fail_msg("%s: %s", sql, sqlite3_errmsg(db));
 }
 
-/* Somebody has it open in an editor, or has not ended the transaction of a mark: what is seen meanwhile
- * waits, and is all there afterwards. Rows of his own in the events do no harm either. */
+/* Another program has the file open in an editor, or keeps the transaction of a mark open. Samples taken
+ * meanwhile wait, and none is missing afterwards. Rows that the other program adds to the events do no
+ * harm. */
 static void test_somebody_else_writes_into_it(void **state)
 {
     (void)state;
@@ -329,12 +333,12 @@ static void test_somebody_else_writes_into_it(void **state)
         moment.n_events = i == 2;
         assert_int_equal(recording_add(recording, &moment), 0);
     }
-    worker.pid = 0; /* what was added is a copy */
+    worker.pid = 0; /* the recording must have its own copy */
     event.pid = 0;
     execute(db, "COMMIT");
     add(recording, 5, NULL, 0);
     execute(db, "BEGIN IMMEDIATE");
-    add(recording, 6, NULL, 0); /* goes in at the end */
+    add(recording, 6, NULL, 0); /* written by the final flush */
     execute(db, "COMMIT");
     sqlite3_close(db);
     assert_int_equal(recording_flush(recording), 0);
@@ -353,7 +357,7 @@ static void test_somebody_else_writes_into_it(void **state)
     assert_int_equal(history.events[1].pid, 11);
 }
 
-/* For hours: it takes no more memory for that, and what happened is all told. */
+/* Even if the file stays locked for hours, memory use is bounded and no event is lost. */
 static void test_somebody_never_lets_go(void **state)
 {
     (void)state;
@@ -364,7 +368,7 @@ static void test_somebody_never_lets_go(void **state)
     ProcessMoment processes[PROCESSES];
     for (int i = 0; i < PROCESSES; i++)
         processes[i] = process(100 + i, 2, 5);
-    /* The recorder would wait a tenth of a second in each: the queue is what is tested. */
+    /* Tests the queue alone: the recorder would wait 0.1 s for each moment. */
     PendingMoments pending = {0};
     size_t most = 0;
     for (int i = 0; i < MOMENTS; i++) {
@@ -398,7 +402,7 @@ static void test_somebody_never_lets_go(void **state)
     recording_close(recording);
 }
 
-/* Whatever people write there: what makes sense is taken, and the rest is no reason to refuse the file. */
+/* Whatever people write there: valid marks are read, and invalid ones do not make the file unreadable. */
 static void test_marks(void **state)
 {
     (void)state;
@@ -441,7 +445,7 @@ static void test_marks(void **state)
     recording_close(recording);
 
     static const struct {
-        double seconds; /* -1: whenever it was */
+        double seconds; /* -1: any */
         const char *text;
     } expected[] = {
         {-1, "epoch 1"},
@@ -449,7 +453,7 @@ static void test_marks(void **state)
              "A"},
         {30.25, "third"},
         {40, "7"},
-        {50, ""}, /* the event */
+        {50, ""}, /* not a mark: the event */
         {60, ""},
         {70, NULL},
         {80, "\033[2J"},
@@ -472,13 +476,13 @@ static void test_marks(void **state)
             assert_true(strspn(got->text, "x") == strlen(got->text) && strlen(got->text) >= 94);
     }
 
-    /* One that was made before there were any. */
+    /* A recording from before there were marks. */
     assert_int_equal(sqlite3_open(file, &db), SQLITE_OK);
     execute(db, "DROP TABLE mark");
     _cleanup_history_ History old = {0};
     assert_int_equal(recording_read(file, &old), 0);
     assert_int_equal(old.n_events, 1);
-    execute(db, "CREATE TABLE mark(id, time, text)"); /* and one that is no table of ours */
+    execute(db, "CREATE TABLE mark(id, time, text)"); /* a table of that name that is not ours */
     sqlite3_close(db);
     _cleanup_history_ History other = {0};
     assert_int_equal(recording_read(file, &other), -EBADMSG);
@@ -498,7 +502,7 @@ static void test_moved_meanwhile(void **state)
     Moment moment = moment_of(2, &one, 1);
     assert_int_equal(recording_add(recording, &moment), -ESTALE);
     recording_close(recording);
-    file_remove(); /* its -wal */
+    file_remove(); /* removes its -wal */
     assert_int_equal(rename(moved, file), 0);
     assert_int_equal(moments_of(file), 2);
 }
@@ -522,7 +526,7 @@ static void test_a_command_without_end_is_cut(void **state)
     free(command);
 }
 
-/* Writes as fast as it can, and tells of each moment after it was added. */
+/* Writes as fast as it can, and reports each moment after adding it. */
 static void writer_live(int told)
 {
     ProcessMoment processes[8];
@@ -561,7 +565,7 @@ static void test_killed_at_any_moment(void **state)
 
         _cleanup_history_ History history = {0};
         assert_int_equal(recording_read(file, &history), 0);
-        assert_true(history.series.n >= (size_t)last + 1); /* what was told is there */
+        assert_true(history.series.n >= (size_t)last + 1); /* every reported moment is there */
         assert_true(history.series.n <= (size_t)last + 2);
         assert_int_equal(history.n_tracks, 8);
         for (size_t i = 0; i < 8; i++)
@@ -616,7 +620,7 @@ static void test_a_file_that_was_taken_away(void **state)
     assert_int_equal(access(file, F_OK), -1);
 }
 
-/* A day at a look a second, with a peak and a worker that is there for ten seconds of each hour. */
+/* A day with one sample per second, one peak, and a worker that lives for ten seconds of each hour. */
 static void test_old_samples_are_thinned(void **state)
 {
     (void)state;
@@ -639,7 +643,7 @@ static void test_old_samples_are_thinned(void **state)
 
     _cleanup_history_ History history = {0};
     assert_int_equal(recording_read(file, &history), 0);
-    /* 3,600, 32,400 / 10, 50,400 / 60, and what a group that is not full yet has more. */
+    /* 3,600, 32,400 / 10, 50,400 / 60, plus the rest of groups that are not full yet. */
     assert_in_range(history.series.n, 3600 + 3240 + 840, 3600 + 3240 + 840 + 40);
     const ProcessTrack *trainer = history_track(&history, 10);
     uint64_t most = 0;
@@ -652,18 +656,18 @@ static void test_old_samples_are_thinned(void **state)
         assert_true(seconds > before);
         before = seconds;
         if (seconds < MOMENTS - 3600 - 20) {
-            assert_true(uss != U64_UNKNOWN); /* was carried over */
+            assert_true(uss != U64_UNKNOWN); /* carried over from a dropped sample */
             assert_true(fabs((double)uss - seconds) <= (seconds < 50000 ? 120 : 20));
         }
         if (seconds != PEAK)
-            assert_true((double)anon == 1000000 + seconds); /* a true moment */
+            assert_true((double)anon == 1000000 + seconds); /* one real sample, not a mix */
     }
     assert_true(most == 1000000 + PEAK + 500000000);
     for (size_t i = 0; i + 3700 < history.series.n; i++)
         assert_true(history.series.values[JOB_KIND_BYTES + KIND_TORCH][i] != U64_UNKNOWN);
     assert_true(history.n_events <= 20000 + 86);
-    assert_true(history.events[0].seconds == 0); /* marks stay */
-    assert_true(history.n_tracks <= 2 + 2);      /* those between two that stayed have gone */
+    assert_true(history.events[0].seconds == 0); /* marks are never dropped */
+    assert_true(history.n_tracks <= 2 + 2);      /* processes that lived between two kept samples are gone */
     assert_true(file_bytes() < 4 << 20);
 }
 
@@ -698,7 +702,7 @@ static void small_write(void)
     recording_close(recording);
 }
 
-/* What is in the file, to be put there again: a file that is made anew waits for the disk. */
+/* The contents of the file, to restore them: creating a new file would wait for the disk. */
 typedef struct Image {
     unsigned char *bytes;
     size_t size;
@@ -757,11 +761,11 @@ static void test_lies(void **state)
         {"DELETE FROM moment WHERE id = 20", -EBADMSG},
         {"UPDATE event SET kind = 'party'", -EBADMSG},
         {"UPDATE event SET seconds = -id", -EBADMSG},
-        {"UPDATE event SET text = printf('%.*c', 1000, 'x')", 0}, /* cut */
+        {"UPDATE event SET text = printf('%.*c', 1000, 'x')", 0}, /* truncated */
         {"DELETE FROM sample", 0},
         {"DELETE FROM event", 0},
         {"DELETE FROM sample; DELETE FROM moment; DELETE FROM process; DELETE FROM event", 0},
-        {"CREATE TABLE notes(text)", 0}, /* is nobody's business */
+        {"CREATE TABLE notes(text)", 0}, /* not ours, so it is ignored */
     };
     small_write();
     Image image = image_take();
@@ -801,7 +805,7 @@ static void test_broken_files(void **state)
         image_put(&(Image){image.bytes, n});
         _cleanup_history_ History history = {0};
         int r = recording_read(file, &history);
-        assert_true(r == -EBADMSG || (r == 0 && history.series.n == 20)); /* the last page is an index */
+        assert_true(r == -EBADMSG || (r == 0 && history.series.n == 20)); /* the last page is only an index */
     }
     image_put(&(Image){image.bytes, 0});
     read_expect(-EBADMSG);

@@ -62,7 +62,7 @@ static void test_figures_of_processes_that_come_and_go(void **state)
     assert_int_equal(worker->series.n, 50);
     assert_true(worker->ended_seconds == 50);
     assert_null(history_track(&history, 12));
-    assert_null(history_track(&history, 10 + 64)); /* the same bucket */
+    assert_null(history_track(&history, 10 + 64)); /* falls into the same bucket */
 }
 
 static void test_a_pid_that_is_used_again_is_another_process(void **state)
@@ -108,14 +108,14 @@ static void test_the_newest_of_what_changes_is_kept(void **state)
     one.role = ROLE_OTHER;
     one.command = command;
     add(&history, 0, &one, 1);
-    command[0] = 'x'; /* copied */
+    command[0] = 'x'; /* must have been copied */
     assert_string_equal(history.tracks[0].last.command, "fork");
     one.role = ROLE_WORKER;
     one.command = "python3 worker";
     add(&history, 1, &one, 1);
     assert_string_equal(history.tracks[0].last.command, "python3 worker");
     assert_int_equal(history.tracks[0].last.role, ROLE_WORKER);
-    one.command = NULL; /* not learnt this time */
+    one.command = NULL; /* could not be read this time */
     add(&history, 2, &one, 1);
     assert_string_equal(history.tracks[0].last.command, "python3 worker");
 }
@@ -138,7 +138,7 @@ static void test_a_thousand_workers_and_what_is_forgotten(void **state)
         assert_int_equal(history_track(&history, 100 + i)->last.pid, 100 + i);
 
     history_forget(&history, 900);
-    assert_int_equal(history.n_tracks, 102); /* the one that ended at 900 too */
+    assert_int_equal(history.n_tracks, 102); /* including the one that ended at 900 */
     assert_int_equal(history.n_events, 100);
     assert_int_equal(history.series.n, 100);
     assert_true(history.series.seconds[0] == 900);

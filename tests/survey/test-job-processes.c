@@ -43,7 +43,7 @@ static void test_who_belongs(void **state)
     process_write(&temp, 2, 0); /* kthreadd */
     process_write(&temp, 50, 1);
     process_write(&temp, SELF, 50);
-    process_write(&temp, 101, SELF); /* we were born with it */
+    process_write(&temp, 101, SELF); /* our child from before the job */
     process_write(&temp, 102, 101);
     temp_root_write(&temp, "proc/meminfo", "");
     temp_root_write(&temp, "proc/12x/stat", "");
@@ -53,10 +53,10 @@ static void test_who_belongs(void **state)
 
     process_write(&temp, 200, SELF);
     process_write(&temp, 201, 200);
-    process_write(&temp, 150, 201); /* numbers need not rise */
-    process_write(&temp, 202, 50);  /* somebody else's */
+    process_write(&temp, 150, 201); /* pids need not increase */
+    process_write(&temp, 202, 50);  /* of another job */
     process_write(&temp, 203, 102);
-    process_write(&temp, 204, 999); /* its parent has just gone: not known yet */
+    process_write(&temp, 204, 999); /* its parent has just exited: not known yet */
     look_and_expect(&job, "150 200 201 ");
     process_write(&temp, 204, SELF);
     look_and_expect(&job, "150 200 201 204 ");
@@ -70,7 +70,7 @@ static void test_who_belongs(void **state)
 
     process_remove(&temp, 201);
     process_remove(&temp, 202);
-    process_write(&temp, 150, SELF); /* comes to us */
+    process_write(&temp, 150, SELF); /* reparented to us */
     process_write(&temp, 205, 150);
     look_and_expect(&job, "150 200 204 205 ");
 
@@ -111,22 +111,22 @@ static void test_a_job_that_runs_already(void **state)
     assert_int_equal(job_processes_attach(temp_root_open(&temp), 60, &job), 0);
     look_and_expect(&job, "60 61 62 ");
 
-    process_remove(&temp, 61); /* its child goes to init, and stays the job's */
+    process_remove(&temp, 61); /* its child is reparented to init, but stays in the job */
     process_write(&temp, 62, 1);
     process_write(&temp, 63, 62);
     process_write(&temp, 71, 70);
     look_and_expect(&job, "60 62 63 ");
 
-    /* Seen for the first time when its parent has just gone. */
+    /* A process that is first seen just after its parent has exited. */
     process_write(&temp, 64, 63);
     process_remove(&temp, 63);
     look_and_expect(&job, "60 62 64 ");
 
-    /* The first process ends before those below it. */
+    /* The job's first process ends before its descendants. */
     process_remove(&temp, 60);
     process_write(&temp, 64, 1);
     look_and_expect(&job, "62 64 ");
-    /* Its number is given to somebody else. */
+    /* Its pid is reused by an unrelated process. */
     temp_root_write(&temp, "proc/60/stat", "60 (y) S 1 1 1 0 -1 4 0 0 0 0 0 0 0 0 20 0 1 0 99999 0 0\n");
     look_and_expect(&job, "62 64 ");
     process_remove(&temp, 60);

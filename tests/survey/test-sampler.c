@@ -41,7 +41,7 @@ static pid_t sleeper_start(void)
     return pid;
 }
 
-/* A job: SIGUSR1 makes it start a child; SIGUSR2 makes it end and leave its children. */
+/* A job that starts a child on SIGUSR1. On SIGUSR2 it exits and leaves its children behind. */
 static volatile sig_atomic_t wanted;
 
 static void want(int signal)
@@ -177,7 +177,7 @@ static void test_figures_of_a_process(void **state)
     assert_string_equal(process->comm, "test-sampler");
     assert_non_null(strstr(process->command, "test-sampler"));
     assert_true(process->started > 1e9);
-    /* There is time for all of it in the first look. */
+    /* The first look has time for all figures. */
     for (size_t i = 0; i < PROCESS_METRICS; i++)
         if (process->values[i] == U64_UNKNOWN)
             fail_msg("%s is unknown", process_metric_name(i));
@@ -193,7 +193,7 @@ static void test_figures_of_a_process(void **state)
     assert_true(sampler_take_segments(it.sampler, &survey, &seconds));
     assert_true(seconds == 0 && survey.n_segments > 0);
     survey_free(&survey);
-    assert_false(sampler_take_segments(it.sampler, &survey, &seconds)); /* once */
+    assert_false(sampler_take_segments(it.sampler, &survey, &seconds)); /* only once */
     assert_true(it.moment.values[JOB_KIND_BYTES + KIND_OTHER] >= SEGMENT_BYTES);
     assert_true(it.moment.values[JOB_MEMORY_TOTAL] > it.moment.values[JOB_MEMORY_AVAILABLE]);
     assert_true(it.moment.values[JOB_GUARD_BYTES] == U64_UNKNOWN);
@@ -201,7 +201,7 @@ static void test_figures_of_a_process(void **state)
     kill(pid, SIGKILL);
     double end = now_seconds() + PATIENCE_SECONDS;
     while (!event_of(&it, EVENT_ENDED, pid) && now_seconds() < end)
-        look(&it); /* nobody waited for it: its status is there to be seen */
+        look(&it); /* it is a zombie, so its status can be read */
     assert_string_equal(event_of(&it, EVENT_ENDED, pid)->text, "SIGKILL");
     assert_int_equal(it.moment.n_processes, 0);
     assert_int_equal(sampler_look(it.sampler, &it.moment), -ESRCH);
@@ -233,7 +233,7 @@ static void test_processes_come_and_go(void **state)
     look_until(&it, 2);
     assert_non_null(event_of(&it, EVENT_ENDED, first));
 
-    /* The parent goes; its child is handed to another one, and stays the job's. */
+    /* When the parent exits, its child is reparented but stays in the job. */
     kill(pid, SIGUSR2);
     look_until(&it, 1);
     assert_non_null(process_of(&it, second));
@@ -277,7 +277,7 @@ static void test_a_machine_shows_who_holds_segments(void **state)
 {
     (void)state;
     pid_t pid = job_start();
-    pid_t stranger = sleeper_start(); /* has nothing of ours */
+    pid_t stranger = sleeper_start(); /* holds no shared memory */
     Case it;
     case_open(&it, 0);
     look(&it);
@@ -297,7 +297,7 @@ static void test_a_machine_shows_who_holds_segments(void **state)
     waitpid(stranger, NULL, 0);
 }
 
-/* All that is below us, but for the children that were there before; only what is nearly free is read. */
+/* Sees all descendants except children that existed before, and reads only what is nearly free. */
 static void test_children_in_a_light_look(void **state)
 {
     (void)state;
@@ -307,7 +307,7 @@ static void test_children_in_a_light_look(void **state)
     SamplerWish wish = {.pid = SAMPLER_CHILDREN, .interval = 1, .light = true};
     assert_int_equal(sampler_open(&it.root, &wish, &it.sampler), 0);
     look(&it);
-    assert_int_equal(it.moment.n_processes, 0); /* which is not the end here */
+    assert_int_equal(it.moment.n_processes, 0); /* no processes yet, which is not the end of the job here */
 
     pid_t pid = job_start();
     look_until(&it, 1);
@@ -344,7 +344,7 @@ static void test_children_in_a_light_look(void **state)
     case_close(&it);
 }
 
-/* Adjacent pages with different protection cannot be merged into one mapping. */
+/* Adjacent pages with different protection are not merged into one mapping. */
 static void mappings_make(size_t n)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -366,7 +366,7 @@ static uint64_t maps_seen(Case *it, pid_t pid)
     return maps;
 }
 
-/* A process near the limit of mappings is expensive to count, and counted every two seconds nevertheless. */
+/* A process with very many mappings is expensive to count, but is still counted every two seconds. */
 static void test_many_mappings_are_counted_in_time(void **state)
 {
     enum { MANY = 20000 };

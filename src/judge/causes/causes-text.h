@@ -221,9 +221,22 @@
     "Use less memory: lower num_workers first, because each worker has its own memory; then batch_size and " \
     "prefetch_factor. Keep the dataset in arrays instead of lists of objects."
 #define FIX_MORE_MEMORY "Ask for more memory for the container or job."
-#define FIX_BUDGET      "Raise --budget to several times the largest batch (%s), or remove --budget."
-#define FIX_SMALLER     "Or make the batches smaller: lower batch_size."
-#define FIX_OPEN_FILES  "Raise the limit of open files in the shell that starts the training."
+#define FIX_MEMORY_SLURM                                                                                     \
+    "Ask Slurm for more memory than the job used: --mem for each node, or --mem-per-cpu. The job's files "   \
+    "in "                                                                                                    \
+    "/dev/shm count against it."
+#define FIX_MEMORY_KUBERNETES "Give the container of the pod a higher limits.memory."
+#define FIX_MEMORY_DOCKER     "Start the container again with a higher memory limit."
+#define FIX_MEMORY_SOMEWHERE                                                                                 \
+    "Raise the memory limit where it is set: --mem (Slurm), limits.memory (Kubernetes), --memory (Docker), " \
+    "MemoryMax= (systemd)."
+#define FIX_IF_MEMORY                                                                                        \
+    "If it was the OOM killer, use less memory (lower num_workers first, then batch_size), or raise the "    \
+    "limit: --mem (Slurm), limits.memory (Kubernetes), --memory (Docker)."
+#define FIX_FILES_DOCKER "Start the container again with a higher limit of open files."
+#define FIX_BUDGET       "Raise --budget to several times the largest batch (%s), or remove --budget."
+#define FIX_SMALLER      "Or make the batches smaller: lower batch_size."
+#define FIX_OPEN_FILES   "Raise the limit of open files in the shell that starts the training."
 #define FIX_HOLD_FEWER                                                                                       \
     "Hold fewer shared tensors: each takes a mapping, however small it is. Pack many into one."
 #define FIX_MAPS       "Raise the kernel's limit of mappings."
@@ -247,7 +260,13 @@
     "stop there."
 #define FIX_EXCEPTION  "Fix the exception at the line shown above."
 #define FIX_NCCL_DEBUG "Run it again with NCCL's own log, and look at the output of every rank."
-#define FIX_NO_WORKERS "Run it once with num_workers=0: an exception then shows its own traceback."
+#define FIX_NO_WORKERS                                                                                       \
+    "Run it once without workers (num_workers=0; n_jobs=1; nnUNet_n_proc_DA=0): an exception then shows "    \
+    "its "                                                                                                   \
+    "own traceback."
+#define FIX_TRY_SHM                                                                                          \
+    "If it runs in a container, try it with a larger /dev/shm, or with --ipc=host: a worker that finds it "  \
+    "full dies of a bus error."
 
 /* --- Common misconceptions: what people believe, in quotation marks, and what is true instead --- */
 
@@ -277,6 +296,10 @@
     "shows what is held."
 #define NOTE_RSS_SHMEM                                                                                       \
     "\"RssShmem includes library files\": those are RssFile. RssShmem is shared memory that was touched."
+#define NOTE_WORKER_THREADS                                                                                  \
+    "\"The workers put their batches into /dev/shm\": these workers are threads of the trainer and share "   \
+    "its "                                                                                                   \
+    "memory, so there is nothing to guard."
 #define NOTE_EVERY_BUS_ERROR                                                                                 \
     "\"Every bus error is about shared memory\": a mapped file that shrank and failing storage cause it "    \
     "too."

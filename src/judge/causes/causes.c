@@ -190,7 +190,9 @@ static void judge_text_exception(CauseContext *context, Diagnosis *ret)
         evidence_shm(context, ret);
         ret->detail = NULL;
         diagnosis_set(ret, CAUSE_SHM_EXHAUSTED, 0.7, LIMIT_SHM_WRITE);
-    } else if (detail_is(ret->detail, "memory-error") && maps_are_near(evidence)) {
+    } else if (no_space && shm_fullest(evidence) == FULLNESS_ROOM)
+        ret->cause.confidence = MAX(ret->cause.confidence, 0.8);
+    else if (detail_is(ret->detail, "memory-error") && maps_are_near(evidence)) {
         evidence_maps(context, ret);
         ret->detail = NULL;
         diagnosis_set(ret, CAUSE_MAPS_EXHAUSTED, 0.75, LIMIT_MAPS_MEMORY);
@@ -254,7 +256,8 @@ static void judge_text_killed(CauseContext *context, Diagnosis *ret)
     else if (detail_is(ret->detail, "sigkill")) {
         ret->from_log = false;
         kill_judge(context, ret->cause.pid, NULL, text_who(context), ret);
-    } else if (detail_is(ret->detail, "interrupted")) /* CAUSE_KILLED is for SIGKILL and SIGTERM */
+    } else if (detail_is(ret->detail, "interrupted") ||
+               detail_is(ret->detail, "hangup")) /* CAUSE_KILLED is for SIGKILL and SIGTERM */
         diagnosis_set(ret, CAUSE_UNKNOWN, 0, ret->cause.summary);
 }
 

@@ -38,10 +38,20 @@
 #define CLUE_SHM_PYTHON_SUMMARY  "Shared memory ran out: Python's shared_memory found /dev/shm full."
 
 #define CLUE_SHM_SEMAPHORE_EVIDENCE                                                                          \
-    "Python could not create a lock or queue: these are small files in /dev/shm, and it was full."
+    "Python could not create a lock, queue or array: these are files in /dev/shm, and it was full."
 #define CLUE_SHM_SEMAPHORE_SUMMARY                                                                           \
-    "Shared memory ran out: /dev/shm was so full that Python could not even create a lock for its workers. " \
-    "Something else fills it."
+    "Shared memory ran out: /dev/shm was full when Python created a lock, queue or array for its workers. "  \
+    "The disk is not involved."
+
+#define CLUE_SHM_JOBLIB_EVIDENCE "joblib found no space for the arrays that it shares with its workers."
+#define CLUE_SHM_JOBLIB_SUMMARY                                                                              \
+    "joblib found no space for the arrays that it shares with its workers. It writes them to /dev/shm, "     \
+    "unless JOBLIB_TEMP_FOLDER names another directory."
+#define CLUE_SHM_JOBLIB_FIX "Let joblib use a directory on a disk with enough space."
+
+#define CLUE_SHM_OBJECT_STORE_EVIDENCE "Ray refused an object store that is larger than /dev/shm."
+#define CLUE_SHM_OBJECT_STORE_SUMMARY                                                                        \
+    "Ray did not start: /dev/shm is smaller than the object store it was asked for."
 
 #define CLUE_SHM_INODES_EVIDENCE                                                                             \
     "A new file could not be created in /dev/shm, although an empty file takes no space: no inodes were "    \
@@ -112,10 +122,22 @@
     "PyTorch could not map memory because of the limit of mappings (vm.max_map_count), a limit on address "  \
     "space (ulimit -v), or a lack of memory."
 
+#define MAPS_DOUBTFUL_SUMMARY                                                                                \
+    "A process{pid} could not map a shared segment because of the limit of mappings (vm.max_map_count), a "  \
+    "limit on address space (ulimit -v), or a lack of memory."
+
+#define CLUE_MMAP_FILE_EVIDENCE "A file could not be mapped: cannot allocate memory."
+#define CLUE_MMAP_FILE_SUMMARY                                                                               \
+    "A file could not be mapped: a limit on address space (ulimit -v), a kernel that commits no more "       \
+    "memory "                                                                                                \
+    "than it has (vm.overcommit_memory=2), or a lack of RAM. Shared memory is not involved."
+#define CLUE_MMAP_FILE_FIX                                                                                   \
+    "See which limit applies. Without one, load the file in parts, or where there is more RAM."
+
 #define CLUE_SEGMENT_GONE_EVIDENCE "A segment was no longer in /dev/shm when a process opened it by name."
 #define CLUE_SEGMENT_GONE_SUMMARY                                                                            \
-    "PyTorch's segments were deleted from /dev/shm while they were in use: by a clean-up job, or by logind " \
-    "when the user's last session ended (RemoveIPC)."
+    "PyTorch's segments were deleted from /dev/shm while they were in use: by a clean-up job, by logind "    \
+    "when the user's last session ended (RemoveIPC), or because the worker that made them ended first."
 #define CLUE_SEGMENT_GONE_FIX                                                                                \
     "Use the default strategy, torch.multiprocessing.set_sharing_strategy('file_descriptor'): it leaves no " \
     "names in /dev/shm that could be deleted."
@@ -197,10 +219,12 @@
 
 #define CLUE_CANCELLED_EVIDENCE "The batch system says that the job was cancelled, and gives no reason."
 #define CLUE_CANCELLED_SUMMARY  "The job was cancelled (scancel, by its owner or an administrator)."
+#define CLUE_CANCELLED_FIX      "See what Slurm recorded about the job, and ask who cancelled it."
 
 #define CLUE_EVICTED_EVIDENCE "Kubernetes evicted the pod from its node."
 #define CLUE_EVICTED_SUMMARY                                                                                 \
-    "Kubernetes evicted the pod because the node ran low on the resource that the log line names."
+    "Kubernetes evicted the pod: the node ran low on the resource that the log line names, or the pod used " \
+    "more of it than its limit."
 #define CLUE_EVICTED_FIX                                                                                     \
     "Request as much of that resource as the pod really needs: pods above their requests are evicted first."
 
@@ -215,8 +239,21 @@
     "A process{pid} was asked to end (SIGTERM). Launchers do that to the other ranks after the first one "   \
     "failed, so look for an earlier failure, also in the logs of the other ranks."
 
+#define CLUE_SIGTERM_FIX                                                                                     \
+    "Look at what came before: the scheduler's log (time limit, preemption), the container's events, and "   \
+    "the output of the other ranks."
+
+#define CLUE_HANGUP_EVIDENCE "A process was ended because its terminal or session went away (SIGHUP)."
+#define CLUE_HANGUP_SUMMARY                                                                                  \
+    "The terminal or ssh session that the job was started from ended, and took the job with it (SIGHUP). "   \
+    "Memory is not involved."
+#define CLUE_HANGUP_FIX "Start the job so that it survives the session: with tmux, a batch system, or nohup."
+
 #define CLUE_INTERRUPTED_EVIDENCE "The program was interrupted (Ctrl-C, SIGINT)."
 #define CLUE_INTERRUPTED_SUMMARY  "The program was interrupted (Ctrl-C or SIGINT)."
+#define CLUE_INTERRUPTED_FIX                                                                                 \
+    "Start it again, from the last checkpoint. If nobody pressed Ctrl-C, look for what sent SIGINT: a "      \
+    "launcher, a notebook or a batch system."
 
 /* --- Crashes --- */
 
@@ -252,10 +289,11 @@
 #define CLUE_CPP_SUMMARY  "An uncaught C++ exception ended the process."
 #define CPP_WHAT_SUMMARY  "An uncaught C++ exception ended the process: %s" /* its message */
 
-#define CLUE_GPU_FAULT_EVIDENCE "The NVIDIA driver reports a GPU error (Xid)."
+#define CLUE_GPU_FAULT_EVIDENCE "The NVIDIA driver reports a GPU error."
 #define CLUE_GPU_FAULT_SUMMARY                                                                               \
-    "The NVIDIA driver reports a GPU error (Xid). Its number says whether the program, the driver or the "   \
-    "hardware is to blame."
+    "The NVIDIA driver reports a GPU error. Its number (Xid, in the kernel's log) says whether the "         \
+    "program, "                                                                                              \
+    "the driver or the hardware is to blame."
 #define CLUE_GPU_FAULT_FIX                                                                                   \
     "Look up the Xid number in NVIDIA's list, and show the log line to the administrators."
 
@@ -320,6 +358,20 @@
 #define CLUE_HOST_MEMORY_SUMMARY                                                                             \
     "The process asked for more main memory (RAM) than it could get. This is neither /dev/shm nor the GPU."
 
+#define CLUE_SHM_DENIED_EVIDENCE "Python, PyTorch or NCCL may not create files in /dev/shm."
+#define CLUE_SHM_DENIED_SUMMARY                                                                              \
+    "The process could not create anything in /dev/shm: it may not write there, or the directory is not "    \
+    "there. It is not full."
+#define CLUE_SHM_DENIED_FIX                                                                                  \
+    "Let every user write to /dev/shm: it must be a tmpfs with mode 1777 (drwxrwxrwt), also in a container."
+
+#define CLUE_PINNED_MEMORY_EVIDENCE "Main memory could not be pinned for transfers to the GPU."
+#define CLUE_PINNED_MEMORY_SUMMARY                                                                           \
+    "The process could not pin more main memory (RAM) for transfers to the GPU. CUDA calls that out of "     \
+    "memory too, but it is not about the GPU's memory."
+#define CLUE_PINNED_MEMORY_FIX                                                                               \
+    "Give the DataLoader pin_memory=False, or pin less: lower batch_size, prefetch_factor and num_workers."
+
 #define CLUE_THREADS_EVIDENCE "The system refused to create another thread or process."
 #define CLUE_THREADS_SUMMARY                                                                                 \
     "The system refused to create another thread or process because a limit (pids of the container, ulimit " \
@@ -369,6 +421,25 @@
     "show "                                                                                                  \
     "which; the log of that rank does."
 
+#define CLUE_BROADCAST_EVIDENCE "vLLM waited a minute for its processes to read a message."
+#define CLUE_BROADCAST_SUMMARY                                                                               \
+    "A process of vLLM has not read its messages for a minute: it hangs, or is busy (loading, compiling). "  \
+    "The message is about a queue in shared memory that nobody empties; /dev/shm is not full."
+#define CLUE_BROADCAST_FIX                                                                                   \
+    "If it does not continue by itself, find the process that waits: dump its stack while it hangs."
+
+#define CLUE_OBJECT_STORE_SLOW_EVIDENCE "Ray found /dev/shm too small for its object store."
+#define CLUE_OBJECT_STORE_SLOW_SUMMARY                                                                       \
+    "Ray found /dev/shm too small for its object store and uses /tmp, which is slow. This alone does not "   \
+    "end a training; if it died, the reason may be the same small /dev/shm."
+
+#define CLUE_JOB_CONTAINER_EVIDENCE "Slurm could not enter the job's private namespace."
+#define CLUE_JOB_CONTAINER_SUMMARY                                                                           \
+    "Slurm could not give the job its private /tmp and /dev/shm on a node (job_container/tmpfs), so the "    \
+    "job "                                                                                                   \
+    "did not start there. The node is at fault, not the training."
+#define CLUE_JOB_CONTAINER_FIX "Submit the job again without that node, and report it to the administrators."
+
 #define CLUE_BLOCKED_EVIDENCE "The kernel says that a task was blocked for minutes."
 #define CLUE_BLOCKED_SUMMARY                                                                                 \
     "A process was stuck in the kernel for minutes, most often because storage did not respond."
@@ -377,12 +448,20 @@
 /* --- After-effects and background: no summary of their own --- */
 
 #define CLUE_WORKER_EXITED_EVIDENCE "The trainer noticed that a worker was gone. This does not say why."
+#define CLUE_POOL_BROKEN_EVIDENCE                                                                            \
+    "A pool of workers noticed that one of them was gone. This does not say why."
+#define CLUE_PIN_THREAD_EVIDENCE                                                                             \
+    "The trainer noticed that its thread for pinning memory had ended. This does not say why."
+#define CLUE_PARENT_GONE_EVIDENCE                                                                            \
+    "A new worker did not find the locks of the process that started it: that process was gone already."
 #define CLUE_PEER_LOST_EVIDENCE                                                                              \
     "The process at the other end of a connection was gone. This does not say why."
 #define CLUE_CHILD_FAILED_EVIDENCE "The launcher noticed that a process had failed. This does not say why."
 #define CLUE_NCCL_ERROR_EVIDENCE   "NCCL reports an error without its reason."
 #define CLUE_LEAKED_EVIDENCE                                                                                 \
     "A process ended without removing its shared objects. That is a result of its death, not the cause."
+#define CLUE_TEARDOWN_EVIDENCE  "Python cleaned up at its end. This is harmless, and not the cause."
+#define CLUE_NCCL_WARN_EVIDENCE "NCCL warns of an error."
 #define CLUE_FORK_WARNING_EVIDENCE                                                                           \
     "A process with several threads was forked, which can leave its children in a deadlock."
 #define CLUE_MAPPED_FILE_EVIDENCE "The log mentions files that are read through mmap."
@@ -402,6 +481,19 @@
 #define LOG_WORKER_EXITED_SUMMARY                                                                            \
     "A DataLoader worker{pid} died, but this log does not say why: it may have been killed, have crashed, "  \
     "or have exited by itself."
+#define LOG_POOL_BROKEN_SUMMARY                                                                              \
+    "A background worker of the program died, and this log does not say why. If its own message is not "     \
+    "above, it was most likely killed, often for lack of memory; the kernel's log shows that."
+#define LOG_PIN_THREAD_SUMMARY                                                                               \
+    "The thread that pins memory for the GPU ended, and this log does not say why. Its own traceback, if "   \
+    "any, is further up."
+#define LOG_PARENT_GONE_SUMMARY                                                                              \
+    "A worker started when the process that started it was gone already. The reason is in the output of "    \
+    "that process, which is not in this log."
+#define LOG_TEARDOWN_SUMMARY                                                                                 \
+    "The log shows only messages from the end of a program, which are harmless. If the training failed, "    \
+    "its reason is not in this log."
+#define LOG_NCCL_WARN_SUMMARY "NCCL failed. Its first warning says: %s" /* the text of the warning */
 #define LOG_NCCL_ERROR_SUMMARY                                                                               \
     "NCCL failed, and this log does not say why. Too little space in /dev/shm is a common reason; with "     \
     "NCCL_DEBUG=INFO, NCCL prints it."
@@ -418,15 +510,18 @@
 /* --- Exceptions that no pattern knows. The first %s is the exception as Python prints it, "ValueError: bad
  * label 7"; the second one is EXPLAIN_FRAME. --- */
 
-#define EXCEPTION_FEEDER          "The thread that sends a worker's batches raised %s."
-#define EXCEPTION_FEEDER_AT       "The thread that sends a worker's batches raised %s, at %s."
-#define EXCEPTION_WORKER          "A DataLoader worker raised %s."
-#define EXCEPTION_WORKER_AT       "A DataLoader worker raised %s, at %s."
-#define EXCEPTION_PROGRAM         "The program raised %s."
-#define EXCEPTION_PROGRAM_AT      "The program raised %s, at %s."
-#define EXCEPTION_FEEDER_MEANING  "That batch is lost, and the trainer waits for it forever."
-#define EXCEPTION_WORKER_MEANING  "PyTorch only passed it on. Nothing in the log points to memory."
-#define EXCEPTION_PROGRAM_MEANING "Nothing in the log points to memory."
+#define EXCEPTION_FEEDER                "The thread that sends a worker's batches raised %s."
+#define EXCEPTION_FEEDER_AT             "The thread that sends a worker's batches raised %s, at %s."
+#define EXCEPTION_WORKER                "A DataLoader worker raised %s."
+#define EXCEPTION_WORKER_AT             "A DataLoader worker raised %s, at %s."
+#define EXCEPTION_PROGRAM               "The program raised %s."
+#define EXCEPTION_PROGRAM_AT            "The program raised %s, at %s."
+#define EXCEPTION_FEEDER_MEANING        "That batch is lost, and the trainer waits for it forever."
+#define EXCEPTION_BACKGROUND            "A background worker raised %s."
+#define EXCEPTION_BACKGROUND_AT         "A background worker raised %s, at %s."
+#define EXCEPTION_WORKER_MEANING        "PyTorch only passed it on."
+#define EXCEPTION_WORKER_ALONE_MEANING  "PyTorch only passed it on. Nothing in the log points to memory."
+#define EXCEPTION_PROGRAM_ALONE_MEANING "Nothing in the log points to memory."
 
 /* --- Evidence. The first %llu is the number of a line. --- */
 
@@ -443,7 +538,9 @@
 #define EXPLAIN_RAISED_AT        "Line %llu: %s was raised at %s."
 #define EXPLAIN_RAISED_WORKER    "Line %llu: %s was raised in a worker."
 #define EXPLAIN_RAISED_WORKER_AT "Line %llu: %s was raised in a worker, at %s."
-#define EXPLAIN_LED_TO           "It led to the %s later in the log." /* the type of an exception */
+#define EXPLAIN_RAISED_BEFORE                                                                                \
+    "Line %llu: %s was raised before. If the program was ending because of it, the crash is a consequence."
+#define EXPLAIN_LED_TO "It led to the %s later in the log." /* the type of an exception */
 #define EXPLAIN_SURVIVED                                                                                     \
     "The log continues for %llu lines after the exception: the program may have survived it, and ended for " \
     "another reason."
@@ -452,6 +549,9 @@
     "This machine's kernel log says that the OOM killer killed process %d. If this log comes from another "  \
     "machine, that is a coincidence."
 #define EXPLAIN_SHM_FULL "The log shows /dev/shm %u%% full (size %s)."
+#define EXPLAIN_SHM_FREE                                                                                     \
+    "The log shows /dev/shm only %u%% full (size %s), which speaks against a lack of shared memory, unless " \
+    "that was after the crash."
 #define EXPLAIN_TORCH_RESERVES                                                                               \
     "PyTorch %u.%u reserves shared memory before it writes: a full /dev/shm raises an exception there, so "  \
     "this bus error may have another reason."

@@ -25,6 +25,8 @@ typedef enum Clue {
     CLUE_SHM_FILE,
     CLUE_SHM_PYTHON,
     CLUE_SHM_SEMAPHORE,
+    CLUE_SHM_JOBLIB,
+    CLUE_SHM_OBJECT_STORE,
     CLUE_SHM_INODES,
     CLUE_SHM_NCCL,
     CLUE_NCCL_SEGMENT,
@@ -63,7 +65,10 @@ typedef enum Clue {
     CLUE_MAIN_ATTRIBUTE,
     CLUE_MAIN_GUARD,
     CLUE_NESTED,
+    CLUE_SHM_DENIED,
     CLUE_HOST_MEMORY,
+    CLUE_MMAP_FILE,
+    CLUE_PINNED_MEMORY,
     CLUE_THREADS,
     CLUE_DISK_FULL,
     CLUE_DISK_WRITE,
@@ -73,8 +78,12 @@ typedef enum Clue {
     CLUE_TIMEOUT,
     CLUE_SIGTERM_WORKER,
     CLUE_SIGTERM,
+    CLUE_HANGUP,
     CLUE_INTERRUPTED,
     CLUE_COLLECTIVE_TIMEOUT,
+    CLUE_BROADCAST,
+    CLUE_JOB_CONTAINER,
+    CLUE_OBJECT_STORE_SLOW,
     CLUE_BLOCKED,
     CLUE_GPU_FAULT,
     CLUE_ABORTED,
@@ -83,10 +92,14 @@ typedef enum Clue {
     CLUE_CPP,
     /* after-effects */
     CLUE_WORKER_EXITED,
+    CLUE_POOL_BROKEN,
+    CLUE_PIN_THREAD,
+    CLUE_PARENT_GONE,
     CLUE_PEER_LOST,
     CLUE_CHILD_FAILED,
     CLUE_NCCL_ERROR,
     CLUE_LEAKED,
+    CLUE_TEARDOWN,
     /* background */
     CLUE_WRAPPED,
     CLUE_CPP_WHAT,
@@ -96,6 +109,12 @@ typedef enum Clue {
     CLUE_DF,
     CLUE_VERSION,
     CLUE_CGROUP_USAGE,
+    CLUE_NCCL_WARN,
+    CLUE_WORKER_THREADS,
+    CLUE_IN_DOCKER,
+    CLUE_IN_KUBERNETES,
+    CLUE_IN_SLURM,
+    CLUE_FILE_SYSTEM_USED,
     CLUE_SAYS_FILE_SYSTEM,
     CLUE_SAYS_PIN_MEMORY,
     CLUE_SAYS_GC,
@@ -127,8 +146,7 @@ extern const ClueInfo clue_infos[CLUES];
 typedef enum PatternPlace {
     PLACE_ANYWHERE,
     PLACE_EXCEPTION, /* only in the line of a Python exception */
-    PLACE_SHELL,     /* only as a shell reports the death of a command */
-    PLACE_EXIT,      /* an exit status or code that means death by the signal `signal` */
+    PLACE_DEATH,     /* where a death by signal is reported (logged-death.h), which also gives the clue */
 } PatternPlace;
 
 typedef enum PatternPid {
@@ -139,13 +157,12 @@ typedef enum PatternPid {
 
 typedef struct Pattern {
     Clue clue;
-    const char *needle; /* NULL with PLACE_EXIT */
+    const char *needle; /* NULL with PLACE_DEATH */
     const char *also;   /* must be in the same line */
     const char *above;  /* must be in the traceback above the line */
     const char *unless; /* must not be in the line */
     PatternPlace place;
     PatternPid pid;
-    int signal;
 } Pattern;
 
 /* Of a line only the first matching pattern counts (TIER_CONTEXT aside), so special patterns come first. */

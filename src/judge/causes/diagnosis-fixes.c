@@ -29,9 +29,17 @@ typedef enum Situation {
     DETAIL_SIGKILL = 1 << 17,
     DETAIL_COLLECTIVE = 1 << 18,
     DETAIL_PYTHON_SEGMENT = 1 << 19,
+    IN_SLURM = 1 << 20,      /* LOG: the log shows Slurm */
+    IN_KUBERNETES = 1 << 21, /* LOG: the log shows Kubernetes */
+    IN_DOCKER = 1 << 22,     /* LOG: the log shows Docker */
+    THREADS = 1 << 23,       /* LOG: the DataLoader's workers are threads */
+    WORKER_GONE = 1 << 24,   /* LOG: a worker died of an unknown cause */
 } Situation;
 
 static const uint64_t SHM_GUESS_BYTES = GIB;
+
+/* For a container of which nothing is known. The size is a limit and takes no memory by itself. */
+static const uint64_t SHM_CONTAINER_BYTES = 8 * GIB;
 
 /* A log does not show how much would have been enough: twice as much as there is now, but no more than half
  * of the memory, which is tmpfs's own default. */
@@ -96,6 +104,14 @@ static int fix_larger_shm(CauseContext *context, Diagnosis *diagnosis)
     return advise_shm_mount(context->machine, wanted, context->arena, &diagnosis->fixes);
 }
 
+/* The log may come from a container, wherever it is read. */
+static int fix_container_shm(CauseContext *context, Diagnosis *diagnosis)
+{
+    const Machine *machine = context->machine;
+    const Machine *advised = machine && !shm_is_large(machine) ? machine : NULL;
+    return advise_shm_container(advised, SHM_CONTAINER_BYTES, context->arena, &diagnosis->fixes);
+}
+
 static int fix_inodes(CauseContext *context, Diagnosis *diagnosis)
 {
     return advise_shm_inodes(context->machine, context->arena, &diagnosis->fixes);
@@ -108,7 +124,17 @@ static int fix_memory(CauseContext *context, Diagnosis *diagnosis)
 
 static int fix_open_files(CauseContext *context, Diagnosis *diagnosis)
 {
-    return advise_open_files(context->machine, context->arena, &diagnosis->fixes);
+    const Machine *machine = context->machine;
+    const RLimits *limits = &machine->limits;
+    bool by_name = context->facts && (clue_is_seen(context, CLUE_FILE_SYSTEM_USED) ||
+                                      clue_is_seen(context, CLUE_SAYS_FILE_SYSTEM));
+    int r = advise_file_limit(machine, context->arena, &diagnosis->fixes);
+    /* Here the limit may be high enough, but not on the machine of the log. */
+    if (r >= 0 && context->facts &&
+        open_files_target(limits->open_files_soft, limits->open_files_hard) <= limits->open_files_soft)
+        r = fix_add(context->arena, &diagnosis->fixes, NEEDS_NOTHING, FIX_OPEN_FILES,
+                    "ulimit -n $(ulimit -Hn)");
+    return r < 0 || by_name ? r : advise_share_by_name(context->arena, &diagnosis->fixes);
 }
 
 static int fix_maps(CauseContext *context, Diagnosis *diagnosis)
@@ -164,10 +190,11 @@ static const FixRule rules[] = {
     {SHM, INODES, MACHINE, NEEDS_ADMIN, FIX_MORE_INODES},
     {SHM, LOG | LARGE_SHM, INODES, .what = FIX_DOCTOR_LARGE, .command = "shmguard doctor"},
     {SHM, LOG, LARGE_SHM | INODES, .advise = fix_measure_shm},
-    {SHM, LOG, INODES, .advise = fix_guard},
+    {SHM, LOG, INODES | THREADS, .advise = fix_guard},
     {SHM, 0, INODES, .advise = fix_smaller_batches},
     {SHM, MACHINE, INODES | LARGE_SHM, .advise = fix_larger_shm},
-    {SHM, 0, INODES | MACHINE, NEEDS_RESTART, FIX_LARGER_SHM},
+    {SHM, RUN, INODES | MACHINE, NEEDS_RESTART, FIX_LARGER_SHM},
+    {SHM, LOG, INODES, .advise = fix_container_shm},
     {SHM, LOG, .what = FIX_SEE_HOLDERS, .command = "shmguard ps --segments"},
     {SHM, LOG, .what = FIX_SEE_LEFTOVERS, .command = "shmguard clean --dry-run"},
     {SHM, LOG | DETAIL_NCCL, .what = FIX_NCCL_NO_SHM, .command = "export NCCL_SHM_DISABLE=1"},
@@ -179,13 +206,22 @@ static const FixRule rules[] = {
 
     {ANY_CAUSE, MEMORY | MACHINE, .advise = fix_memory},
     {ANY_CAUSE, MEMORY, MACHINE, .what = FIX_LESS_MEMORY},
-    {ANY_CAUSE, MEMORY, MACHINE, NEEDS_RESTART, FIX_MORE_MEMORY},
+    {ANY_CAUSE, MEMORY, MACHINE | LOG, NEEDS_RESTART, FIX_MORE_MEMORY},
+    {OF(CAUSE_SYSTEM_OOM) | OF(CAUSE_PYTHON_ERROR), LOG | MEMORY, 0, NEEDS_RESTART, FIX_MORE_MEMORY},
+    {OF(CAUSE_CGROUP_OOM), LOG | IN_SLURM, 0, NEEDS_RESTART, FIX_MEMORY_SLURM, "sbatch --mem=64G job.sh"},
+    {OF(CAUSE_CGROUP_OOM), LOG | IN_KUBERNETES, 0, NEEDS_RESTART, FIX_MEMORY_KUBERNETES,
+     "resources:\n  limits:\n    memory: 64Gi"},
+    {OF(CAUSE_CGROUP_OOM), LOG | IN_DOCKER, 0, NEEDS_RESTART, FIX_MEMORY_DOCKER,
+     "docker run --memory=64g IMAGE COMMAND"},
+    {OF(CAUSE_CGROUP_OOM), LOG, IN_SLURM | IN_KUBERNETES | IN_DOCKER, NEEDS_RESTART, FIX_MEMORY_SOMEWHERE},
     {OF(CAUSE_BUDGET_EXCEEDED), 0, MEMORY, .advise = fix_budget},
     {OF(CAUSE_BUDGET_EXCEEDED), 0, MEMORY, .what = FIX_SMALLER},
 
     {OF(CAUSE_FD_EXHAUSTED), RUN, .what = CLUE_FD_FIX},
     {OF(CAUSE_FD_EXHAUSTED), MACHINE, .advise = fix_open_files},
     {OF(CAUSE_FD_EXHAUSTED), 0, MACHINE, .what = FIX_OPEN_FILES, .command = "ulimit -n $(ulimit -Hn)"},
+    {OF(CAUSE_FD_EXHAUSTED), LOG | IN_DOCKER, 0, NEEDS_RESTART, FIX_FILES_DOCKER,
+     "docker run --ulimit nofile=65536:65536 IMAGE COMMAND"},
     {OF(CAUSE_MAPS_EXHAUSTED), MACHINE, .advise = fix_maps},
     {OF(CAUSE_MAPS_EXHAUSTED), 0, MACHINE, .what = FIX_HOLD_FEWER},
     {OF(CAUSE_MAPS_EXHAUSTED), 0, MACHINE, NEEDS_ROOT, FIX_MAPS, "sysctl -w vm.max_map_count=262144"},
@@ -200,6 +236,7 @@ static const FixRule rules[] = {
 
     {OF(CAUSE_KILLED), RUN, FROM_LOG | REQUESTED, .what = FIX_FIND_SENDER},
     {OF(CAUSE_KILLED), LOG | DETAIL_SIGKILL, .what = FIX_DOCTOR_KILLS, .command = "shmguard doctor"},
+    {OF(CAUSE_KILLED), LOG | DETAIL_SIGKILL, .what = FIX_IF_MEMORY},
     {OF(CAUSE_SEGFAULT), RUN | PYTHON_STACK, FROM_LOG, .what = FIX_UPDATE_ONE},
     {OF(CAUSE_SEGFAULT), RUN, FROM_LOG | PYTHON_STACK, .what = CLUE_SEGFAULT_FIX,
      .command = "export PYTHONFAULTHANDLER=1"},
@@ -217,6 +254,8 @@ static const FixRule rules[] = {
     {OF(CAUSE_UNKNOWN), LOG | NCCL_FAILED, .what = FIX_NCCL_DEBUG, .command = "export NCCL_DEBUG=INFO"},
     {OF(CAUSE_UNKNOWN), LOG, .what = CLUE_SEGFAULT_FIX, .command = "export PYTHONFAULTHANDLER=1"},
     {OF(CAUSE_UNKNOWN), LOG, .what = FIX_NO_WORKERS},
+    {OF(CAUSE_UNKNOWN), LOG | WORKER_GONE, 0, NEEDS_RESTART, FIX_TRY_SHM,
+     "docker run --shm-size=8g IMAGE COMMAND"},
 };
 
 /* --- What is known --- */
@@ -243,7 +282,13 @@ static unsigned situation_of_log(const CauseContext *context, const Diagnosis *d
     const LoggedException *exception = context->exception;
     return LOG | (context->machine && shm_is_large(context->machine) ? LARGE_SHM : 0) |
            (context->clue == CLUE_SHM_INODES ? INODES : 0) |
-           (context->clue == CLUE_HOST_MEMORY ? MEMORY : 0) |
+           (context->clue == CLUE_HOST_MEMORY || context->clue == CLUE_PINNED_MEMORY ? MEMORY : 0) |
+           (clue_is_seen(context, CLUE_IN_SLURM) ? IN_SLURM : 0) |
+           (clue_is_seen(context, CLUE_IN_KUBERNETES) ? IN_KUBERNETES : 0) |
+           (clue_is_seen(context, CLUE_IN_DOCKER) ? IN_DOCKER : 0) |
+           (clue_is_seen(context, CLUE_WORKER_THREADS) ? THREADS : 0) |
+           (clue_is_seen(context, CLUE_WORKER_EXITED) || clue_is_seen(context, CLUE_POOL_BROKEN) ? WORKER_GONE
+                                                                                                 : 0) |
            (diagnosis->bus_guess && clue_is_seen(context, CLUE_MAPPED_FILE) ? MAPPED_FILE : 0) |
            (exception ? EXCEPTION : 0) | (exception == &context->facts->worker ? IN_WORKER : 0) |
            (clue_is_seen(context, CLUE_NCCL_ERROR) ? NCCL_FAILED : 0);

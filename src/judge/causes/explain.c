@@ -15,7 +15,10 @@ enum { LINES_NEAR = 500, LINES_SURVIVED = 1000 };
 enum { MAPS_MANY = 30000 };
 
 /* Up to this confidence a bus error may just as well come from a mapped file. */
-static const double BUS_DOUBTFUL = 0.6;
+static const double BUS_DOUBTFUL = 0.55;
+
+/* Below this confidence a failed mapping may just as well be a lack of memory. */
+static const double MAPS_DOUBTFUL = 0.6;
 
 struct Explainer {
     LogReader *reader;
@@ -91,6 +94,12 @@ static bool shm_seen_full(const LogFacts *facts)
     return facts->shm_used_percent >= 90;
 }
 
+/* df is often run after the crash, which empties /dev/shm, so this only lowers a confidence. */
+static bool shm_seen_free(const LogFacts *facts)
+{
+    return facts->df_seen && facts->shm_used_percent <= 50;
+}
+
 static bool machine_shm_small(const Machine *machine)
 {
     return machine && machine->shm.state == SHM_OK && machine->shm.size_bytes > 0 &&
@@ -106,9 +115,14 @@ static double bus_confidence(const CauseContext *context, double alone)
 {
     if (shm_seen_full(context->facts))
         return 0.95;
-    if (clue_is_seen(context, CLUE_MAPPED_FILE) || torch_reserves(context->facts))
+    if (clue_is_seen(context, CLUE_MAPPED_FILE) || clue_is_seen(context, CLUE_HEAP) ||
+        torch_reserves(context->facts))
         return MIN(alone, BUS_DOUBTFUL);
-    if (machine_shm_small(context->machine) || context->facts->shm_size_bytes <= 128 * MIB)
+    if (context->facts->shm_size_bytes <= 128 * MIB)
+        return 0.9;
+    if (shm_seen_free(context->facts))
+        return MIN(alone, BUS_DOUBTFUL);
+    if (machine_shm_small(context->machine))
         return 0.9;
     if (machine_shm_large(context->machine)) /* the log may come from another machine, but most do not */
         return MIN(alone, 0.75);
@@ -119,10 +133,15 @@ static double bus_confidence(const CauseContext *context, double alone)
  */
 static bool bus_is_file(const CauseContext *context)
 {
-    if (!is_bus(context->clue) || shm_seen_full(context->facts))
+    static const char *const readers[] = {"memmap", "lmdb", "h5py", "safetensors", "pyarrow"};
+    const LogFacts *facts = context->facts;
+    if (!is_bus(context->clue) || shm_seen_full(facts))
         return false;
-    return clue_is_seen(context, CLUE_STORAGE) || strstr(context->facts->fatal.file, "memmap") ||
-           (clue_is_seen(context, CLUE_MAPPED_FILE) && torch_reserves(context->facts));
+    for (size_t i = 0; i < ARRAY_SIZE(readers); i++)
+        if (strstr(facts->fatal.file, readers[i]))
+            return true;
+    return clue_is_seen(context, CLUE_STORAGE) ||
+           (clue_is_seen(context, CLUE_MAPPED_FILE) && (torch_reserves(facts) || shm_seen_free(facts)));
 }
 
 /* A worker died of a bus error and is not among the processes that the kernel killed: two separate problems.
@@ -165,12 +184,55 @@ static double maps_confidence(const CauseContext *context, double alone)
     uint64_t bytes = 0;
     uint64_t count = 0;
     maps_numbers(context, &bytes, &count);
-    return count >= MAPS_MANY ? 0.95 : bytes >= 8 * GIB ? 0.5 : alone;
+    return count >= MAPS_MANY ? 0.95 : bytes >= GIB ? 0.5 : alone;
+}
+
+/* Slurm also cancels the rest of a step when one of its tasks has died. */
+static bool death_before(const CauseContext *context, Clue clue)
+{
+    static const Clue deaths[] = {CLUE_SIGKILL, CLUE_SIGKILL_WORKER, CLUE_BUS, CLUE_BUS_WORKER,
+                                  CLUE_SEGFAULT};
+    for (size_t i = 0; i < ARRAY_SIZE(deaths); i++)
+        if (clue_is_seen(context, deaths[i]) &&
+            clue_seen(context, deaths[i])->first_line < clue_seen(context, clue)->first_line)
+            return true;
+    return false;
+}
+
+/* Neither a path nor a traceback shows where the space was missing: it may have been /dev/shm. */
+static bool disk_is_guess(const CauseContext *context)
+{
+    const KeptLine *line = kept_line(context, CLUE_DISK_FULL);
+    return clue_seen(context, CLUE_DISK_FULL)->where.file[0] == '\0' && line &&
+           !text_contains(line->excerpt, "/") && !text_contains(line->excerpt, "'");
+}
+
+/* The exception that was raised shortly before the crash, or NULL: Python may have crashed while it ended. */
+static const LoggedException *exception_before_crash(const CauseContext *context)
+{
+    const LoggedException *plain = &context->facts->plain;
+    uint64_t line = clue_seen(context, CLUE_SEGFAULT)->first_line;
+    return plain->seen && plain->line < line && line - plain->line <= LINES_NEAR ? plain : NULL;
+}
+
+/* What PyTorch or Python raised, but the program went on. */
+static bool clue_is_survived(const CauseContext *context, Clue clue)
+{
+    return clue_infos[clue].cause == CAUSE_PYTHON_ERROR &&
+           context->facts->lines > clue_seen(context, clue)->last_line + LINES_SURVIVED;
 }
 
 static double clue_confidence(const CauseContext *context, Clue clue)
 {
     double alone = clue_infos[clue].confidence;
+    if (clue_is_survived(context, clue))
+        return MIN(alone, 0.5);
+    if (clue == CLUE_SEGFAULT && exception_before_crash(context))
+        return 0.6;
+    if (clue == CLUE_HEAP && (clue_is_seen(context, CLUE_BUS_WORKER) || clue_is_seen(context, CLUE_BUS)))
+        return 0.6;
+    if (clue == CLUE_DISK_FULL && disk_is_guess(context))
+        return 0.5;
     if (is_bus(clue))
         return bus_confidence(context, alone);
     if (is_oom(clue))
@@ -179,6 +241,12 @@ static double clue_confidence(const CauseContext *context, Clue clue)
         return maps_confidence(context, alone);
     if (clue == CLUE_NCCL_SEGMENT && clue_is_seen(context, CLUE_CUDA_ERROR))
         return 0.4;
+    if (clue == CLUE_CANCELLED && death_before(context, clue))
+        return 0.4;
+    bool guessed = clue == CLUE_SHM_WRITE || clue == CLUE_SHM_STALE_ERRNO || clue == CLUE_NCCL_SEGMENT;
+    if (clue_infos[clue].cause == CAUSE_SHM_EXHAUSTED && clue != CLUE_SHM_INODES &&
+        shm_seen_free(context->facts))
+        return MIN(alone, guessed ? 0.6 : 0.85);
     return alone;
 }
 
@@ -188,6 +256,8 @@ static Clue best_clue(const CauseContext *context, ClueTier tier)
     double best_confidence = -1;
     for (Clue clue = 0; clue < CLUES; clue++) {
         if (clue_infos[clue].tier != tier || !clue_is_seen(context, clue))
+            continue;
+        if (clue == CLUE_BROADCAST && clue_is_seen(context, CLUE_POOL_BROKEN)) /* they wait for a dead one */
             continue;
         double confidence = clue_confidence(context, clue);
         if (confidence > best_confidence ||
@@ -322,6 +392,8 @@ static void decide_clue(CauseContext *context)
         cause->summary = summary_fill(context, BUS_DOUBTFUL_SUMMARY, cause->pid, NULL);
     else if (context->clue == CLUE_CPP)
         cause->summary = cpp_summary(context);
+    else if (context->clue == CLUE_MAPS && cause->confidence < MAPS_DOUBTFUL)
+        cause->summary = summary_fill(context, MAPS_DOUBTFUL_SUMMARY, cause->pid, NULL);
     else
         cause->summary = summary_fill(context, info->summary, cause->pid, victim ? victim->comm : NULL);
 }
@@ -341,11 +413,40 @@ static const char *exception_sentence(CauseContext *context, const char *raised,
     if (exception->feeder)
         return at ? cause_printf(context, EXCEPTION_FEEDER_AT, raised, at)
                   : cause_printf(context, EXCEPTION_FEEDER, raised);
+    if (exception->background)
+        return at ? cause_printf(context, EXCEPTION_BACKGROUND_AT, raised, at)
+                  : cause_printf(context, EXCEPTION_BACKGROUND, raised);
     if (exception == &context->facts->worker)
         return at ? cause_printf(context, EXCEPTION_WORKER_AT, raised, at)
                   : cause_printf(context, EXCEPTION_WORKER, raised);
     return at ? cause_printf(context, EXCEPTION_PROGRAM_AT, raised, at)
               : cause_printf(context, EXCEPTION_PROGRAM, raised);
+}
+
+/* Nothing but the exception says what happened, and the exception does not speak of memory. */
+static bool nothing_points_to_memory(const CauseContext *context)
+{
+    static const char *const words[] = {"memory", "Memory", "mmap", "shm"};
+    for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+        if (strstr(context->exception->message, words[i]))
+            return false;
+    for (Clue clue = 0; clue < CLUES; clue++)
+        if (clue_infos[clue].tier != TIER_CONTEXT && clue != CLUE_CHILD_FAILED && clue != CLUE_TEARDOWN &&
+            clue_is_seen(context, clue))
+            return false;
+    return true;
+}
+
+/* What follows from the exception, or "". */
+static const char *exception_meaning(const CauseContext *context)
+{
+    const LoggedException *exception = context->exception;
+    bool passed_on = exception == &context->facts->worker && !exception->background;
+    if (exception->feeder)
+        return EXCEPTION_FEEDER_MEANING;
+    if (!nothing_points_to_memory(context))
+        return passed_on ? EXCEPTION_WORKER_MEANING : "";
+    return passed_on ? EXCEPTION_WORKER_ALONE_MEANING : EXCEPTION_PROGRAM_ALONE_MEANING;
 }
 
 static void decide_exception(CauseContext *context)
@@ -367,14 +468,23 @@ static void decide_exception(CauseContext *context)
         message.size--;
     const char *raised = exception_text(context, exception, message);
     const char *at = frame->file[0] ? cause_frame(context, frame) : NULL;
-    cause->summary = cause_printf(context, "%s %s", exception_sentence(context, raised, at),
-                                  exception->feeder ? EXCEPTION_FEEDER_MEANING
-                                  : worker          ? EXCEPTION_WORKER_MEANING
-                                                    : EXCEPTION_PROGRAM_MEANING);
+    const char *meaning = exception_meaning(context);
+    cause->summary = cause_printf(context, "%s%s%s", exception_sentence(context, raised, at),
+                                  meaning[0] ? " " : "", meaning);
+}
+
+/* "node1:9:9 [0] misc/socket.cc:57 NCCL WARN Connect to 10.0.0.2<4> failed : Connection refused" */
+static const char *nccl_summary(CauseContext *context)
+{
+    const KeptLine *kept = kept_line(context, CLUE_NCCL_WARN);
+    Text reason;
+    if (!kept || !text_after(kept->excerpt, "NCCL WARN ", &reason))
+        return LOG_NCCL_ERROR_SUMMARY;
+    return cause_printf(context, LOG_NCCL_WARN_SUMMARY, text_shown(context, reason, false, kept->cut_after));
 }
 
 /* The summary of a log that contains only after-effects, or not even those (symptom is CLUES). */
-static const char *symptom_summary(const CauseContext *context, Clue symptom)
+static const char *symptom_summary(CauseContext *context, Clue symptom)
 {
     if (context->facts->bytes == 0)
         return LOG_EMPTY_SUMMARY;
@@ -382,12 +492,20 @@ static const char *symptom_summary(const CauseContext *context, Clue symptom)
         return LOG_NOTHING_SUMMARY;
     if (clue_is_seen(context, CLUE_WORKER_EXITED))
         return LOG_WORKER_EXITED_SUMMARY;
+    if (clue_is_seen(context, CLUE_POOL_BROKEN))
+        return LOG_POOL_BROKEN_SUMMARY;
     if (clue_is_seen(context, CLUE_NCCL_ERROR))
-        return LOG_NCCL_ERROR_SUMMARY;
+        return nccl_summary(context);
+    if (clue_is_seen(context, CLUE_PIN_THREAD))
+        return LOG_PIN_THREAD_SUMMARY;
+    if (clue_is_seen(context, CLUE_PARENT_GONE))
+        return LOG_PARENT_GONE_SUMMARY;
     if (clue_is_seen(context, CLUE_CHILD_FAILED))
         return LOG_CHILD_FAILED_SUMMARY;
     if (symptom == CLUE_LEAKED)
         return LOG_LEAKED_SUMMARY;
+    if (symptom == CLUE_TEARDOWN)
+        return LOG_TEARDOWN_SUMMARY;
     return LOG_AFTER_EFFECTS_SUMMARY;
 }
 
@@ -423,6 +541,8 @@ static bool clue_bears(const CauseContext *context, Clue clue)
         return true;
     if (clue == CLUE_CPP_WHAT)
         return context->clue == CLUE_CPP;
+    if (clue == CLUE_NCCL_WARN)
+        return context->clue == CLUES && clue_is_seen(context, CLUE_NCCL_ERROR);
     if (clue == CLUE_FORK_WARNING)
         return context->log->cause.id == CAUSE_WORKER_HANG;
     return clue_infos[clue].evidence && is_bus(context->clue);
@@ -475,19 +595,34 @@ static void evidence_where(CauseContext *context)
                            cause_printf(context, EXPLAIN_HAPPENED_AT, cause_frame(context, where)));
 }
 
+static void evidence_segfault(CauseContext *context)
+{
+    const LoggedException *before = exception_before_crash(context);
+    if (before)
+        diagnosis_evidence(context, context->log,
+                           cause_printf(context, EXPLAIN_RAISED_BEFORE, (unsigned long long)before->line,
+                                        text_shown(context, text_of(before->type), false, false)));
+}
+
 static void evidence_bus(CauseContext *context)
 {
     const LogFacts *facts = context->facts;
-    if (facts->shm_used_percent > 0)
-        diagnosis_evidence(context, context->log,
-                           cause_printf(context, EXPLAIN_SHM_FULL, facts->shm_used_percent,
-                                        SIZE_TEXT(facts->shm_size_bytes)));
     if (torch_reserves(facts))
         diagnosis_evidence(
             context, context->log,
             cause_printf(context, EXPLAIN_TORCH_RESERVES, facts->torch_major, facts->torch_minor));
     else if (!shm_seen_full(facts))
         diagnosis_evidence(context, context->log, EXPLAIN_BUS_AMBIGUOUS);
+}
+
+static void evidence_df(CauseContext *context)
+{
+    const LogFacts *facts = context->facts;
+    if (!facts->df_seen || facts->shm_size_bytes == U64_UNKNOWN)
+        return;
+    diagnosis_evidence(context, context->log,
+                       cause_printf(context, shm_seen_free(facts) ? EXPLAIN_SHM_FREE : EXPLAIN_SHM_FULL,
+                                    facts->shm_used_percent, SIZE_TEXT(facts->shm_size_bytes)));
 }
 
 static void evidence_oom(CauseContext *context)
@@ -566,6 +701,10 @@ static void evidence_list(CauseContext *context)
     if (context->clue == CLUES)
         return;
     evidence_where(context);
+    if (clue_infos[context->clue].cause == CAUSE_SHM_EXHAUSTED)
+        evidence_df(context);
+    if (context->clue == CLUE_SEGFAULT)
+        evidence_segfault(context);
     if (is_bus(context->clue))
         evidence_bus(context);
     if (is_oom(context->clue))

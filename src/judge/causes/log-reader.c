@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 #include <ctype.h>
-#include <signal.h>
 #include <string.h>
 
 #include "arena.h"
@@ -10,28 +9,6 @@
 
 static const char ESCAPE = '\x1b';
 static const char line_stops[] = {'\n', '\r', '\0', '\x1b'};
-
-typedef enum ExitStyle {
-    EXIT_CODE,          /* 137 or -9 follows */
-    EXIT_SIGNAL_NAME,   /* "KILL" follows */
-    EXIT_SIGNAL_NUMBER, /* "SIGKILL: 9" follows */
-} ExitStyle;
-
-/* The words before an exit status, without the first letter where its case varies. */
-static const struct {
-    const char *needle;
-    ExitStyle style;
-} exits[] = {
-    {"xit code", EXIT_CODE},
-    {"xit Code", EXIT_CODE},
-    {"xitcode", EXIT_CODE},
-    {"xitCode", EXIT_CODE},
-    {"xit status", EXIT_CODE},
-    {"ith code", EXIT_CODE},
-    {"ith signal SIG", EXIT_SIGNAL_NAME},
-    {"died with <Signals.", EXIT_SIGNAL_NUMBER},
-};
-static_assert(ARRAY_SIZE(exits) == EXIT_NEEDLES, "patterns.c counts them");
 
 /* A compiled pattern. Literals are numbers in the reader's MultiSearch. */
 typedef struct Rule {
@@ -52,7 +29,8 @@ struct LogReader {
     const char *literals[NEEDLES_MAX];
     size_t n_literals;
     Rule *rules; /* one per pattern */
-    NeedleSet exit_needles;
+    NeedleSet death_needles;
+    bool death_seen[DEATH_WORDINGS][DEATH_SIGNALS];
     NeedleSet rule_needles; /* all but those that only mark tracebacks */
 
     uint32_t state;
@@ -61,6 +39,10 @@ struct LogReader {
     NeedleSet hits; /* in the current line */
     bool hit_fresh; /* one of them is not in the overlap with the part read before */
     bool continued; /* the current line began before */
+    Buffer wrapped; /* the end of the line before, if it may go on in this one */
+    uint32_t wrapped_state;
+    bool wrapped_colon; /* it ends with a colon, and with half of what a pattern wants */
+    bool spoken;        /* a pattern knew the current line */
 
     Traceback traceback;
     LoggedException *last_exception; /* NULL if a pattern knew it */
@@ -112,9 +94,9 @@ static int rules_compile(LogReader *reader)
 {
     for (size_t i = 0; i < TRACEBACK_NEEDLES; i++)
         reader->literals[reader->n_literals++] = traceback_needles[i];
-    for (size_t i = 0; i < EXIT_NEEDLES; i++)
-        literal_add(reader, exits[i].needle, &reader->exit_needles);
-    reader->rule_needles = reader->exit_needles;
+    for (size_t i = 0; logged_death_needle(i); i++)
+        literal_add(reader, logged_death_needle(i), &reader->death_needles);
+    reader->rule_needles = reader->death_needles;
     for (size_t i = 0; i < n_patterns; i++) {
         Rule *rule = &reader->rules[i];
         literal_add(reader, patterns[i].needle, &rule->all);
@@ -133,7 +115,8 @@ LogReader *log_reader_new(void)
     if (!reader)
         return NULL;
     reader->rules = calloc(n_patterns, sizeof *reader->rules);
-    reader->facts.kept = calloc(n_patterns, sizeof *reader->facts.kept);
+    size_t most = n_patterns + (size_t)DEATH_WORDINGS * DEATH_SIGNALS;
+    reader->facts.kept = calloc(most, sizeof *reader->facts.kept);
     if (!reader->rules || !reader->facts.kept || rules_compile(reader) < 0) {
         log_reader_free(reader);
         return NULL;
@@ -150,6 +133,7 @@ void log_reader_free(LogReader *reader)
     free(reader->rules);
     free(reader->facts.kept);
     buffer_free(&reader->line);
+    buffer_free(&reader->wrapped);
     arena_free(&reader->arena);
     free(reader);
 }
@@ -160,6 +144,7 @@ static void line_begin(LogReader *reader)
     reader->hits = (NeedleSet){0};
     reader->hit_fresh = false;
     reader->continued = false;
+    reader->spoken = false;
     reader->state = 0;
 }
 
@@ -171,80 +156,14 @@ void log_reader_reset(LogReader *reader)
     reader->last_exception = NULL;
     for (size_t i = 0; i < n_patterns; i++)
         reader->rules[i].seen = false;
+    memset(reader->death_seen, 0, sizeof reader->death_seen);
+    buffer_clear(&reader->wrapped);
     arena_free(&reader->arena);
     reader->facts = (LogFacts){
         .kept = reader->facts.kept,
         .shm_size_bytes = U64_UNKNOWN,
         .cgroup_limit_bytes = U64_UNKNOWN,
     };
-}
-
-static int signal_of_name(Text name)
-{
-    static const struct {
-        const char *name;
-        int number;
-    } names[] = {{"BUS", SIGBUS},   {"SEGV", SIGSEGV}, {"KILL", SIGKILL}, {"TERM", SIGTERM},
-                 {"ABRT", SIGABRT}, {"FPE", SIGFPE},   {"ILL", SIGILL}};
-    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-        if (text_starts(name, names[i].name))
-            return names[i].number;
-    return 0;
-}
-
-/* A status as Python writes it (-9) or a shell (137). */
-static int signal_of_code(Text code)
-{
-    while (code.size > 0 && strchr(" \t:=\"'", code.data[0]))
-        code = text_skip(code, 1);
-    bool negative = text_starts(code, "-");
-    uint32_t number = 0;
-    if (text_u32(text_digits(text_skip(code, negative)), 10, &number) < 0)
-        return 0;
-    if (!negative)
-        return number > 128 && number < 128 + 64 ? (int)number - 128 : 0;
-    return number < 64 ? (int)number : 0;
-}
-
-/* The signal that an exit status in the line stands for. 0: none. */
-static int exit_signal(Text line)
-{
-    int number = 0;
-    for (size_t i = 0; i < EXIT_NEEDLES && number == 0; i++) {
-        Text rest;
-        uint64_t value = 0;
-        if (!text_after(line, exits[i].needle, &rest))
-            continue;
-        if (exits[i].style == EXIT_SIGNAL_NAME)
-            number = signal_of_name(rest);
-        else if (exits[i].style == EXIT_CODE)
-            number = signal_of_code(rest);
-        else if (number_after(rest, ": ", &value) && value < 64)
-            number = (int)value;
-    }
-    return number;
-}
-
-/*
- * A shell's report: the line is only the word, the word is followed by "(core dumped)", or the line looks
- * like that of bash in a script, "x.sh: line 3: 4711 Killed      python train.py". ret_pid is 0 without a
- * pid.
- */
-static bool shell_reports(Text line, const char *word, int *ret_pid)
-{
-    Text rest;
-    if (!text_after(line, word, &rest))
-        return false;
-    *ret_pid = 0;
-    Text before = text_trim((Text){line.data, (size_t)(rest.data - line.data) - strlen(word)});
-    if (before.size == 0 && text_trim(rest).size == 0)
-        return true;
-    size_t digits = 0;
-    while (digits < before.size && isdigit((unsigned char)before.data[before.size - 1 - digits]))
-        digits++;
-    if (digits > 0 && (text_starts(rest, "  ") || text_starts(rest, " (core dumped)")))
-        return text_pid(text_skip(before, before.size - digits), ret_pid) == 0;
-    return text_starts(rest, " (core dumped)");
 }
 
 /* A line that shows the source of a message, not the message: "raise RuntimeError('DataLoader worker (pid…".
@@ -261,8 +180,8 @@ static bool line_is_source(Text line)
 static int line_pid(Text line, PatternPid how)
 {
     static const char *const of_line[] = {
-        "(pid(s) ",        "(pid ", "(pid: ",      "illed process ", "ill process ",
-        "reaped process ", ",pid=", "to process ", ": Process "};
+        "(pid(s) ",  "(pid ",           "(pid: ", "(pid:",       "illed process ", "ill process ",
+        "with PID ", "reaped process ", ",pid=",  "to process ", ": Process ",     "by PID "};
     static const char *const of_file[] = {"</torch_"};
     const char *const *literals = how == PID_LINE ? of_line : of_file;
     size_t n = how == PID_LINE ? ARRAY_SIZE(of_line) : how == PID_FILE ? ARRAY_SIZE(of_file) : 0;
@@ -275,13 +194,13 @@ static int line_pid(Text line, PatternPid how)
     return 0;
 }
 
-static int line_keep(LogReader *reader, const Pattern *pattern, Text line)
+/* needle may be NULL. */
+static int line_keep(LogReader *reader, Clue clue, const char *needle, Text line)
 {
     size_t start = 0;
     size_t size = line.size;
     if (size > LOG_EXCERPT_MAX) {
-        const char *found =
-            pattern->needle ? memmem(line.data, line.size, pattern->needle, strlen(pattern->needle)) : NULL;
+        const char *found = needle ? memmem(line.data, line.size, needle, strlen(needle)) : NULL;
         size_t at = found ? (size_t)(found - line.data) : 0;
         start = utf8_boundary(line, at > LOG_EXCERPT_MAX / 4 ? at - LOG_EXCERPT_MAX / 4 : 0);
         size = utf8_boundary(text_skip(line, start), MIN(line.size - start, (size_t)LOG_EXCERPT_MAX));
@@ -290,7 +209,7 @@ static int line_keep(LogReader *reader, const Pattern *pattern, Text line)
     if (!copy)
         return -ENOMEM;
     reader->facts.kept[reader->facts.n_kept++] = (KeptLine){
-        .clue = pattern->clue,
+        .clue = clue,
         .line = reader->facts.lines + 1,
         .excerpt = {copy, size},
         .cut_before = start > 0 || reader->continued,
@@ -299,16 +218,23 @@ static int line_keep(LogReader *reader, const Pattern *pattern, Text line)
     return 0;
 }
 
-static int clue_record(LogReader *reader, size_t i, Text line, int pid, const PyException *exception)
+/* What a line says, and how. */
+typedef struct LineMatch {
+    Clue clue;
+    const char *needle; /* or NULL */
+    int pid;
+    bool *kept; /* a line that says it this way was kept before */
+} LineMatch;
+
+static int match_record(LogReader *reader, const LineMatch *match, Text line, const PyException *exception)
 {
-    const Pattern *pattern = &patterns[i];
-    ClueSeen *seen = &reader->facts.clues[pattern->clue];
+    ClueSeen *seen = &reader->facts.clues[match->clue];
     uint64_t number = reader->facts.lines + 1;
-    if (!reader->rules[i].seen) {
-        int r = line_keep(reader, pattern, line);
+    if (!*match->kept) {
+        int r = line_keep(reader, match->clue, match->needle, line);
         if (r < 0)
             return r;
-        reader->rules[i].seen = true;
+        *match->kept = true;
     }
     if (seen->count++ == 0) {
         seen->first_line = number;
@@ -317,7 +243,7 @@ static int clue_record(LogReader *reader, size_t i, Text line, int pid, const Py
     }
     seen->last_line = number;
     if (seen->pid == 0)
-        seen->pid = pid;
+        seen->pid = match->pid;
     return 0;
 }
 
@@ -347,6 +273,8 @@ static void victim_note(LogFacts *facts, Text line, int pid, bool cgroup)
          text_until(&rest, ')', &name)) ||
         (text_after(line, ",task=", &rest) && text_until(&rest, ',', &name)))
         text_copy(name, victim->comm, sizeof victim->comm);
+    if (text_contains(line, "oom_reaper")) /* its numbers are those after the kill */
+        return;
     uint64_t kib = 0;
     if (number_after(line, "anon-rss:", &kib) && kib < UINT64_MAX >> 11)
         victim->anon_bytes = kib * 1024;
@@ -368,6 +296,7 @@ static void df_note(LogFacts *facts, Text line)
     if (!text_ends(percent, "%") || text_u32((Text){percent.data, percent.size - 1}, 10, &used) < 0 ||
         used > 100)
         return;
+    facts->df_seen = true;
     facts->shm_used_percent = MAX(facts->shm_used_percent, used);
     if (size_parse(fields[1], &size) == 0 && !isdigit((unsigned char)fields[1].data[fields[1].size - 1]))
         facts->shm_size_bytes = size;
@@ -392,44 +321,53 @@ static void version_note(LogFacts *facts, Text line, const char *needle)
 }
 
 /* Numbers and names that a line contains. */
-static void clue_details(LogFacts *facts, const Pattern *pattern, Text line, int pid)
+static void match_details(LogFacts *facts, const LineMatch *match, Text line)
 {
     uint64_t kib = 0;
+    uint64_t bytes = 0;
     Text rest;
-    if (pattern->clue == CLUE_OOM_CGROUP || pattern->clue == CLUE_OOM_MACHINE ||
-        pattern->clue == CLUE_OOM_SOME)
-        victim_note(facts, line, pid, pattern->clue == CLUE_OOM_CGROUP);
-    else if (pattern->clue == CLUE_DF)
+    if (match->clue == CLUE_OOM_CGROUP || match->clue == CLUE_OOM_MACHINE || match->clue == CLUE_OOM_SOME)
+        victim_note(facts, line, match->pid, match->clue == CLUE_OOM_CGROUP);
+    else if (match->clue == CLUE_DF)
         df_note(facts, line);
-    else if (pattern->clue == CLUE_VERSION)
-        version_note(facts, line, pattern->needle);
-    else if (pattern->clue == CLUE_CGROUP_USAGE && text_after(line, "memory: usage ", &rest) &&
+    else if (match->clue == CLUE_VERSION)
+        version_note(facts, line, match->needle);
+    else if (match->clue == CLUE_OBJECT_STORE_SLOW && number_after(line, "has only ", &bytes))
+        facts->shm_size_bytes = bytes;
+    else if (match->clue == CLUE_CGROUP_USAGE && text_after(line, "memory: usage ", &rest) &&
              number_after(rest, "limit ", &kib) && kib < UINT64_MAX >> 11)
         facts->cgroup_limit_bytes = kib * 1024;
 }
 
-static bool pattern_fits(const LogReader *reader, size_t i, Text line, LineKind kind, int signal_number,
-                         int *ret_pid)
+static bool death_fits(LogReader *reader, Text line, LineMatch *ret)
+{
+    LoggedDeath death;
+    if (!needle_set_meets(&reader->hits, &reader->death_needles) || !logged_death_read(line, &death))
+        return false;
+    *ret = (LineMatch){
+        .clue = death.clue,
+        .needle = logged_death_needle(death.wording),
+        .pid = death.pid != 0 ? death.pid : line_pid(line, PID_LINE),
+        .kept = &reader->death_seen[death.wording][death.signal],
+    };
+    return true;
+}
+
+static bool pattern_fits(LogReader *reader, size_t i, Text line, LineKind kind, LineMatch *ret)
 {
     const Pattern *pattern = &patterns[i];
-    const Rule *rule = &reader->rules[i];
+    Rule *rule = &reader->rules[i];
+    if (pattern->place == PLACE_DEATH)
+        return death_fits(reader, line, ret);
     if (!needle_set_contains(&reader->hits, &rule->all) || needle_set_meets(&reader->hits, &rule->unless))
         return false;
     if (pattern->above &&
         (kind != LINE_EXCEPTION || !needle_set_contains(&reader->traceback.seen, &rule->above)))
         return false;
-    *ret_pid = line_pid(line, pattern->pid);
-    switch (pattern->place) {
-    case PLACE_ANYWHERE:
-        return true;
-    case PLACE_EXCEPTION:
-        return kind == LINE_EXCEPTION;
-    case PLACE_SHELL:
-        return shell_reports(line, pattern->needle, ret_pid);
-    case PLACE_EXIT:
-        return signal_number == pattern->signal;
-    }
-    return false;
+    if (pattern->place == PLACE_EXCEPTION && kind != LINE_EXCEPTION)
+        return false;
+    *ret = (LineMatch){pattern->clue, pattern->needle, line_pid(line, pattern->pid), &rule->seen};
+    return true;
 }
 
 /* Keeps an exception that no pattern knows. Of two in a chain the first is the reason, unless it was only
@@ -446,6 +384,7 @@ static void exception_note(LogReader *reader, const PyException *exception)
     *slot = (LoggedException){
         .seen = true,
         .feeder = exception->feeder,
+        .background = exception->background,
         .line = reader->facts.lines + 1,
         .inner = exception->inner,
         .user = exception->user,
@@ -455,49 +394,116 @@ static void exception_note(LogReader *reader, const PyException *exception)
     reader->last_exception = slot;
 }
 
+/* Looks for what the line says. Background is looked for in silent lines, too. */
+static int line_search(LogReader *reader, Text line, LineKind kind, bool silent, const PyException *exception)
+{
+    if (!needle_set_meets(&reader->hits, &reader->rule_needles))
+        return 0;
+    for (size_t i = 0; i < n_patterns; i++) {
+        bool context = patterns[i].place != PLACE_DEATH && clue_infos[patterns[i].clue].tier == TIER_CONTEXT;
+        LineMatch match;
+        if ((!context && (silent || reader->spoken)) || !pattern_fits(reader, i, line, kind, &match))
+            continue;
+        int r = match_record(reader, &match, line, exception);
+        if (r < 0)
+            return r;
+        match_details(&reader->facts, &match, line);
+        reader->spoken |= !context;
+    }
+    return 0;
+}
+
 static int line_read(LogReader *reader, Text line)
 {
     PyException exception;
     LineKind kind =
         reader->continued ? LINE_OTHER : traceback_line(&reader->traceback, line, &reader->hits, &exception);
     bool silent = kind == LINE_INSIDE || line_is_source(line);
-    bool spoken = false;
-    if (needle_set_meets(&reader->hits, &reader->rule_needles)) {
-        int signal_number = needle_set_meets(&reader->hits, &reader->exit_needles) ? exit_signal(line) : 0;
-        for (size_t i = 0; i < n_patterns; i++) {
-            const Pattern *pattern = &patterns[i];
-            bool context = clue_infos[pattern->clue].tier == TIER_CONTEXT;
-            int pid = 0;
-            if ((!context && (silent || spoken)) || !pattern_fits(reader, i, line, kind, signal_number, &pid))
-                continue;
-            int r = clue_record(reader, i, line, pid, kind == LINE_EXCEPTION ? &exception : NULL);
-            if (r < 0)
-                return r;
-            clue_details(&reader->facts, pattern, line, pid);
-            spoken |= !context;
-        }
-    }
-    if (kind == LINE_EXCEPTION && spoken)
+    int r = line_search(reader, line, kind, silent, kind == LINE_EXCEPTION ? &exception : NULL);
+    if (kind == LINE_EXCEPTION && reader->spoken)
         reader->last_exception = NULL;
     else if (kind == LINE_EXCEPTION && !silent)
         exception_note(reader, &exception);
-    return 0;
+    return r;
+}
+
+/* A literal begins in the line before and ends in this one, if `between` stands for the newline. */
+static bool wrap_spans(const LogReader *reader, Text between, Text line)
+{
+    const Text parts[] = {between, line};
+    uint32_t state = reader->wrapped_state;
+    size_t read = 0;
+    for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+        const char *p = parts[i].data;
+        const char *end = p + parts[i].size;
+        while (p < end) {
+            NeedlesEvent event = multi_search_scan(reader->needles, &state, &p, p + 1);
+            if (event == NEEDLES_STOP || multi_search_depth(reader->needles, state) <= ++read)
+                return false;
+            if (event == NEEDLES_HIT && i == 1)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Reads the line together with the end of the one before, if a literal reaches from one into the other. */
+static int wrap_read(LogReader *reader, Text line)
+{
+    bool in_word = wrap_spans(reader, TEXT(""), line);
+    if (!in_word && !reader->wrapped_colon && !wrap_spans(reader, TEXT(" "), line))
+        return 0;
+    int r = in_word ? 0 : buffer_append_text(&reader->wrapped, " ");
+    if (r >= 0)
+        r = buffer_append(&reader->wrapped, line.data, line.size);
+    if (r < 0)
+        return r;
+    Text joined = {buffer_text(&reader->wrapped), reader->wrapped.size};
+    NeedleSet own = reader->hits;
+    uint32_t state = 0;
+    const char *p = joined.data;
+    while (p < joined.data + joined.size)
+        if (multi_search_scan(reader->needles, &state, &p, joined.data + joined.size) == NEEDLES_HIT)
+            needle_set_join(&reader->hits, multi_search_hits(reader->needles, state));
+    r = line_search(reader, joined, LINE_OTHER, line_is_source(joined), NULL);
+    reader->hits = own;
+    if (reader->spoken && reader->last_exception && reader->last_exception->line == reader->facts.lines)
+        reader->last_exception->seen = false; /* it was half of this one */
+    return r;
+}
+
+/* Keeps the end of the line if a literal begins there, or if it announces more, unless it is known already
+ * what the line says. */
+static int wrap_keep(LogReader *reader, Text line)
+{
+    buffer_clear(&reader->wrapped);
+    if (reader->spoken || reader->continued)
+        return 0;
+    reader->wrapped_state = reader->state;
+    reader->wrapped_colon =
+        needle_set_meets(&reader->hits, &reader->rule_needles) && text_ends(text_trim(line), ":");
+    if (!reader->wrapped_colon && multi_search_depth(reader->needles, reader->state) < 2)
+        return 0;
+    Text end = text_skip(line, line.size > LOG_WRAP_MAX ? line.size - LOG_WRAP_MAX : 0);
+    return buffer_append(&reader->wrapped, end.data, end.size);
 }
 
 /* The line from the pieces kept and [start, end). */
 static int line_finish(LogReader *reader, const char *start, const char *end)
 {
-    int r = 0;
-    if (reader->hit_fresh || (reader->traceback.open && !reader->continued)) {
-        Text line = {start, (size_t)(end - start)};
-        if (reader->line.size > 0) {
-            r = buffer_append(&reader->line, start, (size_t)(end - start));
-            line = (Text){buffer_text(&reader->line), reader->line.size};
-        }
-        if (r >= 0)
-            r = line_read(reader, line);
+    Text line = {start, (size_t)(end - start)};
+    if (reader->line.size > 0) {
+        int r = buffer_append(&reader->line, start, (size_t)(end - start));
+        if (r < 0)
+            return r;
+        line = (Text){buffer_text(&reader->line), reader->line.size};
     }
-    return r;
+    int r = 0;
+    if (reader->wrapped.size > 0 && !reader->continued && !reader->traceback.open)
+        r = wrap_read(reader, line);
+    if (r >= 0 && !reader->spoken && (reader->hit_fresh || (reader->traceback.open && !reader->continued)))
+        r = line_read(reader, line);
+    return r < 0 ? r : wrap_keep(reader, line);
 }
 
 /*

@@ -5,18 +5,21 @@
  *
  * Lines end at LF, CR and NUL (PyTorch prints a NUL after its message about a bus error); only LF counts in
  * line numbers. Colour codes are skipped. A line of more than LOG_LINE_MAX bytes is read as several that
- * overlap.
+ * overlap. A message that a terminal or mail program wrapped in the middle of a literal is read as one line.
  */
 #pragma once
 
 #include "clues.h"
+#include "logged-death.h"
 #include "traceback.h"
 
-enum { LOG_LINE_MAX = 8192, LOG_LINE_OVERLAP = 512, LOG_EXCERPT_MAX = 400, LOG_VICTIMS_MAX = 32 };
-
-/* The number of literals that precede an exit status. Together with those of the patterns and the tracebacks
- * they must fit into one MultiSearch (patterns.c). */
-enum { EXIT_NEEDLES = 8 };
+enum {
+    LOG_LINE_MAX = 8192,
+    LOG_LINE_OVERLAP = 512,
+    LOG_EXCERPT_MAX = 400,
+    LOG_VICTIMS_MAX = 32,
+    LOG_WRAP_MAX = 512
+};
 
 typedef struct ClueSeen {
     uint64_t count; /* 0: not seen */
@@ -39,6 +42,7 @@ typedef struct KeptLine {
 typedef struct LoggedException {
     bool seen;
     bool feeder;
+    bool background;
     uint64_t line;
     char type[128];
     char message[LOG_EXCERPT_MAX]; /* raw bytes, truncated */
@@ -67,8 +71,9 @@ typedef struct LogFacts {
     LoggedVictim victims[LOG_VICTIMS_MAX];
     size_t n_victims;
     Frame fatal;                 /* where a fatal error (faulthandler) happened */
-    unsigned shm_used_percent;   /* the highest that df printed; 0: unknown */
-    uint64_t shm_size_bytes;     /* the last that df printed; U64_UNKNOWN */
+    bool df_seen;                /* of /dev/shm */
+    unsigned shm_used_percent;   /* the highest that df printed */
+    uint64_t shm_size_bytes;     /* the last that df or Ray printed; U64_UNKNOWN */
     uint64_t cgroup_limit_bytes; /* as the kernel printed it at an OOM kill; U64_UNKNOWN */
     unsigned torch_major;        /* 0: unknown */
     unsigned torch_minor;

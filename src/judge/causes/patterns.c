@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
-#include <signal.h>
 
 #include "log-reader.h"
 
@@ -24,19 +23,32 @@ const Pattern patterns[] = {
     {CLUE_SHM_NCCL, NO_SPACE, ALSO("nccl")},
     {CLUE_SHM_NCCL, NO_SPACE, ALSO("NCCL")},
     {CLUE_SHM_NCCL, "failed to extend /dev/shm/nccl"},
+    {CLUE_SHM_DENIED, "shm_open failed", ALSO("Permission denied")},
+    {CLUE_SHM_DENIED, "Error while creating shared memory segment", ALSO("Permission denied")},
     {CLUE_NCCL_SEGMENT, "Error while creating shared memory segment"},
     {CLUE_SHM_FULL, "unable to allocate shared memory(shm) for file", ALSO(NO_SPACE), .pid = PID_FILE},
     {CLUE_SHM_STALE_ERRNO, "unable to allocate shared memory(shm) for file", .pid = PID_FILE},
     {CLUE_SHM_FULL, "unable to write to file <", ALSO(NO_SPACE), .pid = PID_FILE},
-    {CLUE_SHM_WRITE, "unable to write to file </torch_", .pid = PID_FILE},
+    {CLUE_SHM_WRITE, "unable to write to file </torch", .pid = PID_FILE},
     {CLUE_SHM_FULL, "unable to resize file <", ALSO(NO_SPACE), .pid = PID_FILE},
     {CLUE_SHM_INODES, NO_SPACE, ALSO("unable to open shared memory object"), .pid = PID_FILE},
     {CLUE_SHM_INODES, NO_SPACE, ALSO("'/psm_")},
-    {CLUE_SHM_PYTHON, NO_SPACE, ABOVE("multiprocessing/shared_memory.py")},
-    {CLUE_SHM_SEMAPHORE, NO_SPACE, ABOVE("multiprocessing/synchronize.py")},
+    {CLUE_SHM_PYTHON, NO_SPACE, ABOVE("/shared_memory.py")},
+    /* multiprocessing, the package multiprocess and loky have the same files */
+    {CLUE_SHM_SEMAPHORE, NO_SPACE, ABOVE("/synchronize.py")},
+    {CLUE_SHM_SEMAPHORE, NO_SPACE, ABOVE("/heap.py")},
+    {CLUE_SHM_SEMAPHORE, NO_SPACE, ABOVE("SemLock")},
+    {CLUE_SHM_SEMAPHORE, NO_SPACE, ALSO("SemLock")},
+    {CLUE_SHM_SEMAPHORE, NO_SPACE, ALSO("joblib will operate in serial mode")},
+    {CLUE_SHM_JOBLIB, NO_SPACE, ABOVE("_memmapping_reducer.py")},
+    {CLUE_SHM_JOBLIB, NO_SPACE, ALSO("joblib_memmapping_folder")},
+    {CLUE_SHM_OBJECT_STORE, "exceeds /dev/shm size"},
+    {CLUE_OBJECT_STORE_SLOW, "because /dev/shm has only"},
+    {CLUE_SHM_FILE, "Please check that /dev/shm"}, /* UCX */
     {CLUE_SHM_FILE, NO_SPACE, ALSO("/dev/shm")},
     {CLUE_SHM_FILE, NO_SPACE, ALSO("shared memory")},
     {CLUE_SHM_EMPTYDIR, "Usage of EmptyDir volume", ALSO("shm")},
+    {CLUE_EVICTED, "Usage of EmptyDir volume"},
     {CLUE_DISK_FULL, NO_SPACE},
     {CLUE_DISK_FULL, "Disk quota exceeded"},
     {CLUE_DISK_WRITE, "PytorchStreamWriter failed writing file"},
@@ -50,10 +62,20 @@ const Pattern patterns[] = {
     {CLUE_FD, "could not duplicate a shared memory file descriptor"},
     {CLUE_SEGMENT_GONE, "unable to open shared memory object", ALSO(NO_FILE)},
     {CLUE_OPEN_FAILED, "unable to open shared memory object", UNLESS(" mode: ")},
-    {CLUE_MAPS, "unable to mmap ", ALSO("Cannot allocate memory"), .pid = PID_FILE},
+    {CLUE_MAPS, "bytes from file </torch_", ALSO("Cannot allocate memory"), .pid = PID_FILE},
+    {CLUE_MAPS, "bytes from file <filename not specified>",
+     ALSO("Cannot allocate memory")}, /* by descriptor */
+    {CLUE_MMAP_FILE, "unable to mmap ", ALSO("Cannot allocate memory")},
     {CLUE_MMAP_MEMORY, "unable to mmap memory: you tried to mmap"},
     {CLUE_SEGMENT_UNLINK, "could not unlink the shared memory file"},
     {CLUE_LEAKED, "resource_tracker: ", ALSO(NO_FILE)},
+    {CLUE_TEARDOWN, NO_FILE, ABOVE("shm_unlink")},
+    {CLUE_PARENT_GONE, NO_FILE, ABOVE("SemLock._rebuild")},
+    {CLUE_PARENT_GONE, "pickle data was truncated", ABOVE("in spawn_main")},
+    {CLUE_PARENT_GONE, "Ran out of input", ABOVE("in spawn_main")},
+    {CLUE_SHM_DENIED, "Permission denied", ABOVE("SemLock")},
+    {CLUE_SHM_DENIED, NO_FILE, ABOVE("SemLock(")},
+    {CLUE_SHM_DENIED, "unable to open shared memory object", ALSO("Permission denied")},
     {CLUE_PYTHON_SEGMENT_GONE, NO_FILE, ALSO("/psm_")},
     {CLUE_NCCL_SEGMENT_GONE, "Error while attaching to shared memory segment", ALSO(NO_FILE)},
 
@@ -66,7 +88,12 @@ const Pattern patterns[] = {
     {CLUE_OOM_MACHINE, "oom-kill:constraint=", .pid = PID_LINE},
     {CLUE_OOM_DAEMON, "systemd-oomd", ALSO("Killed"), .pid = PID_LINE},
     {CLUE_OOM_DAEMON, "earlyoom", ALSO("sending SIG"), .pid = PID_LINE},
-    {CLUE_OOM_DAEMON, "Task was killed due to the node running low on memory"},
+    {CLUE_OOM_DAEMON, "killed due to the node running low on memory"}, /* Ray */
+    {CLUE_OOM_DAEMON, "killed due to memory pressure"},
+    {CLUE_OOM_DAEMON, "exceeds the memory usage threshold"},
+    {CLUE_OOM_DAEMON, "exceeded 95% memory budget"}, /* Dask */
+    {CLUE_OOM_SOME, "killed by the OOM killer"},     /* systemd */
+    {CLUE_OOM_SOME, "result 'oom-kill'"},
     {CLUE_OOM_SOME, "invoked oom-killer"},
     {CLUE_OOM_SOME, "oom_reaper: reaped process", .pid = PID_LINE},
     {CLUE_OOM_SOME, "Killed process ", ALSO("total-vm:"), .pid = PID_LINE}, /* a separate line before 5.0 */
@@ -81,6 +108,9 @@ const Pattern patterns[] = {
     {CLUE_OOM_SCHEDULER, "PBS: job killed: mem"},
     {CLUE_OOM_SCHEDULER, "PBS: job killed: vmem"},
     {CLUE_OOM_KUBERNETES, "OOMKilled", UNLESS("false")},
+    {CLUE_OOM_KUBERNETES, " container oom "},                        /* docker events */
+    {CLUE_OOM_KUBERNETES, "after using all available RAM"},          /* Colab */
+    {CLUE_OOM_KUBERNETES, "allocate more memory than is available"}, /* Kaggle */
 
     /* ended from outside */
     {CLUE_TIME_LIMIT, "DUE TO TIME LIMIT"},
@@ -91,43 +121,37 @@ const Pattern patterns[] = {
     {CLUE_NODE_FAILURE, "DUE TO NODE FAILURE"},
     {CLUE_CANCELLED, "CANCELLED AT", ALSO("slurmstepd: ")},
     {CLUE_EVICTED, "The node was low on resource"},
-    {CLUE_EVICTED, "Usage of EmptyDir volume"},
-    {CLUE_SIGKILL_WORKER, "is killed by signal: Killed", .pid = PID_LINE},
-    {CLUE_SIGTERM_WORKER, "is killed by signal: Terminated", .pid = PID_LINE},
-    {CLUE_SIGTERM, "got signal: 15", .pid = PID_LINE}, /* torchrun's SignalException */
+    {CLUE_EVICTED, "local storage usage exceeds"},
+    {CLUE_JOB_CONTAINER, "container_g_join failed"},
+    {CLUE_JOB_CONTAINER, "container_p_join"},
     {CLUE_INTERRUPTED, "KeyboardInterrupt", .place = PLACE_EXCEPTION},
 
     /* crashes */
-    {CLUE_BUS_WORKER, "Unexpected bus error encountered in worker"},
-    {CLUE_BUS_WORKER, "is killed by signal: Bus error", .pid = PID_LINE},
-    {CLUE_BUS, "Fatal Python error: Bus error"},
-    {CLUE_SEGFAULT, "Unexpected segmentation fault encountered in worker"},
-    {CLUE_SEGFAULT, "is killed by signal: Segmentation fault", .pid = PID_LINE},
-    {CLUE_SEGFAULT, "Fatal Python error: Segmentation fault"},
     {CLUE_SEGFAULT, " segfault at ", ALSO(" ip ")},
     {CLUE_HEAP, "double free or corruption"},
     {CLUE_HEAP, "free(): invalid"},
     {CLUE_HEAP, "malloc(): "},
     {CLUE_HEAP, "corrupted size vs. prev_size"},
     {CLUE_HEAP, "munmap_chunk(): invalid pointer"},
-    {CLUE_FPE, "Unexpected floating-point exception encountered in worker"},
-    {CLUE_FPE, "is killed by signal: Floating point exception", .pid = PID_LINE},
-    {CLUE_ILLEGAL, "is killed by signal: Illegal instruction", .pid = PID_LINE},
-    {CLUE_ABORTED, "is killed by signal: Aborted", .pid = PID_LINE},
-    {CLUE_ABORTED, "Fatal Python error: Aborted"},
+    {CLUE_HOST_MEMORY, "std::bad_alloc"},
     {CLUE_CPP, "terminate called after throwing"},
     {CLUE_GPU_FAULT, "NVRM: Xid"},
+    {CLUE_GPU_FAULT, "GPU is lost"},
 
     /* CUDA, pickling and the like */
     {CLUE_CUDA_FORK, "in forked subprocess", ALSO("Cannot re-initialize")},
     {CLUE_CUDA_INIT, "CUDA error: initialization error"},
     {CLUE_CUDA_INIT, "CUDA error (3): initialization error"},
     {CLUE_CUDA_INIT, "cuda runtime error (3)"},
+    {CLUE_PINNED_MEMORY, "out of memory", ABOVE("pin_memory")},
+    {CLUE_PINNED_MEMORY, "could not allocate pinned host memory"},
+    {CLUE_PINNED_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY", ALSO("on host")},
     {CLUE_GPU_MEMORY, "CUDA out of memory"},
     {CLUE_GPU_MEMORY, "HIP out of memory"},
     {CLUE_GPU_MEMORY, "CUDA error: out of memory"},
     {CLUE_GPU_MEMORY, "cuda runtime error (2)"},
     {CLUE_GPU_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY"},
+    {CLUE_GPU_MEMORY, "Cuda failure", ALSO("out of memory")},
     {CLUE_CUDA_ERROR, "CUDA error: "},
     {CLUE_CUDA_ERROR, "device-side assert triggered"},
     {CLUE_CUDA_ERROR, "Cuda failure"},
@@ -145,10 +169,13 @@ const Pattern patterns[] = {
     {CLUE_HOST_MEMORY, "Unable to allocate", ALSO("for an array with shape")},
     {CLUE_HOST_MEMORY, "MemoryError", .place = PLACE_EXCEPTION},
     {CLUE_HOST_MEMORY, "[Errno 12] Cannot allocate memory"},
-    {CLUE_HOST_MEMORY, "std::bad_alloc"},
+    {CLUE_HOST_MEMORY, "Insufficient memory) Failed to allocate"}, /* OpenCV */
+    {CLUE_HOST_MEMORY, "paging file is too small"},
+    {CLUE_HOST_MEMORY, "页面文件太小"},
     {CLUE_THREADS, "can't start new thread"},
     {CLUE_THREADS, "Thread creation failed: Resource temporarily unavailable"},
     {CLUE_THREADS, "pthread_create failed"},
+    {CLUE_THREADS, "failed to create new OS thread"}, /* Go */
     {CLUE_THREADS, "[Errno 11] Resource temporarily unavailable", ABOVE("os.fork()")},
     {CLUE_COLLATE_SHAPES, "stack expects each tensor to be equal size"},
     {CLUE_COLLATE_SHAPES, "each element in list of batch should be of equal size"},
@@ -158,43 +185,55 @@ const Pattern patterns[] = {
     {CLUE_TIMEOUT, "DataLoader timed out after"},
     {CLUE_COLLECTIVE_TIMEOUT, "Watchdog caught collective operation timeout"},
     {CLUE_COLLECTIVE_TIMEOUT, "Timed out waiting ", ALSO("operation to complete")},
+    {CLUE_COLLECTIVE_TIMEOUT, "DistStoreError"},
+    {CLUE_COLLECTIVE_TIMEOUT, "Timed out initializing process group"},
+    {CLUE_BROADCAST, "No available shared memory broadcast block"},
     {CLUE_BLOCKED, "blocked for more than", ALSO("task ")},
+
+    /* deaths by signal, in the words of whatever program reports them; after the lines that name a cause */
+    {.place = PLACE_DEATH, .pid = PID_LINE},
 
     /* after-effects */
     {CLUE_WORKER_EXITED, "exited unexpectedly", ALSO("DataLoader worker"), .pid = PID_LINE},
-    {CLUE_WORKER_EXITED, "Pin memory thread exited unexpectedly"},
+    {CLUE_PIN_THREAD, "Pin memory thread exited unexpectedly"},
+    {CLUE_TEARDOWN, "KeyError", ABOVE("resource_tracker.py"), .place = PLACE_EXCEPTION},
+    {CLUE_TEARDOWN, "Error", ABOVE("_shutdown_workers"), .place = PLACE_EXCEPTION},
+    {CLUE_TEARDOWN, "can only test a child process"},
+    {CLUE_TEARDOWN, "at interpreter shutdown, possibly due to daemon threads"},
     {CLUE_PEER_LOST, "ConnectionResetError"},
     {CLUE_PEER_LOST, "ConnectionRefusedError"},
     {CLUE_PEER_LOST, "BrokenPipeError"},
+    {CLUE_PEER_LOST, "Broken pipe"},
+    {CLUE_PEER_LOST, "failed to recv, got 0 bytes"},
     {CLUE_PEER_LOST, "Connection closed by peer"},
     {CLUE_PEER_LOST, "Connection reset by peer"},
     {CLUE_PEER_LOST, "EOFError", UNLESS("Ran out of input"), .place = PLACE_EXCEPTION},
     {CLUE_LEAKED, "to clean up at shutdown", ALSO("leaked ")},
-
-    /* deaths by signal as reported by exit codes, launchers and shells; after the lines that name a cause */
-    {CLUE_BUS, .place = PLACE_EXIT, .pid = PID_LINE, .signal = SIGBUS},
-    {CLUE_SEGFAULT, .place = PLACE_EXIT, .pid = PID_LINE, .signal = SIGSEGV},
-    {CLUE_SIGKILL, .place = PLACE_EXIT, .pid = PID_LINE, .signal = SIGKILL},
-    {CLUE_SIGTERM, .place = PLACE_EXIT, .pid = PID_LINE, .signal = SIGTERM},
-    {CLUE_ABORTED, .place = PLACE_EXIT, .pid = PID_LINE, .signal = SIGABRT},
-    {CLUE_FPE, .place = PLACE_EXIT, .pid = PID_LINE, .signal = SIGFPE},
-    {CLUE_ILLEGAL, .place = PLACE_EXIT, .pid = PID_LINE, .signal = SIGILL},
-    {CLUE_BUS, "Bus error", .place = PLACE_SHELL},
-    {CLUE_SEGFAULT, "Segmentation fault", .place = PLACE_SHELL},
-    {CLUE_SIGKILL, "Killed", .place = PLACE_SHELL},
-    {CLUE_SIGTERM, "Terminated", .place = PLACE_SHELL},
-    {CLUE_ABORTED, "Aborted", .place = PLACE_SHELL},
-    {CLUE_FPE, "Floating point exception", .place = PLACE_SHELL},
-    {CLUE_ILLEGAL, "Illegal instruction", .place = PLACE_SHELL},
+    {CLUE_POOL_BROKEN, "background workers are no longer alive"},
+    {CLUE_POOL_BROKEN, "TerminatedWorkerError"},
+    {CLUE_POOL_BROKEN, "subprocesses has abruptly died"},        /* datasets */
+    {CLUE_POOL_BROKEN, "KilledWorker"},                          /* Dask */
+    {CLUE_POOL_BROKEN, "died unexpectedly"},                     /* vLLM, Ray */
+    {CLUE_POOL_BROKEN, "Received sigquit from a child process"}, /* sglang */
+    {CLUE_POOL_BROKEN, "BrokenProcessPool"},
+    {CLUE_POOL_BROKEN, "worker died or was killed"}, /* Ray */
+    {CLUE_POOL_BROKEN, "Worker exit type: SYSTEM_ERROR"},
+    {CLUE_CHILD_FAILED, "ernel appears to have died"}, /* Jupyter */
+    {CLUE_CHILD_FAILED, "ernel has died"},
+    {CLUE_CHILD_FAILED, "ernel crashed while executing code"},
     {CLUE_CHILD_FAILED, "ChildFailedError"},
     {CLUE_CHILD_FAILED, "ProcessExitedException"},
-    {CLUE_CHILD_FAILED, "BrokenProcessPool"},
-    {CLUE_CHILD_FAILED, "closing signal SIGTERM"},
+    {CLUE_CHILD_FAILED, "Horovod has been shut down"},
+    {CLUE_CHILD_FAILED, "root cause above"}, /* vLLM */
+    {CLUE_CHILD_FAILED, "EngineDeadError"},
+    {CLUE_CHILD_FAILED, "closing signal SIG"},
     {CLUE_CHILD_FAILED, "CalledProcessError", .place = PLACE_EXCEPTION},
     {CLUE_NCCL_ERROR, "ncclSystemError"},
     {CLUE_NCCL_ERROR, "ncclInternalError"},
     {CLUE_NCCL_ERROR, "ncclRemoteError"},
     {CLUE_NCCL_ERROR, "unhandled system error", ALSO("NCCL")},
+    {CLUE_NCCL_ERROR, "unhandled cuda error", ALSO("NCCL")},
+    {CLUE_NCCL_ERROR, "DistBackendError"},
 
     /* background */
     {CLUE_WRAPPED, ": Caught ", ALSO(" in DataLoader worker process")},
@@ -216,6 +255,20 @@ const Pattern patterns[] = {
     {CLUE_VERSION, "PyTorch version: "},
     {CLUE_VERSION, "torch=="},
     {CLUE_CGROUP_USAGE, "memory: usage ", ALSO("limit ")},
+    {CLUE_NCCL_WARN, "NCCL WARN"},
+    {CLUE_WORKER_THREADS, "in DataLoader worker thread"},
+    {CLUE_WORKER_THREADS, "worker_method='thread'"},
+    {CLUE_WORKER_THREADS, "worker_method=\"thread\""},
+    {CLUE_IN_DOCKER, "docker"},
+    {CLUE_IN_DOCKER, "nvcr.io/"},
+    {CLUE_IN_DOCKER, " container oom "},
+    {CLUE_IN_KUBERNETES, "kube"},
+    {CLUE_IN_KUBERNETES, "OOMKilled"},
+    {CLUE_IN_SLURM, "slurm"},
+    {CLUE_IN_SLURM, "SLURM_"},
+    {CLUE_IN_SLURM, "srun: "},
+    {CLUE_FILE_SYSTEM_USED, "rebuild_storage_filename"},
+    {CLUE_FILE_SYSTEM_USED, "_share_filename"},
     {CLUE_SAYS_FILE_SYSTEM, "set_sharing_strategy", ALSO("file_system"), UNLESS("ulimit -n")},
     {CLUE_SAYS_PIN_MEMORY, "pin_memory="},
     {CLUE_SAYS_GC, "gc.collect"},
@@ -226,7 +279,7 @@ const Pattern patterns[] = {
 };
 
 enum { LITERALS_COUNTED = __COUNTER__ - COUNTED_BEFORE - 1 };
-static_assert(TRACEBACK_NEEDLES + EXIT_NEEDLES + ARRAY_SIZE(patterns) + LITERALS_COUNTED <= NEEDLES_MAX,
+static_assert(TRACEBACK_NEEDLES + DEATH_NEEDLES + ARRAY_SIZE(patterns) + LITERALS_COUNTED <= NEEDLES_MAX,
               "the patterns have more literals than a MultiSearch holds: raise NEEDLES_MAX");
 
 const size_t n_patterns = ARRAY_SIZE(patterns);

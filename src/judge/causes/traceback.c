@@ -141,6 +141,7 @@ static void traceback_begin(Traceback *traceback)
     traceback->prefix_size = 0;
     traceback->inner = traceback->user = (Frame){0};
     traceback->feeder = false;
+    traceback->background = false;
     traceback->seen = (NeedleSet){0};
 }
 
@@ -171,6 +172,8 @@ static void traceback_frame(Traceback *traceback, Text line, size_t start, const
         traceback->user = *frame;
     traceback->feeder |=
         strcmp(frame->function, "_feed") == 0 && text_ends(text_of(frame->file), "multiprocessing/queues.py");
+    traceback->background |= strcmp(frame->function, "producer") == 0 &&
+                             text_ends(text_of(frame->file), "multi_threaded_augmenter.py");
 }
 
 static LineKind traceback_exception(Traceback *traceback, Text type, Text message, PyException *ret)
@@ -180,8 +183,9 @@ static LineKind traceback_exception(Traceback *traceback, Text type, Text messag
         .message = message,
         .wrapper = text_starts(message, "Caught ") && text_contains(message, " in "),
         .ignored = traceback->ignored,
-        .worker = traceback->worker || (traceback->open && traceback->feeder),
+        .worker = traceback->worker || (traceback->open && (traceback->feeder || traceback->background)),
         .feeder = traceback->open && traceback->feeder,
+        .background = traceback->open && traceback->background,
         .chain = traceback->chain,
     };
     if (traceback->open) {
@@ -191,7 +195,7 @@ static LineKind traceback_exception(Traceback *traceback, Text type, Text messag
     traceback->open = false;
     traceback->ignored = false;
     traceback->chain = CHAIN_NONE;
-    traceback->worker = exception.wrapper && text_contains(message, "worker process");
+    traceback->worker = exception.wrapper && text_contains(message, "DataLoader worker");
     traceback->was_worker = exception.worker;
     *ret = exception;
     return LINE_EXCEPTION;

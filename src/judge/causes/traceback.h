@@ -46,6 +46,7 @@ typedef struct Traceback {
     Frame inner;     /* the innermost frame so far */
     Frame user;      /* the innermost one outside of Python's library and installed packages */
     bool feeder;     /* in the thread that sends a worker's batches */
+    bool background; /* in a worker of batchgenerators, which prints its traceback itself */
     bool worker;     /* what follows was raised in a worker and is only passed on here */
     bool was_worker; /* the exception before was; one that is chained to it is too */
     bool ignored;    /* what follows failed in a destructor: an after-effect */
@@ -68,6 +69,7 @@ typedef struct PyException {
     bool ignored;
     bool worker;
     bool feeder;
+    bool background;
     Chain chain;
     Frame inner;
     Frame user;

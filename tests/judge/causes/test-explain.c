@@ -13,6 +13,7 @@
 
 #include "clues.h"
 #include "explain.h"
+#include "logged-death.h"
 
 static void explainer_cleanup(Explainer **explainer)
 {
@@ -78,6 +79,8 @@ typedef struct LogCase {
     double least, most; /* of the confidence */
     int pid;
     const char *summary; /* a part of it */
+    CauseId truth;       /* what really happened, if not id */
+    bool fair;           /* id is an acceptable answer all the same */
 } LogCase;
 
 static const LogCase log_cases[] = {
@@ -96,7 +99,7 @@ static const LogCase log_cases[] = {
     {"torch-1.13-faulthandler", CAUSE_SHM_EXHAUSTED, NULL, 0.65, 0.72, 0, "probably /dev/shm was full"},
     {"torch-1.13-feeder", CAUSE_SHM_EXHAUSTED, NULL, 0.92, 0.99, 17956, "Shared memory ran out"},
     {"torch-1.13-file", CAUSE_PYTHON_ERROR, "disk-full", 0.75, 0.82, 0, "if the file is below it"},
-    {"torch-1.13-full", CAUSE_SHM_EXHAUSTED, "semaphore", 0.85, 0.92, 0, "could not even create a lock"},
+    {"torch-1.13-full", CAUSE_SHM_EXHAUSTED, "semaphore", 0.85, 0.92, 0, "created a lock"},
     {"torch-1.13-handle", CAUSE_PYTHON_ERROR, "not-picklable", 0.90, 0.97, 0, "pickle"},
     {"torch-1.13-inodes", CAUSE_SHM_EXHAUSTED, "inodes", 0.85, 0.92, 5328, "no inodes left"},
     {"torch-1.13-inodes-python", CAUSE_SHM_EXHAUSTED, "inodes", 0.85, 0.92, 0, "no inodes left"},
@@ -138,7 +141,7 @@ static const LogCase log_cases[] = {
     {"torch-2.13-faulthandler", CAUSE_SHM_EXHAUSTED, NULL, 0.65, 0.72, 0, "probably /dev/shm was full"},
     {"torch-2.13-feeder", CAUSE_SHM_EXHAUSTED, NULL, 0.92, 0.99, 18643, "Shared memory ran out"},
     {"torch-2.13-file", CAUSE_PYTHON_ERROR, "disk-full", 0.75, 0.82, 0, "if the file is below it"},
-    {"torch-2.13-full", CAUSE_SHM_EXHAUSTED, "semaphore", 0.85, 0.92, 0, "could not even create a lock"},
+    {"torch-2.13-full", CAUSE_SHM_EXHAUSTED, "semaphore", 0.85, 0.92, 0, "created a lock"},
     {"torch-2.13-handle", CAUSE_PYTHON_ERROR, "not-picklable", 0.90, 0.97, 0, "pickle"},
     {"torch-2.13-healthy", CAUSE_UNKNOWN, NULL, 0.00, 0.00, 0, "Nothing in this log"},
     {"torch-2.13-inodes", CAUSE_SHM_EXHAUSTED, "inodes", 0.85, 0.92, 5370, "no inodes left"},
@@ -247,7 +250,429 @@ static const LogCase log_cases[] = {
     {"torchrun-signal", CAUSE_KILLED, "sigterm", 0.40, 0.47, 2606, "look for an earlier failure"},
     {"torchrun-sigkill", CAUSE_KILLED, "sigkill", 0.45, 0.52, 2630, "pid 2630"},
     {"windows-line-ends", CAUSE_PYTHON_ERROR, NULL, 0.75, 0.82, 0, "ValueError: no such split: val, at C:"},
+    /* composed in the formats of public reports */
+    {"accelerate-wrapped", CAUSE_SHM_EXHAUSTED, NULL, 0.82, 0.89, 88, "most likely /dev/shm was full"},
+    {"background-mapped", CAUSE_PYTHON_ERROR, NULL, 0.87, 0.94, 0,
+     "A background worker raised ValueError: mmap length"},
+    {"background-oom", CAUSE_CGROUP_OOM, NULL, 0.94, 1.01, 48213, "nnUNetv2_train"},
+    {"background-workers", CAUSE_UNKNOWN, NULL, 0.17, 0.24, 0, "background worker"},
+    {"background-workers-validation", CAUSE_UNKNOWN, NULL, 0.17, 0.24, 0, "background worker"},
+    {"bash-job-control", CAUSE_KILLED, "sigkill", 0.47, 0.54, 0, "SIGKILL"},
+    {"bash-line", CAUSE_KILLED, "sigkill", 0.47, 0.54, 901144, "pid 901144"},
+    {"bus-df-free", CAUSE_SHM_EXHAUSTED, NULL, 0.52, 0.59, 640, "either /dev/shm was full",
+     .truth = CAUSE_BUS_ERROR_FILE, .fair = true},
+    {"bus-lmdb-free", CAUSE_BUS_ERROR_FILE, NULL, 0.57, 0.64, 5120, "truncated"},
+    {"bus-memmap-fault", CAUSE_BUS_ERROR_FILE, NULL, 0.57, 0.64, 0, "truncated"},
+    {"bus-ray-small-shm", CAUSE_SHM_EXHAUSTED, NULL, 0.87, 0.94, 2391, "pid 2391"},
+    {"chinese-bus", CAUSE_SHM_EXHAUSTED, NULL, 0.57, 0.64, 0, "probably /dev/shm"},
+    {"chinese-killed", CAUSE_KILLED, "sigkill", 0.47, 0.54, 0, "SIGKILL"},
+    {"chinese-memmap", CAUSE_SHM_EXHAUSTED, NULL, 0.52, 0.59, 0, "truncated", .truth = CAUSE_BUS_ERROR_FILE,
+     .fair = true},
+    {"deepspeed-killed", CAUSE_KILLED, "sigkill", 0.47, 0.54, 0, "SIGKILL"},
+    {"deepspeed-wrapped", CAUSE_SEGFAULT, NULL, 0.87, 0.94, 0, "segmentation fault"},
+    {"docker-events", CAUSE_CGROUP_OOM, "kubernetes", 0.92, 0.99, 0, "OOMKilled"},
+    {"docker-ps", CAUSE_KILLED, "sigkill", 0.47, 0.54, 0, "SIGKILL"},
+    {"exception-and-leftovers", CAUSE_PYTHON_ERROR, NULL, 0.77, 0.84, 0,
+     "to match target batch_size (31), at /workspace/train.py line 120, in main. Nothing"},
+    {"files-file-system", CAUSE_FD_EXHAUSTED, NULL, 0.94, 1.01, 2211, "file descriptors"},
+    {"fish", CAUSE_SEGFAULT, NULL, 0.87, 0.94, 0, "segmentation fault"},
+    {"job-container", CAUSE_UNKNOWN, "job-container", 0.47, 0.54, 0, "did not start there"},
+    {"joblib-killed", CAUSE_KILLED, "sigkill", 0.47, 0.54, 0, "SIGKILL"},
+    {"joblib-memmap-full", CAUSE_SHM_EXHAUSTED, "joblib", 0.72, 0.79, 0, "JOBLIB_TEMP_FOLDER"},
+    {"joblib-only", CAUSE_UNKNOWN, NULL, 0.17, 0.24, 0, "background worker"},
+    {"joblib-serial", CAUSE_SHM_EXHAUSTED, "semaphore", 0.87, 0.94, 0, "lock, queue or array"},
+    {"kubernetes-evicted-storage", CAUSE_KILLED, "evicted", 0.87, 0.94, 0, "evicted"},
+    {"mmap-checkpoint", CAUSE_PYTHON_ERROR, "memory-error", 0.82, 0.89, 0, "A file could not be mapped"},
+    {"mpich-bus", CAUSE_SHM_EXHAUSTED, NULL, 0.57, 0.64, 0, "bus error"},
+    {"mpich-killed", CAUSE_KILLED, "sigkill", 0.47, 0.54, 0, "SIGKILL"},
+    {"mpirun-killed", CAUSE_KILLED, "sigkill", 0.47, 0.54, 20117, "pid 20117"},
+    {"multiprocess-full", CAUSE_SHM_EXHAUSTED, "semaphore", 0.87, 0.94, 0, "The disk is not involved"},
+    {"nccl-warn", CAUSE_UNKNOWN, NULL, 0.17, 0.24, 0, "Connect to 10.4.0.7<41187> failed"},
+    {"openmpi-segfault", CAUSE_SEGFAULT, NULL, 0.87, 0.94, 0, "segmentation fault"},
+    {"paddle-bus", CAUSE_SHM_EXHAUSTED, NULL, 0.82, 0.89, 0, "DataLoader worker"},
+    {"parent-gone", CAUSE_UNKNOWN, NULL, 0.12, 0.19, 0, "gone already"},
+    {"pickle-forkserver", CAUSE_PYTHON_ERROR, "not-picklable", 0.92, 0.99, 0, "since Python 3.14"},
+    {"pin-memory-full", CAUSE_PYTHON_ERROR, "pinned-memory", 0.82, 0.89, 0, "not about the GPU's memory"},
+    {"pin-memory-thread", CAUSE_UNKNOWN, NULL, 0.12, 0.19, 0, "pins memory"},
+    {"progress-bar-killed", CAUSE_KILLED, "sigkill", 0.47, 0.54, 0, "SIGKILL"},
+    {"ray-memory-wrapped", CAUSE_SYSTEM_OOM, "oom-daemon", 0.87, 0.94, 0, "memory was short"},
+    {"ray-object-store", CAUSE_SHM_EXHAUSTED, "ray", 0.87, 0.94, 0, "Ray did not start"},
+    {"ray-sigbus", CAUSE_SHM_EXHAUSTED, NULL, 0.57, 0.64, 30930, "pid 30930"},
+    {"ray-slow-store", CAUSE_SHM_EXHAUSTED, "ray", 0.37, 0.44, 0, "uses /tmp", .truth = CAUSE_UNKNOWN,
+     .fair = true},
+    {"ray-worker-died", CAUSE_UNKNOWN, NULL, 0.17, 0.24, 0, "does not say why"},
+    {"resource-tracker-key", CAUSE_UNKNOWN, NULL, 0.02, 0.09, 0, "harmless"},
+    {"shm-unlink", CAUSE_UNKNOWN, NULL, 0.02, 0.09, 0, "harmless"},
+    {"shutdown-reset", CAUSE_UNKNOWN, NULL, 0.02, 0.09, 0, "harmless"},
+    {"slurm-killed", CAUSE_KILLED, "sigkill", 0.47, 0.54, 0, "SIGKILL"},
+    {"storage-reset", CAUSE_UNKNOWN, NULL, 0.07, 0.14, 0, "only after-effects"},
+    {"systemd-oom", CAUSE_SYSTEM_OOM, NULL, 0.52, 0.59, 0, "does not show whether", .truth = CAUSE_CGROUP_OOM,
+     .fair = true},
+    {"torchrun-bus", CAUSE_SHM_EXHAUSTED, NULL, 0.57, 0.64, 991, "pid 991"},
+    {"torchrun-hangup", CAUSE_KILLED, "hangup", 0.72, 0.79, 2202014, "ssh session"},
+    {"ucx-bus", CAUSE_SHM_EXHAUSTED, NULL, 0.57, 0.64, 0, "bus error"},
+    {"ucx-full", CAUSE_SHM_EXHAUSTED, NULL, 0.92, 0.99, 0, "Shared memory ran out"},
+    {"vllm-broadcast", CAUSE_WORKER_HANG, "broadcast-stall", 0.47, 0.54, 0, "/dev/shm is not full"},
+    {"worker-threads", CAUSE_PYTHON_ERROR, "memory-error", 0.87, 0.94, 0, "RAM"},
+    {"zsh-bus", CAUSE_SHM_EXHAUSTED, NULL, 0.67, 0.74, 0, "bus error"},
 };
+
+/* One line or two, as other programs print them. */
+typedef struct FormatCase {
+    const char *text;
+    CauseId id;
+    const char *detail;
+    int pid;
+} FormatCase;
+
+static const FormatCase format_cases[] = {
+    /* deaths by signal */
+    {"Killed", CAUSE_KILLED, "sigkill", 0},
+    {"Killed: 9", CAUSE_KILLED, "sigkill", 0},
+    {"**Killed**", CAUSE_KILLED, "sigkill", 0},
+    {"2026-01-24T20:22:28.106Z Killed", CAUSE_KILLED, "sigkill", 0},
+    {"train-1  | Killed", CAUSE_KILLED, "sigkill", 0},
+    {"Bus error (core dumped)", CAUSE_SHM_EXHAUSTED, NULL, 0},
+    {"./train.sh: line 1:  7364 Killed                  python3 train.py --name=D0", CAUSE_KILLED, "sigkill",
+     7364},
+    {"/bin/bash: line 27: 318 Killed sh start.sh", CAUSE_KILLED, "sigkill", 318},
+    {"bash: line 1: 80675 Segmentation fault      ( python 1d.py --dir exp )", CAUSE_SEGFAULT, NULL, 80675},
+    {"[2]-  Bus error               (core dumped) python train.py", CAUSE_SHM_EXHAUSTED, NULL, 0},
+    {"[1]+  Terminated              python train.py", CAUSE_KILLED, "sigterm", 0},
+    {"zsh: killed     python train.py", CAUSE_KILLED, "sigkill", 0},
+    {"zsh: segmentation fault (core dumped)  python train.py", CAUSE_SEGFAULT, NULL, 0},
+    {"zsh: illegal hardware instruction  python train.py", CAUSE_UNKNOWN, "illegal-instruction", 0},
+    {"[1]    75076 killed     python train.py", CAUSE_KILLED, "sigkill", 75076},
+    {"[1]  + 75076 bus error  python train.py", CAUSE_SHM_EXHAUSTED, NULL, 75076},
+    {"fish: Job 1, 'python train.py' terminated by signal SIGBUS (Misaligned address error)",
+     CAUSE_SHM_EXHAUSTED, NULL, 0},
+    {"srun: error: gpu-12: tasks 0-3: Bus error (core dumped)", CAUSE_SHM_EXHAUSTED, NULL, 0},
+    {"srun: error: gpu-12: task 0: Exited with exit code 137", CAUSE_KILLED, "sigkill", 0},
+    {"srun: error: gpu-12: task 0: Segmentation fault", CAUSE_SEGFAULT, NULL, 0},
+    {"mpirun noticed that process rank 0 with PID 0 on node n1 exited on signal 4 (Illegal instruction).",
+     CAUSE_UNKNOWN, "illegal-instruction", 0},
+    {"mpirun noticed that process rank 1 with PID 812 on node n1 exited on signal 7 (Bus error).",
+     CAUSE_SHM_EXHAUSTED, NULL, 812},
+    {"=   EXIT CODE: 139", CAUSE_SEGFAULT, NULL, 0},
+    {"=   EXIT CODE: 11", CAUSE_SEGFAULT, NULL, 0},
+    {"=   EXIT CODE: 1", CAUSE_UNKNOWN, NULL, 0},
+    {"YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Terminated (signal 15)", CAUSE_KILLED, "sigterm", 0},
+    {"[host:1] Signal: Bus error (7)", CAUSE_SHM_EXHAUSTED, NULL, 0},
+    {"[host:1] Signal: Aborted (6)", CAUSE_UNKNOWN, "aborted", 0},
+    {"[n1:77724:0:78357] Caught signal 11 (Segmentation fault: address not mapped to object at address "
+     "0x580)",
+     CAUSE_SEGFAULT, NULL, 0},
+    {"main.py exits with return code = -7", CAUSE_SHM_EXHAUSTED, NULL, 0},
+    {"main.py exits with return code = -2", CAUSE_UNKNOWN, NULL, 0},
+    {"ChildProcessError: worker died (-9)", CAUSE_KILLED, "sigkill", 0},
+    {"[ERROR] Worker (pid:54) was sent code 139!", CAUSE_SEGFAULT, NULL, 54},
+    {"[ERROR] Worker (pid:8) was sent SIGKILL! Perhaps out of memory?", CAUSE_KILLED, "sigkill", 8},
+    {"[signal SIGSEGV: segmentation violation code=0x1 addr=0x10 pc=0x15f3a2e]", CAUSE_SEGFAULT, NULL, 0},
+    {"I get \"unexpected bus error encountered in worker\"", CAUSE_SHM_EXHAUSTED, NULL, 0},
+    {"subprocess.CalledProcessError: Command '['python', 'x.py']' died with <Signals.SIGABRT: 6>.",
+     CAUSE_UNKNOWN, "aborted", 0},
+    {"torch.multiprocessing.spawn.ProcessExitedException: process 0 terminated with signal SIGBUS",
+     CAUSE_SHM_EXHAUSTED, NULL, 0},
+    {"torch.multiprocessing.spawn.ProcessExitedException: process 0 terminated with exit code 149",
+     CAUSE_UNKNOWN, NULL, 0},
+    {"  traceback : Signal 9 (SIGKILL) received by PID 411", CAUSE_KILLED, "sigkill", 411},
+    {"SignalException: Process 5 got signal: 2", CAUSE_KILLED, "interrupted", 5},
+    {"The exit codes of the workers are {SIGBUS(-10), SIGBUS(-10)}", CAUSE_SHM_EXHAUSTED, NULL, 0},
+    {"The exit codes of the workers are {EXIT(1)}", CAUSE_UNKNOWN, NULL, 0},
+    {"Fatal Python error: Bus error", CAUSE_SHM_EXHAUSTED, NULL, 0},
+    {"Fatal Python error: Aborted", CAUSE_UNKNOWN, "aborted", 0},
+    {"Fatal Python error: Floating point exception", CAUSE_UNKNOWN, "floating-point-exception", 0},
+    {"Fatal Python error: Illegal instruction", CAUSE_UNKNOWN, "illegal-instruction", 0},
+    {"Fatal Python error: none_dealloc: deallocating None", CAUSE_UNKNOWN, NULL, 0},
+    {"(raylet) *** SIGSEGV (@0x0) received by PID 113 (TID 0x7fb67f7fe700) from PID 0; stack trace: ***",
+     CAUSE_SEGFAULT, NULL, 113},
+    {"[rank: 0] Received SIGTERM: 15", CAUSE_KILLED, "sigterm", 0},
+    {"Program terminated with signal SIGBUS, Bus error.", CAUSE_SHM_EXHAUSTED, NULL, 0},
+    {"Thread 1 \"python\" received signal SIGSEGV, Segmentation fault.", CAUSE_SEGFAULT, NULL, 0},
+    {"train.service: Main process exited, code=dumped, status=7/BUS", CAUSE_SHM_EXHAUSTED, NULL, 0},
+    {"段错误 (核心已转储)", CAUSE_SEGFAULT, NULL, 0},
+    {"总线错误(吐核)", CAUSE_SHM_EXHAUSTED, NULL, 0},
+    {"train.sh: 行 3:  4711 已杀死               python train.py", CAUSE_KILLED, "sigkill", 4711},
+    {"已终止", CAUSE_KILLED, "sigterm", 0},
+    /* words that are no deaths */
+    {"Aborted!", CAUSE_UNKNOWN, NULL, 0},
+    {"Filled", CAUSE_UNKNOWN, NULL, 0},
+    {"the job was killed", CAUSE_UNKNOWN, NULL, 0},
+    {"killed", CAUSE_UNKNOWN, NULL, 0},
+    {"(1) The process is killed by SIGKILL by OOM killer due to high memory usage.", CAUSE_UNKNOWN, NULL, 0},
+    {"*** 11 warnings ***", CAUSE_UNKNOWN, NULL, 0},
+    {"Unexpected key(s) in state_dict", CAUSE_UNKNOWN, NULL, 0},
+    {"received signal 99", CAUSE_UNKNOWN, NULL, 0},
+    {"exit code -1", CAUSE_UNKNOWN, NULL, 0},
+    {"W 123] Sending process 7 closing signal SIGTERM", CAUSE_UNKNOWN, NULL, 0},
+    /* messages that were wrapped, between words and in one */
+    {"DataLoader worker (pid 9) is killed by signal:\nKilled.", CAUSE_KILLED, "sigkill", 9},
+    {"RuntimeError: DataLoader worker (pid 9) is killed by signal:\nTerminated.", CAUSE_KILLED, "sigterm", 9},
+    {"RuntimeError: unable to mmap 68 bytes from file </torch_9_1_63832>:\nCannot allocate memory (12)",
+     CAUSE_MAPS_EXHAUSTED, NULL, 9},
+    {"RuntimeError: unable to mmap 1048576 bytes from file <filename not specified>: Cannot allocate memory "
+     "(12)",
+     CAUSE_MAPS_EXHAUSTED, NULL, 0},
+    {"RuntimeError: DataLoader worker (pid 9) is killed by signal: Bus\nerror. It is", CAUSE_SHM_EXHAUSTED,
+     NULL, 9},
+    {"OSError: [Errno 24] Too many op\nen files", CAUSE_FD_EXHAUSTED, NULL, 0},
+    {"ray: 2 Workers killed due to memory\npressure (OOM)", CAUSE_SYSTEM_OOM, "oom-daemon", 0},
+    {"unable to write to file </torch_7_1_2>: No space left\n on device (28)", CAUSE_SHM_EXHAUSTED, NULL, 7},
+    /* shared memory, and what only looks like a full disk */
+    {"RuntimeError: unable to resize file </torch_5_1_2> to the right size: No space left on device (28)",
+     CAUSE_SHM_EXHAUSTED, NULL, 5},
+    {"  File \"/usr/lib/python3.9/multiprocessing/heap.py\", line 83, in __init__\n"
+     "    os.ftruncate(self.fd, size)\nOSError: [Errno 28] No space left on device",
+     CAUSE_SHM_EXHAUSTED, "semaphore", 0},
+    {"_multiprocessing.SemLock(OSError: [Errno 28] No space left on device", CAUSE_SHM_EXHAUSTED, "semaphore",
+     0},
+    {"[Errno 28] No space left on device: '/tmp/joblib_memmapping_folder_61/x.pkl'", CAUSE_SHM_EXHAUSTED,
+     "joblib", 0},
+    {"RuntimeError:unable to write to file </torch>.....", CAUSE_SHM_EXHAUSTED, NULL, 0},
+    {"OSError: [Errno 122] Disk quota exceeded: 'last.ckpt'", CAUSE_PYTHON_ERROR, "disk-full", 0},
+    {"OSError: [Errno 23] Too many open files in system", CAUSE_FD_EXHAUSTED, "whole-machine", 0},
+    {"RuntimeError: could not duplicate a shared memory file descriptor: Bad file descriptor",
+     CAUSE_FD_EXHAUSTED, NULL, 0},
+    {"RuntimeError: $ Torch: unable to mmap memory: you tried to mmap 9GB. at THAllocator.c:317",
+     CAUSE_MAPS_EXHAUSTED, NULL, 0},
+    {"  File \"/usr/lib/python3.9/multiprocessing/synchronize.py\", line 57, in __init__\n"
+     "    sl = self._semlock = _multiprocessing.SemLock(\nPermissionError: [Errno 13] Permission denied",
+     CAUSE_PYTHON_ERROR, "shm-not-writable", 0},
+    {"  File \"/usr/lib/python3.12/multiprocessing/synchronize.py\", line 57, in __init__\n"
+     "    sl = self._semlock = _multiprocessing.SemLock(\nFileNotFoundError: [Errno 2] No such file or "
+     "directory",
+     CAUSE_PYTHON_ERROR, "shm-not-writable", 0},
+    {"RuntimeError: unable to open shared memory object </torch_8_1> in read-write mode: Permission denied "
+     "(13)",
+     CAUSE_PYTHON_ERROR, "shm-not-writable", 0},
+    {"n8:27106:27302 [0] include/shm.h:27 NCCL WARN Call to shm_open failed : Permission denied\n"
+     "n8:27106:27302 [0] include/shm.h:48 NCCL WARN Error while creating shared memory segment "
+     "nccl-shm-recv-b7",
+     CAUSE_PYTHON_ERROR, "shm-not-writable", 0},
+    {"NCCL WARN Error while creating shared memory segment /dev/shm/nccl-a (size 7), error: Permission "
+     "denied (13)",
+     CAUSE_PYTHON_ERROR, "shm-not-writable", 0},
+    /* memory */
+    {"Memory on the node was 1436GB / 1511GB (0.950089), which exceeds the memory usage threshold of 0.95. "
+     "Ray "
+     "killed this worker",
+     CAUSE_SYSTEM_OOM, "oom-daemon", 0},
+    {"Your session crashed after using all available RAM.", CAUSE_CGROUP_OOM, "kubernetes", 0},
+    {"Your notebook tried to allocate more memory than is available. It has restarted.", CAUSE_CGROUP_OOM,
+     "kubernetes", 0},
+    {"distributed.nanny - WARNING - Worker exceeded 95% memory budget. Restarting", CAUSE_SYSTEM_OOM,
+     "oom-daemon", 0},
+    {"cv2.error: OpenCV(4.6.0) alloc.cpp:73: error: (-4:Insufficient memory) Failed to allocate 4672512 "
+     "bytes",
+     CAUSE_PYTHON_ERROR, "memory-error", 0},
+    {"WARNING: ran out of memory with exception: CUDA out o\nf memory. Tried to allocate 354.00 MiB",
+     CAUSE_PYTHON_ERROR, "gpu-out-of-memory", 0},
+    {"OSError: [WinError 1455] The paging file is too small for this operation to complete.",
+     CAUSE_PYTHON_ERROR, "memory-error", 0},
+    {"ImportError: DLL load failed: 页面文件太小，无法完成操作。", CAUSE_PYTHON_ERROR, "memory-error", 0},
+    {"kernel: Task in /docker/8f2c killed as a result of limit of /docker/8f2c", CAUSE_CGROUP_OOM, NULL, 0},
+    {"systemd-oomd[812]: Killed /user.slice/train.scope due to memory pressure", CAUSE_SYSTEM_OOM,
+     "oom-daemon", 0},
+    {"earlyoom[700]: sending SIGTERM to process 4242 \"python\": badness 900", CAUSE_SYSTEM_OOM, "oom-daemon",
+     4242},
+    {"ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory.",
+     CAUSE_SYSTEM_OOM, "oom-daemon", 0},
+    {"(raylet) node_manager.cc:3069: 1 Workers (tasks / actors) killed due to memory pressure (OOM)",
+     CAUSE_SYSTEM_OOM, "oom-daemon", 0},
+    {"771204.batch  OUT_OF_ME+    0:125", CAUSE_CGROUP_OOM, "scheduler", 0},
+    {"slurmstepd: error: Exceeded job memory limit", CAUSE_CGROUP_OOM, "scheduler", 0},
+    {"slurmstepd: error: Exceeded step memory limit at some point.", CAUSE_CGROUP_OOM, "scheduler", 0},
+    {"slurmstepd: error: Job 7 exceeded memory limit (5 > 4), being killed", CAUSE_CGROUP_OOM, "scheduler",
+     0},
+    {"TERM_MEMLIMIT: job killed after reaching LSF memory usage limit.", CAUSE_CGROUP_OOM, "scheduler", 0},
+    {"=>> PBS: job killed: mem 4200000kb exceeded limit 4194304kb", CAUSE_CGROUP_OOM, "scheduler", 0},
+    {"=>> PBS: job killed: vmem 9000000kb exceeded limit 8388608kb", CAUSE_CGROUP_OOM, "scheduler", 0},
+    {"OSError: [Errno 12] Cannot allocate memory", CAUSE_PYTHON_ERROR, "memory-error", 0},
+    {"terminate called after throwing an instance of 'std::bad_alloc'", CAUSE_PYTHON_ERROR, "memory-error",
+     0},
+    {"W device_host_allocator.h:46] could not allocate pinned host memory of size: 34359738368",
+     CAUSE_PYTHON_ERROR, "pinned-memory", 0},
+    {"E cuda_driver.cc:802] failed to alloc 34359738368 bytes on host: CUDA_ERROR_OUT_OF_MEMORY: out of "
+     "memory",
+     CAUSE_PYTHON_ERROR, "pinned-memory", 0},
+    {"failed to allocate 17.79G from device: CUDA_ERROR_OUT_OF_MEMORY: out of memory", CAUSE_PYTHON_ERROR,
+     "gpu-out-of-memory", 0},
+    {"torch.OutOfMemoryError: HIP out of memory. Tried to allocate 2.00 GiB.", CAUSE_PYTHON_ERROR,
+     "gpu-out-of-memory", 0},
+    {"n1:5:9 [0] init.cc:388 NCCL WARN Cuda failure 'out of memory'", CAUSE_PYTHON_ERROR, "gpu-out-of-memory",
+     0},
+    /* ended from outside */
+    {"=>> PBS: job killed: walltime 3660 exceeded limit 3600", CAUSE_KILLED, "time-limit", 0},
+    {"TERM_RUNLIMIT: job killed after reaching LSF run time limit.", CAUSE_KILLED, "time-limit", 0},
+    {"slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-01-01T01:01:01 DUE TO JOB REQUEUE ***",
+     CAUSE_KILLED, "preempted", 0},
+    {"slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-01-01T01:01:01 DUE TO NODE FAILURE ***",
+     CAUSE_KILLED, "node-failure", 0},
+    /* crashes and exceptions */
+    {"malloc(): memory corruption\nRuntimeError: DataLoader worker (pid 9) is killed by signal: Bus error.",
+     CAUSE_SEGFAULT, "heap-corruption", 9},
+    {"double free or corruption (!prev)", CAUSE_SEGFAULT, "heap-corruption", 0},
+    {"free(): invalid pointer", CAUSE_SEGFAULT, "heap-corruption", 0},
+    {"corrupted size vs. prev_size", CAUSE_SEGFAULT, "heap-corruption", 0},
+    {"munmap_chunk(): invalid pointer", CAUSE_SEGFAULT, "heap-corruption", 0},
+    {"NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.", CAUSE_UNKNOWN, "gpu-fault", 0},
+    {"Unable to determine the device handle for GPU 0000:0D:00.0: GPU is lost.", CAUSE_UNKNOWN, "gpu-fault",
+     0},
+    {"RuntimeError: CUDA error (3): initialization error", CAUSE_PYTHON_ERROR, "cuda-in-forked-worker", 0},
+    {"RuntimeError: cuda runtime error (3) : initialization error at THCGeneral.cpp:51", CAUSE_PYTHON_ERROR,
+     "cuda-in-forked-worker", 0},
+    {"OpenBLAS blas_thread_init: Thread creation failed: Resource temporarily unavailable",
+     CAUSE_PYTHON_ERROR, "threads-exhausted", 0},
+    {"  File \"/usr/lib/python3.9/multiprocessing/popen_fork.py\", line 66, in _launch\n"
+     "    self.pid = os.fork()\nBlockingIOError: [Errno 11] Resource temporarily unavailable",
+     CAUSE_PYTHON_ERROR, "threads-exhausted", 0},
+    {"runtime: failed to create new OS thread (have 2 already; errno=11)", CAUSE_PYTHON_ERROR,
+     "threads-exhausted", 0},
+    {"RuntimeError: each element in list of batch should be of equal size", CAUSE_PYTHON_ERROR,
+     "collate-shapes", 0},
+    {"RuntimeError: Trying to resize storage that is not resizable", CAUSE_PYTHON_ERROR, "collate-shapes", 0},
+    {"kernel: INFO: task python:811 blocked for more than 120 seconds.", CAUSE_WORKER_HANG, "blocked-io", 0},
+    /* after-effects */
+    {"RuntimeError: One of the subprocesses has abruptly died during map operation.", CAUSE_UNKNOWN, NULL, 0},
+    {"distributed.scheduler.KilledWorker: ('train-0', <WorkerState>)", CAUSE_UNKNOWN, NULL, 0},
+    {"[shm_broadcast.py:456] No available shared memory broadcast block found in 60 second.\n"
+     "[multiproc_executor.py:140] Worker proc VllmWorker-1 died unexpectedly, shutting down executor.",
+     CAUSE_UNKNOWN, NULL, 0},
+    {"Received sigquit from a child process. It usually means the child failed.", CAUSE_UNKNOWN, NULL, 0},
+    {"  File \"/usr/lib/python3.8/multiprocessing/spawn.py\", line 116, in spawn_main\n"
+     "_pickle.UnpicklingError: pickle data was truncated",
+     CAUSE_UNKNOWN, NULL, 0},
+    {"  File \"/usr/lib/python3.8/multiprocessing/spawn.py\", line 116, in spawn_main\n"
+     "EOFError: Ran out of input",
+     CAUSE_UNKNOWN, NULL, 0},
+    {"RuntimeError: failed to recv, got 0 bytes", CAUSE_UNKNOWN, NULL, 0},
+    {"sendBytes failed on SocketImpl: Broken pipe", CAUSE_UNKNOWN, NULL, 0},
+    {"torch.distributed.DistStoreError: Socket Timeout", CAUSE_WORKER_HANG, "collective-timeout", 0},
+    {"RuntimeError: Timed out initializing process group in store based barrier on rank: 0",
+     CAUSE_WORKER_HANG, "collective-timeout", 0},
+    {"torch.distributed.DistBackendError: NCCL error in: NCCLUtils.hpp:275", CAUSE_UNKNOWN, NULL, 0},
+    {"RuntimeError: NCCL error in: ProcessGroupNCCL.cpp:825, unhandled cuda error, NCCL version 2.7.8",
+     CAUSE_UNKNOWN, NULL, 0},
+    {"RuntimeError: Engine core initialization failed. See root cause above.", CAUSE_UNKNOWN, NULL, 0},
+    {"vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue.", CAUSE_UNKNOWN, NULL, 0},
+    {"Horovod has been shut down. This was caused by an exception on one of the ranks", CAUSE_UNKNOWN, NULL,
+     0},
+    {"Fatal Python error: could not acquire lock for <_io.BufferedWriter name='<stdout>'> at interpreter "
+     "shutdown, possibly due to daemon threads",
+     CAUSE_UNKNOWN, NULL, 0},
+    {"ConnectionRefusedError: [Errno 111] Connection refused", CAUSE_UNKNOWN, NULL, 0},
+    {"EOFError", CAUSE_UNKNOWN, NULL, 0},
+    {"concurrent.futures.process.BrokenProcessPool: A process in the process pool was terminated abruptly",
+     CAUSE_UNKNOWN, NULL, 0},
+    {"The kernel appears to have died. It will restart automatically.", CAUSE_UNKNOWN, NULL, 0},
+    {"The kernel has died, and the automatic restart has failed.", CAUSE_UNKNOWN, NULL, 0},
+    {"The Kernel crashed while executing code in the current cell or a previous cell.", CAUSE_UNKNOWN, NULL,
+     0},
+    {"ncclInternalError: Internal check failed.", CAUSE_UNKNOWN, NULL, 0},
+    {"ncclRemoteError: A call failed possibly due to a network error.", CAUSE_UNKNOWN, NULL, 0},
+    /* background: it changes how a bus error is read */
+    {"np.load(path, mmap_mode='r')\nBus error (core dumped)\ntorch==2.12.0", CAUSE_BUS_ERROR_FILE, NULL, 0},
+    {"OSError: [Errno 5] Input/output error\nBus error (core dumped)", CAUSE_BUS_ERROR_FILE, NULL, 0},
+    {"nfs: server store1 not responding\nBus error (core dumped)", CAUSE_BUS_ERROR_FILE, NULL, 0},
+    {"cp: Stale file handle\nBus error (core dumped)", CAUSE_BUS_ERROR_FILE, NULL, 0},
+    {"warning: the file is truncated\nBus error (core dumped)", CAUSE_BUS_ERROR_FILE, NULL, 0},
+    {"lmdb: truncated file\nBus error (core dumped)", CAUSE_BUS_ERROR_FILE, NULL, 0},
+    {"DeprecationWarning: use of fork() may lead to deadlocks in the child\nRuntimeError: DataLoader timed "
+     "out "
+     "after 60 seconds",
+     CAUSE_WORKER_HANG, NULL, 0},
+    {"DataLoader(d, worker_method='thread')\nMemoryError", CAUSE_PYTHON_ERROR, "memory-error", 0},
+    {"FROM nvcr.io/nvidia/pytorch\nSLURM_JOB_ID=7\nKilled", CAUSE_KILLED, "sigkill", 0},
+    {"gc.collect()\n$ ls /dev/shm\n$ ls -l /dev/shm\n$ ls -la /dev/shm\nRssShmem: 7 kB\nBus error (core "
+     "dumped)",
+     CAUSE_SHM_EXHAUSTED, NULL, 0},
+};
+
+static void test_formats(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(format_cases); i++) {
+        const FormatCase *c = &format_cases[i];
+        _cleanup_arena_ Arena arena = {0};
+        Diagnosis got;
+        explain_text(c->text, strlen(c->text), 0, NULL, &arena, &got);
+        if (got.cause.id != c->id || got.cause.pid != c->pid ||
+            (c->detail ? !got.detail || strcmp(got.detail, c->detail) != 0 : got.detail != NULL))
+            fail_msg("%s: %s (%s) %.2f, pid %d: %s", c->text, cause_name(got.cause.id),
+                     got.detail ? got.detail : "-", got.cause.confidence, got.cause.pid, got.cause.summary);
+    }
+}
+
+/* How the answers compare with what really happened. An answer may be less than the truth, but never wrong.
+ */
+static void test_how_many_are_right(void **state)
+{
+    (void)state;
+    size_t right = ARRAY_SIZE(format_cases); /* test_formats */
+    size_t acceptable = 0;
+    size_t unknown = 0;
+    size_t wrong = 0;
+    for (size_t i = 0; i < ARRAY_SIZE(log_cases); i++) { /* test_logs has compared the id */
+        const LogCase *c = &log_cases[i];
+        if (c->truth == CAUSE_OK || c->truth == c->id)
+            right++;
+        else if (c->fair)
+            acceptable++;
+        else if (c->id == CAUSE_UNKNOWN)
+            unknown++;
+        else
+            wrong++;
+        /* What is only acceptable must not sound certain. */
+        if (c->fair)
+            assert_true(c->most < 0.6);
+    }
+    size_t all = right + acceptable + unknown + wrong;
+    print_message("%zu logs: %zu right, %zu acceptable, %zu unknown, %zu wrong\n", all, right, acceptable,
+                  unknown, wrong);
+    assert_int_equal(wrong, 0);
+    assert_true((right + acceptable) * 100 >= all * 95);
+}
+
+/* The literals stand in one line of the text; `above` in an earlier one. */
+static bool pattern_is_in(const Pattern *pattern, Text text)
+{
+    bool above = pattern->above == NULL;
+    TEXT_FOR_EACH_LINE (line, text) {
+        above = above || text_contains(line, pattern->above);
+        if (above && text_contains(line, pattern->needle) &&
+            (!pattern->also || text_contains(line, pattern->also)) &&
+            (!pattern->unless || !text_contains(line, pattern->unless)))
+            return true;
+    }
+    return false;
+}
+
+static void test_every_pattern_has_a_log(void **state)
+{
+    (void)state;
+    _cleanup_free_ bool *found = calloc(n_patterns, sizeof *found);
+    assert_non_null(found);
+    _cleanup_buffer_ Buffer text = {0};
+    for (size_t k = 0; k < ARRAY_SIZE(log_cases) + ARRAY_SIZE(format_cases); k++) {
+        Text log;
+        if (k < ARRAY_SIZE(log_cases)) {
+            log_load(log_cases[k].log, &text);
+            log = (Text){buffer_text(&text), text.size};
+        } else
+            log = text_of(format_cases[k - ARRAY_SIZE(log_cases)].text);
+        for (size_t i = 0; i < n_patterns; i++)
+            found[i] = found[i] || !patterns[i].needle || pattern_is_in(&patterns[i], log);
+    }
+    size_t missing = 0;
+    for (size_t i = 0; i < n_patterns; i++)
+        if (!found[i]) {
+            print_message("no log has: %s + %s below %s\n", patterns[i].needle,
+                          patterns[i].also ? patterns[i].also : "-",
+                          patterns[i].above ? patterns[i].above : "-");
+            missing++;
+        }
+    assert_int_equal(missing, 0);
+}
 
 static void test_logs(void **state)
 {
@@ -269,6 +694,7 @@ static void test_logs(void **state)
         assert_true(told == (got.cause.n_evidence > 0));
         assert_true(got.n_matched <= 12);
         assert_true(got.n_notes <= 3);
+        assert_true(got.fixes.n > 0 || c->id == CAUSE_OK);
     }
 }
 
@@ -297,8 +723,8 @@ static void test_every_clue_is_in_the_tables(void **state)
             fail_msg("clue %d lacks its row, its evidence or its summary in clues.c", (int)clue);
         size_t n = 0;
         for (size_t i = 0; i < n_patterns; i++)
-            n += patterns[i].clue == clue;
-        if (n == 0)
+            n += patterns[i].clue == clue && patterns[i].needle;
+        if (n == 0 && !logged_death_tells(clue))
             fail_msg("clue %d has no pattern in patterns.c", (int)clue);
     }
 }
@@ -521,6 +947,39 @@ static void test_repeats_are_counted(void **state)
     assert_true(list_mentions(got.cause.evidence, got.cause.n_evidence, "(first of 1000)"));
 }
 
+/* A crash after an exception may only be how the interpreter ended. */
+static void test_crash_after_an_exception(void **state)
+{
+    (void)state;
+    static const char text[] = "Traceback (most recent call last):\n"
+                               "  File \"train.py\", line 7, in main\n"
+                               "    model = build(cfg)\n"
+                               "KeyError: 'depth'\n"
+                               "Segmentation fault (core dumped)\n";
+    _cleanup_arena_ Arena arena = {0};
+    Diagnosis got;
+    explain_text(text, sizeof text - 1, 0, NULL, &arena, &got);
+    assert_int_equal(got.cause.id, CAUSE_SEGFAULT);
+    assert_true(got.cause.confidence <= 0.6);
+    assert_true(list_mentions(got.cause.evidence, got.cause.n_evidence, "KeyError was raised before"));
+}
+
+/* A program that ran out of GPU memory, went on, and died of something else. */
+static void test_survived_clue(void **state)
+{
+    (void)state;
+    _cleanup_buffer_ Buffer text = {0};
+    assert_int_equal(buffer_append_text(&text, "RuntimeError: CUDA out of memory. Tried to allocate 2 GiB\n"),
+                     0);
+    for (size_t i = 0; i < 2000; i++)
+        assert_int_equal(buffer_printf(&text, "step %zu\n", i), 0);
+    assert_int_equal(buffer_printf(&text, "%s\n", bus_line), 0);
+    _cleanup_arena_ Arena arena = {0};
+    Diagnosis got;
+    explain_text(buffer_text(&text), text.size, 0, NULL, &arena, &got);
+    assert_int_equal(got.cause.id, CAUSE_SHM_EXHAUSTED);
+}
+
 static void test_survived_exception(void **state)
 {
     (void)state;
@@ -565,6 +1024,93 @@ static void test_notes_fit_the_log(void **state)
             assert_true(list_mentions(got.notes, got.n_notes, cases[i].note));
         else
             assert_int_equal(got.n_notes, 0);
+    }
+}
+
+static bool fixes_mention(const Fixes *fixes, const char *what)
+{
+    for (size_t i = 0; i < fixes->n; i++)
+        if (strstr(fixes->items[i].what, what) ||
+            (fixes->items[i].command && strstr(fixes->items[i].command, what)))
+            return true;
+    return false;
+}
+
+/* The log may come from another machine than this one, which is bare and large. */
+static void test_fixes_fit_the_log(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *log;
+        const char *fix;
+        const char *not_this; /* or NULL */
+    } cases[] = {
+        {"bus-ray-small-shm", "--shm-size=8g", NULL},
+        {"bus-ray-small-shm", "--ipc=host", NULL},
+        {"bus-ray-small-shm", "emptyDir", NULL},
+        {"torch-2.13-small-shm-fork-file_system", "--shm-size=8g", NULL},
+        {"background-workers", "--shm-size=8g", NULL},
+        {"background-workers", "nnUNet_n_proc_DA=0", NULL},
+        {"torch-2.13-leave", "--shm-size=8g", NULL},
+        {"torch-2.13-healthy", "shmguard doctor", "--shm-size"},
+        {"slurm-oom", "sbatch --mem=", "limits.memory"},
+        {"kubernetes-oomkilled", "limits:\n    memory:", "--mem "},
+        {"docker-events", "docker run --memory=", NULL},
+        {"torch-2.13-cgroup-oom", "--mem (Slurm), limits.memory (Kubernetes), --memory (Docker)", NULL},
+        {"progress-bar-killed", "--mem (Slurm), limits.memory (Kubernetes), --memory (Docker)", NULL},
+        {"torch-2.13-open-files", "ulimit -n", NULL},
+        {"torch-2.13-open-files", "set_sharing_strategy('file_system')", NULL},
+        {"files-file-system", "ulimit -n", "set_sharing_strategy('file_system')"},
+        {"worker-threads", "num_workers", "shmguard run"},
+        {"joblib-memmap-full", "JOBLIB_TEMP_FOLDER", NULL},
+    };
+    const Machine machine = {
+        .shm = {.state = SHM_OK, .size_bytes = UINT64_C(64) << 30, .mounted = true},
+        .memory = {.total_bytes = UINT64_C(128) << 30},
+        .cgroup = {.memory_limit_bytes = U64_UNKNOWN},
+        .limits = {.open_files_soft = 1 << 20, .open_files_hard = 1 << 20},
+        .sandbox = {.kind = ENVIRONMENT_BARE},
+    };
+    _cleanup_buffer_ Buffer text = {0};
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        _cleanup_arena_ Arena arena = {0};
+        Diagnosis got;
+        log_load(cases[i].log, &text);
+        explain_text(buffer_text(&text), text.size, 0, &machine, &arena, &got);
+        if (!fixes_mention(&got.fixes, cases[i].fix) ||
+            (cases[i].not_this && fixes_mention(&got.fixes, cases[i].not_this)))
+            fail_msg("%s: no fix says %s, or one says %s", cases[i].log, cases[i].fix,
+                     cases[i].not_this ? cases[i].not_this : "-");
+    }
+}
+
+/* The reaper's line comes after the kill, and says what is left of the process. */
+static void test_victim_keeps_its_memory(void **state)
+{
+    (void)state;
+    _cleanup_buffer_ Buffer text = {0};
+    _cleanup_arena_ Arena arena = {0};
+    Diagnosis got;
+    log_load("background-oom", &text);
+    explain_text(buffer_text(&text), text.size, 0, NULL, &arena, &got);
+    assert_true(list_mentions(got.cause.evidence, got.cause.n_evidence, "had 28.7 GiB of private"));
+}
+
+/* An answer says that it does not know only where it does not sound certain. */
+static void test_doubt_is_not_called_likely(void **state)
+{
+    (void)state;
+    static const char *const doubts[] = {"does not show which", "does not show whether", "does not show it",
+                                         "does not tell"};
+    _cleanup_buffer_ Buffer text = {0};
+    for (size_t i = 0; i < ARRAY_SIZE(log_cases); i++) {
+        _cleanup_arena_ Arena arena = {0};
+        Diagnosis got;
+        log_load(log_cases[i].log, &text);
+        explain_text(buffer_text(&text), text.size, 0, NULL, &arena, &got);
+        for (size_t k = 0; k < ARRAY_SIZE(doubts); k++)
+            if (strstr(got.cause.summary, doubts[k]) && got.cause.confidence >= 0.6)
+                fail_msg("%s: %.2f: %s", log_cases[i].log, got.cause.confidence, got.cause.summary);
     }
 }
 
@@ -692,7 +1238,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_logs),
+        cmocka_unit_test(test_formats),
+        cmocka_unit_test(test_how_many_are_right),
         cmocka_unit_test(test_every_log_is_in_the_table),
+        cmocka_unit_test(test_every_pattern_has_a_log),
         cmocka_unit_test(test_every_clue_is_in_the_tables),
         cmocka_unit_test(test_pieces_of_any_size),
         cmocka_unit_test(test_junk_in_front),
@@ -702,8 +1251,13 @@ int main(void)
         cmocka_unit_test(test_hostile_lines),
         cmocka_unit_test(test_truncated_logs),
         cmocka_unit_test(test_repeats_are_counted),
+        cmocka_unit_test(test_crash_after_an_exception),
+        cmocka_unit_test(test_survived_clue),
         cmocka_unit_test(test_survived_exception),
         cmocka_unit_test(test_notes_fit_the_log),
+        cmocka_unit_test(test_fixes_fit_the_log),
+        cmocka_unit_test(test_victim_keeps_its_memory),
+        cmocka_unit_test(test_doubt_is_not_called_likely),
         cmocka_unit_test(test_what_is_shown_is_harmless),
         cmocka_unit_test(test_machine_knows_the_victim),
         cmocka_unit_test(test_kernel_log_is_for_whom),
