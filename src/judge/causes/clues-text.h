@@ -93,7 +93,10 @@
     "is to blame."
 #define BUS_DOUBTFUL_SUMMARY                                                                                 \
     "A process{pid} died of a bus error: either /dev/shm was full, or a file that it had mapped was "        \
-    "truncated. The log does not show which."
+    "truncated or lies on a full disk. The log does not show which."
+#define BUS_MACOS_SUMMARY                                                                                    \
+    "A process{pid} died of a bus error on macOS. There is no /dev/shm there, so shared memory is not to "   \
+    "blame: either native code crashed, or a file that it had mapped was truncated or lies on a full disk."
 
 /* --- Descriptors, mappings, deleted segments --- */
 
@@ -453,20 +456,23 @@
 #define CLUE_PIN_THREAD_EVIDENCE                                                                             \
     "The trainer noticed that its thread for pinning memory had ended. This does not say why."
 #define CLUE_PARENT_GONE_EVIDENCE                                                                            \
-    "A new worker did not find the locks of the process that started it: that process was gone already."
+    "A new worker did not get from the process that started it what it needs: that process had failed, or "  \
+    "was gone already."
 #define CLUE_PEER_LOST_EVIDENCE                                                                              \
     "The process at the other end of a connection was gone. This does not say why."
 #define CLUE_CHILD_FAILED_EVIDENCE "The launcher noticed that a process had failed. This does not say why."
 #define CLUE_NCCL_ERROR_EVIDENCE   "NCCL reports an error without its reason."
 #define CLUE_LEAKED_EVIDENCE                                                                                 \
-    "A process ended without removing its shared objects. That is a result of its death, not the cause."
+    "Python removed shared objects that a process had not removed by its end. That is not the cause of a "   \
+    "failure."
 #define CLUE_TEARDOWN_EVIDENCE  "Python cleaned up at its end. This is harmless, and not the cause."
 #define CLUE_NCCL_WARN_EVIDENCE "NCCL warns of an error."
 #define CLUE_FORK_WARNING_EVIDENCE                                                                           \
     "A process with several threads was forked, which can leave its children in a deadlock."
-#define CLUE_MAPPED_FILE_EVIDENCE "The log mentions files that are read through mmap."
-#define CLUE_STORAGE_EVIDENCE     "The log mentions failing storage or a truncated file."
-#define CLUE_DF_EVIDENCE          "The log shows how full /dev/shm was."
+#define CLUE_MAPPED_FILE_EVIDENCE   "The log mentions files that are read through mmap."
+#define CLUE_MAPPED_READER_EVIDENCE "A library that reads mapped files (LMDB) is in the stack of the crash."
+#define CLUE_STORAGE_EVIDENCE       "The log mentions failing storage or a truncated file."
+#define CLUE_DF_EVIDENCE            "The log shows how full /dev/shm was."
 
 /* --- A log with nothing but after-effects, or not even that --- */
 
@@ -488,7 +494,8 @@
     "The thread that pins memory for the GPU ended, and this log does not say why. Its own traceback, if "   \
     "any, is further up."
 #define LOG_PARENT_GONE_SUMMARY                                                                              \
-    "A worker started when the process that started it was gone already. The reason is in the output of "    \
+    "A worker could not start, because the process that started it had failed or was gone already. The "     \
+    "reason is in the output of "                                                                            \
     "that process, which is not in this log."
 #define LOG_TEARDOWN_SUMMARY                                                                                 \
     "The log shows only messages from the end of a program, which are harmless. If the training failed, "    \
@@ -501,7 +508,8 @@
     "A launcher found that one of its processes had failed. The reason is in that process's own output, "    \
     "which is not in this log."
 #define LOG_LEAKED_SUMMARY                                                                                   \
-    "A process ended without removing its shared objects. This log does not say why it ended; the line "     \
+    "A process ended without removing its shared objects, and Python removed them. That alone is harmless: " \
+    "it happens at a normal end, too. If the training died, this log does not say why; the line "            \
     "that the shell printed (\"Bus error\", \"Killed\") would."
 #define LOG_AFTER_EFFECTS_SUMMARY                                                                            \
     "This log contains only after-effects: a process was gone when another one talked to it. It does not "   \
@@ -556,7 +564,8 @@
     "PyTorch %u.%u reserves shared memory before it writes: a full /dev/shm raises an exception there, so "  \
     "this bus error may have another reason."
 #define EXPLAIN_BUS_AMBIGUOUS                                                                                \
-    "A truncated mapped file leads to the same message; the log alone cannot tell them apart."
+    "A mapped file that is truncated or lies on a full disk leads to the same message; the log alone "       \
+    "cannot tell them apart."
 #define EXPLAIN_CGROUP_LIMIT "The control group's memory limit was %s."
 #define EXPLAIN_VICTIM       "Process %d had %s of private and %s of shared memory."
 #define EXPLAIN_SEGMENT_NUMBER                                                                               \

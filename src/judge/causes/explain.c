@@ -17,6 +17,9 @@ enum { MAPS_MANY = 30000 };
 /* Up to this confidence a bus error may just as well come from a mapped file. */
 static const double BUS_DOUBTFUL = 0.55;
 
+/* macOS has no /dev/shm, and a bus error there has many reasons. */
+static const double BUS_MACOS_CONFIDENCE = 0.3;
+
 /* Below this confidence a failed mapping may just as well be a lack of memory. */
 static const double MAPS_DOUBTFUL = 0.6;
 
@@ -140,6 +143,8 @@ static bool bus_is_file(const CauseContext *context)
     for (size_t i = 0; i < ARRAY_SIZE(readers); i++)
         if (strstr(facts->fatal.file, readers[i]))
             return true;
+    if (clue_seen(context, CLUE_MAPPED_READER)->last_line > clue_seen(context, context->clue)->first_line)
+        return true;
     return clue_is_seen(context, CLUE_STORAGE) ||
            (clue_is_seen(context, CLUE_MAPPED_FILE) && (torch_reserves(facts) || shm_seen_free(facts)));
 }
@@ -187,11 +192,11 @@ static double maps_confidence(const CauseContext *context, double alone)
     return count >= MAPS_MANY ? 0.95 : bytes >= GIB ? 0.5 : alone;
 }
 
-/* Slurm also cancels the rest of a step when one of its tasks has died. */
+/* Launchers end the other processes when one has died: Slurm cancels the step, MPI sends SIGTERM. */
 static bool death_before(const CauseContext *context, Clue clue)
 {
-    static const Clue deaths[] = {CLUE_SIGKILL, CLUE_SIGKILL_WORKER, CLUE_BUS, CLUE_BUS_WORKER,
-                                  CLUE_SEGFAULT};
+    static const Clue deaths[] = {CLUE_SIGKILL,  CLUE_SIGKILL_WORKER, CLUE_BUS, CLUE_BUS_WORKER,
+                                  CLUE_SEGFAULT, CLUE_ABORTED,        CLUE_FPE, CLUE_ILLEGAL};
     for (size_t i = 0; i < ARRAY_SIZE(deaths); i++)
         if (clue_is_seen(context, deaths[i]) &&
             clue_seen(context, deaths[i])->first_line < clue_seen(context, clue)->first_line)
@@ -243,6 +248,8 @@ static double clue_confidence(const CauseContext *context, Clue clue)
         return 0.4;
     if (clue == CLUE_CANCELLED && death_before(context, clue))
         return 0.4;
+    if (clue == CLUE_SIGTERM && death_before(context, clue))
+        return 0.2;
     bool guessed = clue == CLUE_SHM_WRITE || clue == CLUE_SHM_STALE_ERRNO || clue == CLUE_NCCL_SEGMENT;
     if (clue_infos[clue].cause == CAUSE_SHM_EXHAUSTED && clue != CLUE_SHM_INODES &&
         shm_seen_free(context->facts))
@@ -384,7 +391,12 @@ static void decide_clue(CauseContext *context)
     const LoggedVictim *victim = is_oom(context->clue) ? deciding_victim(context) : NULL;
     if (kill)
         cause->summary = decide_by_machine(context, kill);
-    else if (bus_is_file(context)) {
+    else if (is_bus(context->clue) && clue_is_seen(context, CLUE_IN_MACOS)) {
+        cause->id = CAUSE_UNKNOWN;
+        cause->confidence = BUS_MACOS_CONFIDENCE;
+        context->log->detail = "bus-error";
+        cause->summary = summary_fill(context, BUS_MACOS_SUMMARY, cause->pid, NULL);
+    } else if (bus_is_file(context)) {
         cause->id = CAUSE_BUS_ERROR_FILE;
         cause->confidence = 0.6;
         cause->summary = summary_fill(context, BUS_FILE_SUMMARY, cause->pid, NULL);
@@ -525,6 +537,8 @@ static bool clue_is_related(const CauseContext *context, Clue clue)
     const ClueInfo *info = &clue_infos[clue];
     if (info->tier != TIER_CAUSE || context->clue == CLUES)
         return true;
+    if (context->clue == CLUE_HEAP && is_bus(clue))
+        return true;
     bool killed = clue == CLUE_SIGKILL || clue == CLUE_SIGKILL_WORKER;
     if (is_oom(context->clue))
         return is_oom(clue) || killed || (is_bus(clue) && !oom_is_another(context));
@@ -535,6 +549,10 @@ static bool clue_is_related(const CauseContext *context, Clue clue)
  * hang. */
 static bool clue_bears(const CauseContext *context, Clue clue)
 {
+    if (clue == CLUE_DISK_FULL && context->clue != clue && disk_is_guess(context))
+        return false; /* half of a message whose other half decided */
+    if (clue == CLUE_NCCL_SEGMENT && context->clue == CLUE_CUDA_ERROR)
+        return false; /* a consequence */
     if (clue == CLUE_OOM_SOME)
         return !clue_is_seen(context, CLUE_OOM_CGROUP) && !clue_is_seen(context, CLUE_OOM_MACHINE);
     if (clue_infos[clue].tier != TIER_CONTEXT)
@@ -705,7 +723,7 @@ static void evidence_list(CauseContext *context)
         evidence_df(context);
     if (context->clue == CLUE_SEGFAULT)
         evidence_segfault(context);
-    if (is_bus(context->clue))
+    if (is_bus(context->clue) && context->log->cause.id != CAUSE_UNKNOWN)
         evidence_bus(context);
     if (is_oom(context->clue))
         evidence_oom(context);

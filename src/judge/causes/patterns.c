@@ -50,6 +50,7 @@ const Pattern patterns[] = {
     {CLUE_SHM_EMPTYDIR, "Usage of EmptyDir volume", ALSO("shm")},
     {CLUE_EVICTED, "Usage of EmptyDir volume"},
     {CLUE_DISK_FULL, NO_SPACE},
+    {CLUE_DISK_FULL, "no space left on device"},
     {CLUE_DISK_FULL, "Disk quota exceeded"},
     {CLUE_DISK_WRITE, "PytorchStreamWriter failed writing file"},
     {CLUE_DISK_WRITE, "unexpected pos ", ALSO("inline_container")},
@@ -58,7 +59,8 @@ const Pattern patterns[] = {
     {CLUE_FD_SYSTEM, "Too many open files in system"},
     {CLUE_FD, "unable to open shared memory object", ALSO("Too many open files"), .pid = PID_FILE},
     {CLUE_FD, "Too many open files"},
-    {CLUE_FD, "received 0 items of ancdata"},
+    {CLUE_FD, "[Errno 24]"},
+    {CLUE_FD, "items of ancdata"},
     {CLUE_FD, "could not duplicate a shared memory file descriptor"},
     {CLUE_SEGMENT_GONE, "unable to open shared memory object", ALSO(NO_FILE)},
     {CLUE_OPEN_FAILED, "unable to open shared memory object", UNLESS(" mode: ")},
@@ -124,6 +126,7 @@ const Pattern patterns[] = {
     {CLUE_EVICTED, "local storage usage exceeds"},
     {CLUE_JOB_CONTAINER, "container_g_join failed"},
     {CLUE_JOB_CONTAINER, "container_p_join"},
+    {CLUE_INTERRUPTED, "^CTraceback"},
     {CLUE_INTERRUPTED, "KeyboardInterrupt", .place = PLACE_EXCEPTION},
 
     /* crashes */
@@ -183,6 +186,7 @@ const Pattern patterns[] = {
 
     /* waits */
     {CLUE_TIMEOUT, "DataLoader timed out after"},
+    {CLUE_TIMEOUT, "Worker timed out after"}, /* MXNet */
     {CLUE_COLLECTIVE_TIMEOUT, "Watchdog caught collective operation timeout"},
     {CLUE_COLLECTIVE_TIMEOUT, "Timed out waiting ", ALSO("operation to complete")},
     {CLUE_COLLECTIVE_TIMEOUT, "DistStoreError"},
@@ -210,6 +214,8 @@ const Pattern patterns[] = {
     {CLUE_PEER_LOST, "EOFError", UNLESS("Ran out of input"), .place = PLACE_EXCEPTION},
     {CLUE_LEAKED, "to clean up at shutdown", ALSO("leaked ")},
     {CLUE_POOL_BROKEN, "background workers are no longer alive"},
+    {CLUE_POOL_BROKEN, "RuntimeError", ABOVE("background workers are no longer alive"),
+     .place = PLACE_EXCEPTION}, /* cut, but the line that raised it is there */
     {CLUE_POOL_BROKEN, "TerminatedWorkerError"},
     {CLUE_POOL_BROKEN, "subprocesses has abruptly died"},        /* datasets */
     {CLUE_POOL_BROKEN, "KilledWorker"},                          /* Dask */
@@ -236,7 +242,6 @@ const Pattern patterns[] = {
     {CLUE_NCCL_ERROR, "DistBackendError"},
 
     /* background */
-    {CLUE_WRAPPED, ": Caught ", ALSO(" in DataLoader worker process")},
     {CLUE_CPP_WHAT, "what():"},
     {CLUE_FORK_WARNING, "The current process just got forked, after parallelism has already been used"},
     {CLUE_FORK_WARNING, "use of fork() may lead to deadlocks in the child"},
@@ -245,6 +250,10 @@ const Pattern patterns[] = {
     {CLUE_MAPPED_FILE, "mmap.mmap("},
     {CLUE_MAPPED_FILE, "h5py"},
     {CLUE_MAPPED_FILE, "lmdb"},
+    {CLUE_MAPPED_READER, "LMDBCursor"}, /* frames of native stacks */
+    {CLUE_MAPPED_READER, "lmdb/cpython"},
+    {CLUE_MAPPED_READER, "liblmdb"},
+    {CLUE_MAPPED_READER, " mdb_"},
     {CLUE_STORAGE, "Input/output error"},
     {CLUE_STORAGE, "I/O error"},
     {CLUE_STORAGE, "Stale file handle"},
@@ -267,6 +276,14 @@ const Pattern patterns[] = {
     {CLUE_IN_SLURM, "slurm"},
     {CLUE_IN_SLURM, "SLURM_"},
     {CLUE_IN_SLURM, "srun: "},
+    {CLUE_IN_MACOS, "/Users/", UNLESS(":/Users/")}, /* C:/Users/ is Windows */
+    {CLUE_IN_MACOS, "/opt/homebrew/"},
+    {CLUE_IN_MACOS, ".dylib"},
+    {CLUE_IN_MACOS, "us error: 10"}, /* SIGBUS has the number 10 only there */
+    {CLUE_IN_MACOS, "SIGBUS(-10)"},
+    {CLUE_IN_MACOS, "device: mps"},
+    {CLUE_IN_MACOS, "device mps"},
+    {CLUE_IN_MACOS, "EXC_BAD_ACCESS"},
     {CLUE_FILE_SYSTEM_USED, "rebuild_storage_filename"},
     {CLUE_FILE_SYSTEM_USED, "_share_filename"},
     {CLUE_SAYS_FILE_SYSTEM, "set_sharing_strategy", ALSO("file_system"), UNLESS("ulimit -n")},

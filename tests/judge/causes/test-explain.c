@@ -72,6 +72,13 @@ static bool list_mentions(const char **items, size_t n, const char *what)
     return false;
 }
 
+static bool answer_says(const Diagnosis *answer, const char *what)
+{
+    return strstr(answer->cause.summary, what) ||
+           list_mentions(answer->cause.evidence, answer->cause.n_evidence, what) ||
+           list_mentions(answer->matched, answer->n_matched, what);
+}
+
 typedef struct LogCase {
     const char *log;
     CauseId id;
@@ -377,7 +384,7 @@ static const FormatCase format_cases[] = {
      CAUSE_UNKNOWN, NULL, 0},
     {"  traceback : Signal 9 (SIGKILL) received by PID 411", CAUSE_KILLED, "sigkill", 411},
     {"SignalException: Process 5 got signal: 2", CAUSE_KILLED, "interrupted", 5},
-    {"The exit codes of the workers are {SIGBUS(-10), SIGBUS(-10)}", CAUSE_SHM_EXHAUSTED, NULL, 0},
+    {"The exit codes of the workers are {SIGBUS(-7), SIGBUS(-7)}", CAUSE_SHM_EXHAUSTED, NULL, 0},
     {"The exit codes of the workers are {EXIT(1)}", CAUSE_UNKNOWN, NULL, 0},
     {"Fatal Python error: Bus error", CAUSE_SHM_EXHAUSTED, NULL, 0},
     {"Fatal Python error: Aborted", CAUSE_UNKNOWN, "aborted", 0},
@@ -394,6 +401,28 @@ static const FormatCase format_cases[] = {
     {"总线错误(吐核)", CAUSE_SHM_EXHAUSTED, NULL, 0},
     {"train.sh: 行 3:  4711 已杀死               python train.py", CAUSE_KILLED, "sigkill", 4711},
     {"已终止", CAUSE_KILLED, "sigterm", 0},
+    {"{\"termination\":{\"code\":11},\"exception\":{\"type\":\"X\",\"signal\":\"SIGSEGV\"}}", CAUSE_SEGFAULT,
+     NULL, 0},
+    {"Exception Type:        EXC_BAD_ACCESS (SIGSEGV)", CAUSE_SEGFAULT, NULL, 0},
+    {"Exception Type:        EXC_CRASH (SIGABRT)", CAUSE_UNKNOWN, "aborted", 0},
+    {"Termination Reason:    Namespace SIGNAL, Code 11 Segmentation fault: 11", CAUSE_SEGFAULT, NULL, 0},
+    {"Process finished with exit code -1073741819 (0xC0000005)", CAUSE_SEGFAULT, NULL, 0},
+    {"Process finished with exit code 3221225477", CAUSE_SEGFAULT, NULL, 0},
+    {"DataLoader worker (pid(s) 7120) exited unexpectedly with exit code -1073741795", CAUSE_UNKNOWN,
+     "illegal-instruction", 7120},
+    {"=   EXIT CODE: 134\nYOUR APPLICATION TERMINATED WITH THE EXIT STRING: Terminated (signal 15)",
+     CAUSE_UNKNOWN, "aborted", 0},
+    /* macOS has no /dev/shm */
+    {"training on device: mps\n[1]    6120 bus error  python fit.py", CAUSE_UNKNOWN, "bus-error", 6120},
+    {"python fit.py --device mps\nzsh: bus error  python fit.py --device mps", CAUSE_UNKNOWN, "bus-error", 0},
+    {"/Users/anna/fit.sh: line 8: 991 Bus error: 10           python fit.py", CAUSE_UNKNOWN, "bus-error",
+     991},
+    {"/Users/anna/venv/lib/python3.11/site-packages/x.py:3: UserWarning: y\nBus error", CAUSE_UNKNOWN,
+     "bus-error", 0},
+    {"Library not loaded: libomp.dylib\nBus error", CAUSE_UNKNOWN, "bus-error", 0},
+    {"/opt/homebrew/bin/python3 fit.py\nBus error", CAUSE_UNKNOWN, "bus-error", 0},
+    {"The exit codes of the workers are {SIGBUS(-10)}", CAUSE_UNKNOWN, "bus-error", 0},
+    {"C:/Users/anna/fit.py\nBus error (core dumped)", CAUSE_SHM_EXHAUSTED, NULL, 0},
     /* words that are no deaths */
     {"Aborted!", CAUSE_UNKNOWN, NULL, 0},
     {"Filled", CAUSE_UNKNOWN, NULL, 0},
@@ -404,6 +433,8 @@ static const FormatCase format_cases[] = {
     {"Unexpected key(s) in state_dict", CAUSE_UNKNOWN, NULL, 0},
     {"received signal 99", CAUSE_UNKNOWN, NULL, 0},
     {"exit code -1", CAUSE_UNKNOWN, NULL, 0},
+    {"exit code 1073741819", CAUSE_UNKNOWN, NULL, 0},
+    {"*** Aborted at 1600000000 (unix time) try \"date -d @1600000000\" ***", CAUSE_UNKNOWN, NULL, 0},
     {"W 123] Sending process 7 closing signal SIGTERM", CAUSE_UNKNOWN, NULL, 0},
     /* messages that were wrapped, between words and in one */
     {"DataLoader worker (pid 9) is killed by signal:\nKilled.", CAUSE_KILLED, "sigkill", 9},
@@ -418,6 +449,32 @@ static const FormatCase format_cases[] = {
     {"OSError: [Errno 24] Too many op\nen files", CAUSE_FD_EXHAUSTED, NULL, 0},
     {"ray: 2 Workers killed due to memory\npressure (OOM)", CAUSE_SYSTEM_OOM, "oom-daemon", 0},
     {"unable to write to file </torch_7_1_2>: No space left\n on device (28)", CAUSE_SHM_EXHAUSTED, NULL, 7},
+    /* messages without their newlines or their ends */
+    {"0/4 [00:00<?, ?it/s]WARNING:api:Sending process 31 closing signal SIGTERM          ERROR:api:failed "
+     "(exitcode: "
+     "-9) local_rank: 2 (pid: 33) of binary: /usr/bin/python          Traceback (most recent call last):     "
+     "File "
+     "\"/usr/bin/torchrun\", line 8, in <module>",
+     CAUSE_KILLED, "sigkill", 33},
+    {"IndexError: Caught IndexError in DataLoader worker process 3.\nOriginal Traceback (most recent call "
+     "last):\n"
+     "  File \"/srv/data.py\", line 40, in __getitem__\n    x = self.items[",
+     CAUSE_PYTHON_ERROR, NULL, 0},
+    {"ValueError: Caught ValueError in pin memory thread for device 1.\nOriginal Traceback (most recent call "
+     "last):",
+     CAUSE_PYTHON_ERROR, NULL, 0},
+    {"  File \"/usr/lib/python3.9/multiprocessing/reduction.py\", line 164, in recvfds\n"
+     "    raise RuntimeError('received %d items of ancdata' %",
+     CAUSE_FD_EXHAUSTED, NULL, 0},
+    {"  File \"/usr/lib/python3.9/site-packages/batchgenerators/a.py\", line 9, in results_loop\n"
+     "    raise RuntimeError(\"One or more background workers are no longer alive. Exiting.\")\n"
+     "RuntimeError: One or more backgr",
+     CAUSE_UNKNOWN, NULL, 0},
+    {"^CTraceback (most recent call last):\n  File \"/srv/train.py\", line 7, in <module>\n", CAUSE_KILLED,
+     "interrupted", 0},
+    {"OSERROR: [Errno 24] too many files", CAUSE_FD_EXHAUSTED, NULL, 0},
+    {"it says ''no space left on device''", CAUSE_PYTHON_ERROR, "disk-full", 0},
+    {"Worker timed out after 90 seconds. This might be caused by", CAUSE_WORKER_HANG, NULL, 0},
     /* shared memory, and what only looks like a full disk */
     {"RuntimeError: unable to resize file </torch_5_1_2> to the right size: No space left on device (28)",
      CAUSE_SHM_EXHAUSTED, NULL, 5},
@@ -577,6 +634,16 @@ static const FormatCase format_cases[] = {
     {"cp: Stale file handle\nBus error (core dumped)", CAUSE_BUS_ERROR_FILE, NULL, 0},
     {"warning: the file is truncated\nBus error (core dumped)", CAUSE_BUS_ERROR_FILE, NULL, 0},
     {"lmdb: truncated file\nBus error (core dumped)", CAUSE_BUS_ERROR_FILE, NULL, 0},
+    {"*** SIGBUS (@0x7f0011aa2000) received by PID 310 (TID 0x7f00) from PID 3; stack trace: ***\n"
+     "    @     0x7f00aa0011ca net::db::LMDBCursor::Next()",
+     CAUSE_BUS_ERROR_FILE, NULL, 310},
+    {"[box:00077] Signal: Bus error (7)\n[box:00077] [ 1] "
+     "/srv/venv/lib/python3.8/site-packages/lmdb/cpython.cpython-38-x86_64-linux-gnu.so(+0x9c0)[0x7f]",
+     CAUSE_BUS_ERROR_FILE, NULL, 0},
+    {"Program terminated with signal SIGBUS, Bus error.\n#1  0x00007f in mdb_node_search () from "
+     "liblmdb.so.0",
+     CAUSE_BUS_ERROR_FILE, NULL, 0},
+    {"loading imdb_reviews\nBus error (core dumped)", CAUSE_SHM_EXHAUSTED, NULL, 0},
     {"DeprecationWarning: use of fork() may lead to deadlocks in the child\nRuntimeError: DataLoader timed "
      "out "
      "after 60 seconds",
@@ -1096,6 +1163,65 @@ static void test_victim_keeps_its_memory(void **state)
     assert_true(list_mentions(got.cause.evidence, got.cause.n_evidence, "had 28.7 GiB of private"));
 }
 
+/* What stands beside the cause must be true as well. */
+static void test_facts_beside_the_cause(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        const char *says;     /* in the summary, the evidence or the matching lines; or NULL */
+        const char *not_this; /* nowhere among them; or NULL */
+    } cases[] = {
+        /* before 5.0 the kernel names a candidate, and may kill its child */
+        {"kernel: Memory cgroup out of memory: Kill process 410 (server) score 950 or sacrifice child\n"
+         "kernel: Killed process 512 (helper), UID 0, total-vm:9000000kB, anon-rss:4194304kB, file-rss:0kB, "
+         "shmem-rss:0kB",
+         "(pid 512, helper)", "pid 410"},
+        {"kernel: Memory cgroup out of memory: Kill process 410 (server) score 950 or sacrifice child\n"
+         "kernel: Killed process 512 (helper), UID 0, total-vm:9000000kB, anon-rss:4194304kB, file-rss:0kB, "
+         "shmem-rss:0kB",
+         "512 had 4.0 GiB", NULL},
+        {"Out of memory: Killed process 71 (python) total-vm:1,000,000kB, anon-rss:900,000kB, shmem-rss:0kB",
+         "pid 71", "of private"},
+        {"*** Aborted at 1600000000 (unix time) ***\n*** SIGBUS (@0x7f) received by PID 5; stack trace: ***",
+         "bus error", "SIGABRT"},
+        {"  File \"/usr/lib/python3.8/multiprocessing/spawn.py\", line 116, in spawn_main\n"
+         "_pickle.UnpicklingError: pickle data was truncated",
+         "had failed", "locks"},
+        {"  File \"/usr/lib/python3.9/multiprocessing/synchronize.py\", line 57, in __init__\n"
+         "OSError: [Errno 28] No space left on device\nOSError\n[Errno 28] No space left on device",
+         "lock, queue", "separate"},
+        {"[1] shmutils.cc:80 NCCL WARN Cuda failure 'invalid argument'\n"
+         "[1] shmutils.cc:91 NCCL WARN Error while creating shared memory segment /dev/shm/nccl-a (size 7)",
+         "CUDA", "separate"},
+        {"tmpfs 8.0G 40M 7.9G 1% /dev/shm\ntmpfs 8.0G 7.8G 200M 98% /dev/shm\ntmpfs 8.0G 1.0G 7.0G 13% "
+         "/dev/shm\n"
+         "RuntimeError: DataLoader worker (pid 13) is killed by signal: Bus error.",
+         "tmpfs 8.0G 7.8G 200M 98% /dev/shm", "40M"},
+        {"malloc(): memory corruption\nRuntimeError: DataLoader worker (pid 9) is killed by signal: Bus "
+         "error.",
+         "bus error", "separate"},
+        {"UserWarning: resource_tracker: There appear to be 2 leaked shared_memory objects to clean up at "
+         "shutdown",
+         "harmless", "death"},
+        {"Exception Type:  EXC_BAD_ACCESS (SIGSEGV)\n"
+         "Termination Reason:    Namespace SIGNAL, Code 11 Segmentation fault: 11",
+         "segmentation fault", "pid 11"},
+        {"IndexError: Caught IndexError in DataLoader worker process 3.\n"
+         "Original Traceback (most recent call last):\n  File \"/srv/data.py\", line 40, in __getitem__\n",
+         "A DataLoader worker raised IndexError, at /srv/data.py line 40", NULL},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        _cleanup_arena_ Arena arena = {0};
+        Diagnosis got;
+        explain_text(cases[i].text, strlen(cases[i].text), 0, NULL, &arena, &got);
+        const char *const parts[] = {cases[i].says, cases[i].not_this};
+        for (size_t k = 0; k < ARRAY_SIZE(parts); k++)
+            if (parts[k] && answer_says(&got, parts[k]) != (k == 0))
+                fail_msg("%s\n%s: %s", cases[i].text, k == 0 ? "not said" : "said", parts[k]);
+    }
+}
+
 /* An answer says that it does not know only where it does not sound certain. */
 static void test_doubt_is_not_called_likely(void **state)
 {
@@ -1257,6 +1383,7 @@ int main(void)
         cmocka_unit_test(test_notes_fit_the_log),
         cmocka_unit_test(test_fixes_fit_the_log),
         cmocka_unit_test(test_victim_keeps_its_memory),
+        cmocka_unit_test(test_facts_beside_the_cause),
         cmocka_unit_test(test_doubt_is_not_called_likely),
         cmocka_unit_test(test_what_is_shown_is_harmless),
         cmocka_unit_test(test_machine_knows_the_victim),
