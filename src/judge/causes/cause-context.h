@@ -9,6 +9,9 @@
 #define MIB (UINT64_C(1) << 20)
 #define GIB (UINT64_C(1) << 30)
 
+/* Up to this confidence a bus error may just as well come from a mapped file. */
+#define BUS_DOUBTFUL 0.55
+
 /* Either a log alone is judged (facts), or the end of a job (evidence). After a failure (r < 0) nothing more
  * is added. */
 typedef struct CauseContext {

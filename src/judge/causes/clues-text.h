@@ -34,6 +34,10 @@
 #define CLUE_SHM_FILE_EVIDENCE "A file in /dev/shm could not be written because no space was left."
 #define CLUE_SHM_FILE_SUMMARY  "Shared memory ran out: /dev/shm was full when the program wrote a file there."
 
+#define CLUE_SHM_FILE_FIX                                                                                    \
+    "Free some space in /dev/shm, or let the program write its files elsewhere (its cache or temporary "     \
+    "directory)."
+
 #define CLUE_SHM_PYTHON_EVIDENCE "Python's multiprocessing.shared_memory found no space in /dev/shm."
 #define CLUE_SHM_PYTHON_SUMMARY  "Shared memory ran out: Python's shared_memory found /dev/shm full."
 
@@ -161,6 +165,9 @@
     "NCCL did not find another rank's segment in /dev/shm: it was deleted, or the ranks do not share one "   \
     "/dev/shm (separate containers that look like one host)."
 
+#define CLUE_NCCL_SEGMENT_GONE_FIX                                                                           \
+    "Give all ranks of a host one /dev/shm (one container, or --ipc=host), or let NCCL do without it."
+
 /* --- Out of memory --- */
 
 #define CLUE_OOM_CGROUP_EVIDENCE                                                                             \
@@ -187,6 +194,16 @@
 #define CLUE_OOM_DAEMON_SUMMARY                                                                              \
     "A program that protects the machine's memory killed a process{pid} because memory was short."
 
+#define CLUE_OOM_RAY_EVIDENCE "Ray killed a process because the memory of its node was nearly used up."
+#define CLUE_OOM_RAY_SUMMARY                                                                                 \
+    "Ray killed a process{pid} because memory was short on its node. It does so at a threshold, before the " \
+    "kernel would."
+#define CLUE_OOM_RAY_FIX                                                                                     \
+    "Let fewer tasks run at a time, by a higher num_cpus or memory for each of them. Ray's log says which "  \
+    "tasks used the memory; RAY_memory_usage_threshold moves the threshold."
+
+#define CLUE_OOM_SOME_FIX                                                                                    \
+    "See in the kernel's log whose memory was short, that of the machine or of a control group."
 #define CLUE_OOM_SOME_EVIDENCE                                                                               \
     "The kernel's OOM killer acted. The log line that says whose memory was short is missing."
 #define CLUE_OOM_SOME_SUMMARY                                                                                \
@@ -229,7 +246,8 @@
     "Kubernetes evicted the pod: the node ran low on the resource that the log line names, or the pod used " \
     "more of it than its limit."
 #define CLUE_EVICTED_FIX                                                                                     \
-    "Request as much of that resource as the pod really needs: pods above their requests are evicted first."
+    "Request as much of that resource (requests.memory, requests.ephemeral-storage) as the pod really "      \
+    "needs: pods above their requests are evicted first."
 
 #define CLUE_SIGTERM_WORKER_EVIDENCE "A DataLoader worker was asked to end (SIGTERM)."
 #define CLUE_SIGTERM_WORKER_SUMMARY                                                                          \
@@ -255,7 +273,8 @@
 #define CLUE_INTERRUPTED_EVIDENCE "The program was interrupted (Ctrl-C, SIGINT)."
 #define CLUE_INTERRUPTED_SUMMARY  "The program was interrupted (Ctrl-C or SIGINT)."
 #define CLUE_INTERRUPTED_FIX                                                                                 \
-    "Start it again, from the last checkpoint. If nobody pressed Ctrl-C, look for what sent SIGINT: a "      \
+    "Start it again, from the last checkpoint. If it hung, dump the stacks of its processes while it hangs " \
+    "(py-spy dump --pid PID). If nobody pressed Ctrl-C, look for what sent SIGINT: a "                       \
     "launcher, a notebook or a batch system."
 
 /* --- Crashes --- */
@@ -329,6 +348,14 @@
     "A CUDA call or kernel failed. CUDA reports late, so the line in the traceback may be the wrong one."
 #define CLUE_CUDA_ERROR_FIX "Run it once with synchronous launches: the traceback then names the right line."
 
+#define CLUE_NCCL_CUDA_EVIDENCE "CUDA refused a call of NCCL."
+#define CLUE_NCCL_CUDA_SUMMARY                                                                               \
+    "CUDA refused a call of NCCL. The log line names CUDA's reason; a driver and an NCCL that do not fit "   \
+    "together are a common one."
+#define CLUE_NCCL_CUDA_FIX                                                                                   \
+    "Install an NCCL that fits the driver. Until then, let NCCL do without memory that it shares through "   \
+    "CUDA, which may be slower."
+
 #define CLUE_NOT_PICKLABLE_EVIDENCE "An object that a worker needs cannot be pickled."
 #define CLUE_NOT_PICKLABLE_SUMMARY                                                                           \
     "The dataset or one of the DataLoader's functions cannot be sent to a worker: spawn and forkserver "     \
@@ -356,6 +383,14 @@
 #define CLUE_NESTED_SUMMARY                                                                                  \
     "A worker tried to start child processes, which Python does not allow in daemonic processes."
 #define CLUE_NESTED_FIX "Use num_workers=0 for the inner DataLoader, or threads inside the workers."
+
+#define CLUE_FORK_MEMORY_EVIDENCE "The kernel refused a fork for lack of memory."
+#define CLUE_FORK_MEMORY_SUMMARY                                                                             \
+    "A process could not be forked: the kernel would have had to promise its child as much memory as the "   \
+    "parent has, and it was short of RAM or may not overcommit (vm.overcommit_memory)."
+#define CLUE_FORK_MEMORY_FIX                                                                                 \
+    "Start the workers before the parent grows, or with multiprocessing_context='spawn'. With 2 here, the "  \
+    "kernel promises no more memory than there is; 1 lets every fork succeed."
 
 #define CLUE_HOST_MEMORY_EVIDENCE "The process asked for more memory than it could get."
 #define CLUE_HOST_MEMORY_SUMMARY                                                                             \
@@ -395,7 +430,8 @@
     "torch.save could not write its file: most likely the file system is full or the quota is used up. "     \
     "PyTorch does not say why."
 #define CLUE_DISK_WRITE_FIX                                                                                  \
-    "Free some space where the checkpoint goes. The file that was being written is not usable."
+    "Free some space where the checkpoint goes, and check that you may write there. The file that was "      \
+    "being written is not usable."
 
 #define CLUE_COLLATE_SHAPES_EVIDENCE "Items of different shapes cannot be stacked into one batch."
 #define CLUE_COLLATE_SHAPES_SUMMARY                                                                          \
@@ -430,6 +466,20 @@
     "The message is about a queue in shared memory that nobody empties; /dev/shm is not full."
 #define CLUE_BROADCAST_FIX                                                                                   \
     "If it does not continue by itself, find the process that waits: dump its stack while it hangs."
+
+#define CLUE_CONNECT_EVIDENCE "A rank could not connect to another one."
+#define CLUE_CONNECT_SUMMARY                                                                                 \
+    "A rank could not connect to another one: it used the wrong network interface, a firewall is in "        \
+    "between, or the other rank had ended already. Memory is not involved."
+#define CLUE_CONNECT_FIX                                                                                     \
+    "Name the interface that connects the nodes (here eth0) for Gloo and NCCL, and look at the output of "   \
+    "every rank for the one that ended first."
+
+#define CLUE_WORKER_LEFT_EVIDENCE                                                                            \
+    "The trainer noticed that a worker had exited by itself, with an error code."
+#define CLUE_WORKER_LEFT_SUMMARY                                                                             \
+    "A DataLoader worker{pid} exited by itself, with an error code: an exception or sys.exit() in the "      \
+    "worker, whose own output is not in this log. No signal ended it."
 
 #define CLUE_OBJECT_STORE_SLOW_EVIDENCE "Ray found /dev/shm too small for its object store."
 #define CLUE_OBJECT_STORE_SLOW_SUMMARY                                                                       \

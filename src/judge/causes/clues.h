@@ -47,6 +47,7 @@ typedef enum Clue {
     CLUE_OOM_KUBERNETES,
     CLUE_OOM_MACHINE,
     CLUE_OOM_DAEMON,
+    CLUE_OOM_RAY,
     CLUE_OOM_SOME,
     CLUE_SIGKILL_WORKER,
     CLUE_SIGKILL,
@@ -61,12 +62,14 @@ typedef enum Clue {
     CLUE_CUDA_INIT,
     CLUE_GPU_MEMORY,
     CLUE_CUDA_ERROR,
+    CLUE_NCCL_CUDA,
     CLUE_NOT_PICKLABLE,
     CLUE_MAIN_ATTRIBUTE,
     CLUE_MAIN_GUARD,
     CLUE_NESTED,
     CLUE_SHM_DENIED,
     CLUE_HOST_MEMORY,
+    CLUE_FORK_MEMORY,
     CLUE_MMAP_FILE,
     CLUE_PINNED_MEMORY,
     CLUE_THREADS,
@@ -82,6 +85,8 @@ typedef enum Clue {
     CLUE_INTERRUPTED,
     CLUE_COLLECTIVE_TIMEOUT,
     CLUE_BROADCAST,
+    CLUE_CONNECT,
+    CLUE_WORKER_LEFT,
     CLUE_JOB_CONTAINER,
     CLUE_OBJECT_STORE_SLOW,
     CLUE_BLOCKED,
@@ -115,11 +120,14 @@ typedef enum Clue {
     CLUE_IN_KUBERNETES,
     CLUE_IN_SLURM,
     CLUE_IN_MACOS,
+    CLUE_IN_WINDOWS,
+    CLUE_PYTORCH,
     CLUE_FILE_SYSTEM_USED,
     CLUE_SAYS_FILE_SYSTEM,
     CLUE_SAYS_PIN_MEMORY,
     CLUE_SAYS_GC,
     CLUE_SAYS_LS,
+    CLUE_SAYS_SHM,
     CLUE_SAYS_RSS_SHMEM,
     CLUES,
 } Clue;
@@ -147,6 +155,7 @@ extern const ClueInfo clue_infos[CLUES];
 typedef enum PatternPlace {
     PLACE_ANYWHERE,
     PLACE_EXCEPTION, /* only in the line of a Python exception */
+    PLACE_HOST,      /* only before a name that a container has by default */
     PLACE_DEATH,     /* where a death by signal is reported (logged-death.h), which also gives the clue */
 } PatternPlace;
 

@@ -14,8 +14,8 @@ enum { LINES_NEAR = 500, LINES_SURVIVED = 1000 };
 /* A process that has made this many segments may well be at the kernel's limit of mappings. */
 enum { MAPS_MANY = 30000 };
 
-/* Up to this confidence a bus error may just as well come from a mapped file. */
-static const double BUS_DOUBTFUL = 0.55;
+/* A bus error of a program that may not even use PyTorch. */
+static const double BUS_BARE = 0.45;
 
 /* macOS has no /dev/shm, and a bus error there has many reasons. */
 static const double BUS_MACOS_CONFIDENCE = 0.3;
@@ -123,6 +123,8 @@ static double bus_confidence(const CauseContext *context, double alone)
         return MIN(alone, BUS_DOUBTFUL);
     if (context->facts->shm_size_bytes <= 128 * MIB)
         return 0.9;
+    if (!clue_is_seen(context, CLUE_PYTORCH) && !clue_is_seen(context, CLUE_LEAKED)) /* any program */
+        return MIN(alone, BUS_BARE);
     if (shm_seen_free(context->facts))
         return MIN(alone, BUS_DOUBTFUL);
     if (machine_shm_small(context->machine))
@@ -244,7 +246,7 @@ static double clue_confidence(const CauseContext *context, Clue clue)
         return oom_is_another(context) ? 0.5 : alone;
     if (clue == CLUE_MAPS)
         return maps_confidence(context, alone);
-    if (clue == CLUE_NCCL_SEGMENT && clue_is_seen(context, CLUE_CUDA_ERROR))
+    if (clue == CLUE_NCCL_SEGMENT && clue_is_seen(context, CLUE_NCCL_CUDA))
         return 0.4;
     if (clue == CLUE_CANCELLED && death_before(context, clue))
         return 0.4;
@@ -394,7 +396,6 @@ static void decide_clue(CauseContext *context)
     else if (is_bus(context->clue) && clue_is_seen(context, CLUE_IN_MACOS)) {
         cause->id = CAUSE_UNKNOWN;
         cause->confidence = BUS_MACOS_CONFIDENCE;
-        context->log->detail = "bus-error";
         cause->summary = summary_fill(context, BUS_MACOS_SUMMARY, cause->pid, NULL);
     } else if (bus_is_file(context)) {
         cause->id = CAUSE_BUS_ERROR_FILE;
@@ -551,7 +552,7 @@ static bool clue_bears(const CauseContext *context, Clue clue)
 {
     if (clue == CLUE_DISK_FULL && context->clue != clue && disk_is_guess(context))
         return false; /* half of a message whose other half decided */
-    if (clue == CLUE_NCCL_SEGMENT && context->clue == CLUE_CUDA_ERROR)
+    if (clue == CLUE_NCCL_SEGMENT && context->clue == CLUE_NCCL_CUDA)
         return false; /* a consequence */
     if (clue == CLUE_OOM_SOME)
         return !clue_is_seen(context, CLUE_OOM_CGROUP) && !clue_is_seen(context, CLUE_OOM_MACHINE);

@@ -385,6 +385,20 @@ static bool death_fits(LogReader *reader, Text line, LineMatch *ret)
     return true;
 }
 
+/* Docker names a host after its container: 12 hexadecimal digits, "root@3f0c92d1ab47:/workspace#". */
+static bool host_is_container(Text line, const char *needle)
+{
+    enum { CONTAINER_ID = 12 };
+    Text rest;
+    size_t n = 0;
+    bool digit = false;
+    if (!text_after(line, needle, &rest))
+        return false;
+    for (; n < rest.size && isxdigit((unsigned char)rest.data[n]); n++)
+        digit |= isdigit((unsigned char)rest.data[n]) != 0;
+    return n == CONTAINER_ID && digit && (n == rest.size || !isalnum((unsigned char)rest.data[n]));
+}
+
 static bool pattern_fits(LogReader *reader, size_t i, Text line, LineKind kind, LineMatch *ret)
 {
     const Pattern *pattern = &patterns[i];
@@ -397,6 +411,8 @@ static bool pattern_fits(LogReader *reader, size_t i, Text line, LineKind kind, 
         (kind != LINE_EXCEPTION || !needle_set_contains(&reader->traceback.seen, &rule->above)))
         return false;
     if (pattern->place == PLACE_EXCEPTION && kind != LINE_EXCEPTION)
+        return false;
+    if (pattern->place == PLACE_HOST && !host_is_container(line, pattern->needle))
         return false;
     *ret = (LineMatch){pattern->clue, pattern->needle, line_pid(line, pattern->pid), &rule->seen};
     return true;

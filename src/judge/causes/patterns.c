@@ -53,6 +53,8 @@ const Pattern patterns[] = {
     {CLUE_DISK_FULL, "no space left on device"},
     {CLUE_DISK_FULL, "Disk quota exceeded"},
     {CLUE_DISK_WRITE, "PytorchStreamWriter failed writing file"},
+    {CLUE_DISK_WRITE, "failed with Input/output error", ABOVE("/serialization.py")},
+    {CLUE_DISK_WRITE, " cannot be opened", ABOVE("/serialization.py")},
     {CLUE_DISK_WRITE, "unexpected pos ", ALSO("inline_container")},
 
     /* descriptors, mappings, deleted segments */
@@ -90,9 +92,9 @@ const Pattern patterns[] = {
     {CLUE_OOM_MACHINE, "oom-kill:constraint=", .pid = PID_LINE},
     {CLUE_OOM_DAEMON, "systemd-oomd", ALSO("Killed"), .pid = PID_LINE},
     {CLUE_OOM_DAEMON, "earlyoom", ALSO("sending SIG"), .pid = PID_LINE},
-    {CLUE_OOM_DAEMON, "killed due to the node running low on memory"}, /* Ray */
-    {CLUE_OOM_DAEMON, "killed due to memory pressure"},
-    {CLUE_OOM_DAEMON, "exceeds the memory usage threshold"},
+    {CLUE_OOM_RAY, "killed due to the node running low on memory"}, /* Ray */
+    {CLUE_OOM_RAY, "killed due to memory pressure"},
+    {CLUE_OOM_RAY, "exceeds the memory usage threshold"},
     {CLUE_OOM_DAEMON, "exceeded 95% memory budget"}, /* Dask */
     {CLUE_OOM_SOME, "killed by the OOM killer"},     /* systemd */
     {CLUE_OOM_SOME, "result 'oom-kill'"},
@@ -157,7 +159,7 @@ const Pattern patterns[] = {
     {CLUE_GPU_MEMORY, "Cuda failure", ALSO("out of memory")},
     {CLUE_CUDA_ERROR, "CUDA error: "},
     {CLUE_CUDA_ERROR, "device-side assert triggered"},
-    {CLUE_CUDA_ERROR, "Cuda failure"},
+    {CLUE_NCCL_CUDA, "Cuda failure"},
     {CLUE_NOT_PICKLABLE, "Can't pickle "},
     {CLUE_NOT_PICKLABLE, "can't pickle "},
     {CLUE_NOT_PICKLABLE, "cannot pickle "},
@@ -171,6 +173,7 @@ const Pattern patterns[] = {
     {CLUE_HOST_MEMORY, "not enough memory: you tried to allocate"},
     {CLUE_HOST_MEMORY, "Unable to allocate", ALSO("for an array with shape")},
     {CLUE_HOST_MEMORY, "MemoryError", .place = PLACE_EXCEPTION},
+    {CLUE_FORK_MEMORY, "[Errno 12] Cannot allocate memory", ABOVE("os.fork()")},
     {CLUE_HOST_MEMORY, "[Errno 12] Cannot allocate memory"},
     {CLUE_HOST_MEMORY, "Insufficient memory) Failed to allocate"}, /* OpenCV */
     {CLUE_HOST_MEMORY, "paging file is too small"},
@@ -191,6 +194,8 @@ const Pattern patterns[] = {
     {CLUE_COLLECTIVE_TIMEOUT, "Timed out waiting ", ALSO("operation to complete")},
     {CLUE_COLLECTIVE_TIMEOUT, "DistStoreError"},
     {CLUE_COLLECTIVE_TIMEOUT, "Timed out initializing process group"},
+    {CLUE_CONNECT, "connectFullMesh failed"}, /* Gloo */
+    {CLUE_CONNECT, "Connect to ", ALSO("NCCL WARN")},
     {CLUE_BROADCAST, "No available shared memory broadcast block"},
     {CLUE_BLOCKED, "blocked for more than", ALSO("task ")},
 
@@ -198,6 +203,7 @@ const Pattern patterns[] = {
     {.place = PLACE_DEATH, .pid = PID_LINE},
 
     /* after-effects */
+    {CLUE_WORKER_LEFT, "exited unexpectedly with exit code", UNLESS("exit code -"), .pid = PID_LINE},
     {CLUE_WORKER_EXITED, "exited unexpectedly", ALSO("DataLoader worker"), .pid = PID_LINE},
     {CLUE_PIN_THREAD, "Pin memory thread exited unexpectedly"},
     {CLUE_TEARDOWN, "KeyError", ABOVE("resource_tracker.py"), .place = PLACE_EXCEPTION},
@@ -221,6 +227,7 @@ const Pattern patterns[] = {
     {CLUE_POOL_BROKEN, "KilledWorker"},                          /* Dask */
     {CLUE_POOL_BROKEN, "died unexpectedly"},                     /* vLLM, Ray */
     {CLUE_POOL_BROKEN, "Received sigquit from a child process"}, /* sglang */
+    {CLUE_POOL_BROKEN, "died during initialization"},
     {CLUE_POOL_BROKEN, "BrokenProcessPool"},
     {CLUE_POOL_BROKEN, "worker died or was killed"}, /* Ray */
     {CLUE_POOL_BROKEN, "Worker exit type: SYSTEM_ERROR"},
@@ -233,6 +240,8 @@ const Pattern patterns[] = {
     {CLUE_CHILD_FAILED, "root cause above"}, /* vLLM */
     {CLUE_CHILD_FAILED, "EngineDeadError"},
     {CLUE_CHILD_FAILED, "closing signal SIG"},
+    {CLUE_CHILD_FAILED, "Killing subprocess"}, /* DeepSpeed, torch.distributed.launch */
+    {CLUE_CHILD_FAILED, "exits with return code"},
     {CLUE_CHILD_FAILED, "CalledProcessError", .place = PLACE_EXCEPTION},
     {CLUE_NCCL_ERROR, "ncclSystemError"},
     {CLUE_NCCL_ERROR, "ncclInternalError"},
@@ -271,6 +280,8 @@ const Pattern patterns[] = {
     {CLUE_IN_DOCKER, "docker"},
     {CLUE_IN_DOCKER, "nvcr.io/"},
     {CLUE_IN_DOCKER, " container oom "},
+    {CLUE_IN_DOCKER, "root@", .place = PLACE_HOST},
+    {CLUE_IN_DOCKER, "host      : ", .place = PLACE_HOST}, /* torchrun */
     {CLUE_IN_KUBERNETES, "kube"},
     {CLUE_IN_KUBERNETES, "OOMKilled"},
     {CLUE_IN_SLURM, "slurm"},
@@ -284,11 +295,20 @@ const Pattern patterns[] = {
     {CLUE_IN_MACOS, "device: mps"},
     {CLUE_IN_MACOS, "device mps"},
     {CLUE_IN_MACOS, "EXC_BAD_ACCESS"},
+    {CLUE_IN_WINDOWS, ":\\Users\\"},
+    {CLUE_IN_WINDOWS, "\\site-packages\\"},
+    {CLUE_IN_WINDOWS, "\\lib\\"},
+    {CLUE_IN_WINDOWS, "WinError"},
+    {CLUE_PYTORCH, "torch"},
+    {CLUE_PYTORCH, "DataLoader"},
+    {CLUE_PYTORCH, "NCCL"},
+    {CLUE_PYTORCH, "raylet"},
     {CLUE_FILE_SYSTEM_USED, "rebuild_storage_filename"},
     {CLUE_FILE_SYSTEM_USED, "_share_filename"},
     {CLUE_SAYS_FILE_SYSTEM, "set_sharing_strategy", ALSO("file_system"), UNLESS("ulimit -n")},
     {CLUE_SAYS_PIN_MEMORY, "pin_memory="},
     {CLUE_SAYS_GC, "gc.collect"},
+    {CLUE_SAYS_SHM, "Insufficient shared_memory"}, /* MXNet */
     {CLUE_SAYS_LS, "ls /dev/shm"},
     {CLUE_SAYS_LS, "ls -l /dev/shm"},
     {CLUE_SAYS_LS, "ls -la /dev/shm"},
