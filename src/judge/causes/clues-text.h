@@ -95,6 +95,9 @@
     "A process{pid} died of a bus error, and the log mentions mapped files or failing storage: most likely " \
     "a file that it had mapped was truncated or could not be read. PyTorch only guesses that shared memory " \
     "is to blame."
+#define BUS_READER_SUMMARY                                                                                   \
+    "A process{pid} died of a bus error in a library that reads mapped files: most likely such a file was "  \
+    "truncated, lies on a full disk or could not be read."
 #define BUS_DOUBTFUL_SUMMARY                                                                                 \
     "A process{pid} died of a bus error: either /dev/shm was full, or a file that it had mapped was "        \
     "truncated or lies on a full disk. The log does not show which."
@@ -245,6 +248,7 @@
 #define CLUE_EVICTED_SUMMARY                                                                                 \
     "Kubernetes evicted the pod: the node ran low on the resource that the log line names, or the pod used " \
     "more of it than its limit."
+#define EVICTED_RESOURCE_SUMMARY "Kubernetes evicted the pod because its node ran low on %s." /* "memory" */
 #define CLUE_EVICTED_FIX                                                                                     \
     "Request as much of that resource (requests.memory, requests.ephemeral-storage) as the pod really "      \
     "needs: pods above their requests are evicted first."
@@ -283,6 +287,9 @@
 #define CLUE_SEGFAULT_SUMMARY                                                                                \
     "Native code crashed with a segmentation fault in a process{pid}: a bug in a library or extension, not " \
     "a lack of memory."
+#define SEGFAULT_WORKER_SUMMARY                                                                              \
+    "Native code crashed with a segmentation fault in a DataLoader worker{pid}: a bug in a library or "      \
+    "extension that the dataset uses, not a lack of memory."
 #define CLUE_SEGFAULT_FIX "Run it with the fault handler enabled: it prints the Python line of the crash."
 
 #define CLUE_HEAP_EVIDENCE "The C library found its heap corrupted."
@@ -521,8 +528,10 @@
     "A process with several threads was forked, which can leave its children in a deadlock."
 #define CLUE_MAPPED_FILE_EVIDENCE   "The log mentions files that are read through mmap."
 #define CLUE_MAPPED_READER_EVIDENCE "A library that reads mapped files (LMDB) is in the stack of the crash."
-#define CLUE_STORAGE_EVIDENCE       "The log mentions failing storage or a truncated file."
-#define CLUE_DF_EVIDENCE            "The log shows how full /dev/shm was."
+#define CLUE_NO_OOM_EVIDENCE                                                                                 \
+    "The container runtime says that it was not the memory limit of the container (OOMKilled: false)."
+#define CLUE_STORAGE_EVIDENCE "The log mentions failing storage or a truncated file."
+#define CLUE_DF_EVIDENCE      "The log shows how full /dev/shm was."
 
 /* --- A log with nothing but after-effects, or not even that --- */
 

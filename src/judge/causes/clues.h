@@ -114,6 +114,7 @@ typedef enum Clue {
     CLUE_DF,
     CLUE_VERSION,
     CLUE_CGROUP_USAGE,
+    CLUE_NO_OOM,
     CLUE_NCCL_WARN,
     CLUE_WORKER_THREADS,
     CLUE_IN_DOCKER,

@@ -134,6 +134,12 @@ static double bus_confidence(const CauseContext *context, double alone)
     return clue_is_seen(context, CLUE_LEAKED) ? MAX(alone, 0.7) : alone;
 }
 
+/* The native stack below the bus error shows a library that reads mapped files. */
+static bool bus_in_reader(const CauseContext *context)
+{
+    return clue_seen(context, CLUE_MAPPED_READER)->last_line > clue_seen(context, context->clue)->first_line;
+}
+
 /* A mapped file is to blame, not a full /dev/shm: storage failed, or this PyTorch cannot cause a bus error.
  */
 static bool bus_is_file(const CauseContext *context)
@@ -145,9 +151,7 @@ static bool bus_is_file(const CauseContext *context)
     for (size_t i = 0; i < ARRAY_SIZE(readers); i++)
         if (strstr(facts->fatal.file, readers[i]))
             return true;
-    if (clue_seen(context, CLUE_MAPPED_READER)->last_line > clue_seen(context, context->clue)->first_line)
-        return true;
-    return clue_is_seen(context, CLUE_STORAGE) ||
+    return bus_in_reader(context) || clue_is_seen(context, CLUE_STORAGE) ||
            (clue_is_seen(context, CLUE_MAPPED_FILE) && (torch_reserves(facts) || shm_seen_free(facts)));
 }
 
@@ -379,6 +383,23 @@ static const char *cpp_summary(CauseContext *context)
     return cause_printf(context, CPP_WHAT_SUMMARY, text_shown(context, what, false, kept->cut_after));
 }
 
+/* "The node was low on resource: memory. Container …" */
+static const char *evicted_summary(CauseContext *context)
+{
+    const KeptLine *kept = kept_line(context, CLUE_EVICTED);
+    Text rest;
+    Text resource;
+    if (!kept || !text_after(kept->excerpt, " resource: ", &rest) || !text_until(&rest, '.', &resource))
+        return clue_infos[CLUE_EVICTED].summary;
+    return cause_printf(context, EVICTED_RESOURCE_SUMMARY, text_shown(context, resource, false, false));
+}
+
+static bool segfault_in_worker(const CauseContext *context)
+{
+    const KeptLine *kept = kept_line(context, CLUE_SEGFAULT);
+    return kept && text_contains(kept->excerpt, "DataLoader worker");
+}
+
 static void decide_clue(CauseContext *context)
 {
     const ClueInfo *info = &clue_infos[context->clue];
@@ -400,11 +421,16 @@ static void decide_clue(CauseContext *context)
     } else if (bus_is_file(context)) {
         cause->id = CAUSE_BUS_ERROR_FILE;
         cause->confidence = 0.6;
-        cause->summary = summary_fill(context, BUS_FILE_SUMMARY, cause->pid, NULL);
+        cause->summary = summary_fill(context, bus_in_reader(context) ? BUS_READER_SUMMARY : BUS_FILE_SUMMARY,
+                                      cause->pid, NULL);
     } else if (is_bus(context->clue) && cause->confidence <= BUS_DOUBTFUL)
         cause->summary = summary_fill(context, BUS_DOUBTFUL_SUMMARY, cause->pid, NULL);
     else if (context->clue == CLUE_CPP)
         cause->summary = cpp_summary(context);
+    else if (context->clue == CLUE_EVICTED)
+        cause->summary = evicted_summary(context);
+    else if (context->clue == CLUE_SEGFAULT && segfault_in_worker(context))
+        cause->summary = summary_fill(context, SEGFAULT_WORKER_SUMMARY, cause->pid, NULL);
     else if (context->clue == CLUE_MAPS && cause->confidence < MAPS_DOUBTFUL)
         cause->summary = summary_fill(context, MAPS_DOUBTFUL_SUMMARY, cause->pid, NULL);
     else
@@ -562,6 +588,8 @@ static bool clue_bears(const CauseContext *context, Clue clue)
         return context->clue == CLUE_CPP;
     if (clue == CLUE_NCCL_WARN)
         return context->clue == CLUES && clue_is_seen(context, CLUE_NCCL_ERROR);
+    if (clue == CLUE_NO_OOM)
+        return context->clue == CLUE_SIGKILL;
     if (clue == CLUE_FORK_WARNING)
         return context->log->cause.id == CAUSE_WORKER_HANG;
     return clue_infos[clue].evidence && is_bus(context->clue);
@@ -630,7 +658,7 @@ static void evidence_bus(CauseContext *context)
         diagnosis_evidence(
             context, context->log,
             cause_printf(context, EXPLAIN_TORCH_RESERVES, facts->torch_major, facts->torch_minor));
-    else if (!shm_seen_full(facts))
+    else if (!shm_seen_full(facts) && context->log->cause.id == CAUSE_SHM_EXHAUSTED)
         diagnosis_evidence(context, context->log, EXPLAIN_BUS_AMBIGUOUS);
 }
 

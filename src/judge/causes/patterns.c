@@ -273,6 +273,7 @@ const Pattern patterns[] = {
     {CLUE_VERSION, "PyTorch version: "},
     {CLUE_VERSION, "torch=="},
     {CLUE_CGROUP_USAGE, "memory: usage ", ALSO("limit ")},
+    {CLUE_NO_OOM, "OOMKilled", ALSO("false")},
     {CLUE_NCCL_WARN, "NCCL WARN"},
     {CLUE_WORKER_THREADS, "in DataLoader worker thread"},
     {CLUE_WORKER_THREADS, "worker_method='thread'"},

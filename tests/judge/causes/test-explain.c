@@ -1241,6 +1241,12 @@ static void test_facts_beside_the_cause(void **state)
         {"UserWarning: resource_tracker: There appear to be 2 leaked shared_memory objects to clean up at "
          "shutdown",
          "harmless", "death"},
+        {"[box:00077] Signal: Bus error (7)\n[box:00077] [ 1] /srv/lmdb/cpython.cpython-38.so(+0x9c0)[0x7f]",
+         "in a library that reads mapped files", "PyTorch"},
+        {"The node was low on resource: memory. Container x was using 7Ki", "ran low on memory.", NULL},
+        {"RuntimeError: DataLoader worker (pid 9) is killed by signal: Segmentation fault.",
+         "in a DataLoader worker (pid 9)", NULL},
+        {"\"OOMKilled\": false,\n\"ExitCode\": 137,", "was not the memory limit", NULL},
         {"Exception Type:  EXC_BAD_ACCESS (SIGSEGV)\n"
          "Termination Reason:    Namespace SIGNAL, Code 11 Segmentation fault: 11",
          "segmentation fault", "pid 11"},
