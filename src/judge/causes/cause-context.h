@@ -37,6 +37,12 @@ static inline bool clue_is_seen(const CauseContext *context, Clue clue)
     return context->facts->clues[clue].count > 0;
 }
 
+/* A container on macOS is a Linux of its own, even if it shows paths of its host. */
+static inline bool log_is_macos(const CauseContext *context)
+{
+    return clue_is_seen(context, CLUE_IN_MACOS) && !clue_is_seen(context, CLUE_IN_DOCKER);
+}
+
 /* Text in the arena; "" when there is no memory. */
 #define cause_printf(context, ...) cause_keep((context), arena_printf((context)->arena, __VA_ARGS__))
 const char *cause_keep(CauseContext *context, const char *text); /* NULL: there was no memory for it */

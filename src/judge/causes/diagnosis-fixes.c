@@ -277,9 +277,9 @@ static const FixRule rules[] = {
     {OF(CAUSE_WORKER_HANG), LOG | NO_DETAIL, .what = FIX_TIMEOUT},
     {OF(CAUSE_WORKER_HANG), LOG | NO_DETAIL, .what = FIX_FORK_HANG},
 
-    {OF(CAUSE_PYTHON_ERROR), LOG | EXCEPTION | IN_LIBRARY, .what = FIX_EXCEPTION_LIBRARY},
-    {OF(CAUSE_PYTHON_ERROR), LOG | EXCEPTION | IN_WORKER, IN_LIBRARY, .what = FIX_WORKER_EXCEPTION},
+    {OF(CAUSE_PYTHON_ERROR), LOG | EXCEPTION | IN_WORKER, .what = FIX_WORKER_EXCEPTION},
     {OF(CAUSE_PYTHON_ERROR), LOG | EXCEPTION, IN_WORKER | IN_LIBRARY, .what = FIX_EXCEPTION},
+    {OF(CAUSE_PYTHON_ERROR), LOG | EXCEPTION | IN_LIBRARY, .what = FIX_EXCEPTION_LIBRARY},
 
     {OF(CAUSE_UNKNOWN), LOG | HARMLESS, .what = FIX_HARMLESS},
     {OF(CAUSE_UNKNOWN), LOG | NO_DETAIL, HARMLESS | FOREIGN, .what = FIX_DOCTOR_KILLS,
@@ -342,8 +342,8 @@ static unsigned situation_of_log(const CauseContext *context, const Diagnosis *d
                 ? WORKER_GONE
                 : 0) |
            (clue_is_seen(context, CLUE_IN_WINDOWS) ? WINDOWS | FOREIGN : 0) |
-           (clue_is_seen(context, CLUE_IN_MACOS) ? FOREIGN : 0) |
-           (shows_container(context) ? IN_CONTAINER : 0) | (only_noise(context, diagnosis) ? HARMLESS : 0) |
+           (log_is_macos(context) ? FOREIGN : 0) | (shows_container(context) ? IN_CONTAINER : 0) |
+           (only_noise(context, diagnosis) ? HARMLESS : 0) |
            (context->clue == CLUE_SHM_EMPTYDIR ? EMPTYDIR : 0) |
            (exception && exception->inner.file[0] && !exception->user.file[0] ? IN_LIBRARY : 0) |
            (diagnosis->bus_guess &&

@@ -414,7 +414,7 @@ static void decide_clue(CauseContext *context)
     const LoggedVictim *victim = is_oom(context->clue) ? deciding_victim(context) : NULL;
     if (kill)
         cause->summary = decide_by_machine(context, kill);
-    else if (is_bus(context->clue) && clue_is_seen(context, CLUE_IN_MACOS)) {
+    else if (is_bus(context->clue) && log_is_macos(context)) {
         cause->id = CAUSE_UNKNOWN;
         cause->confidence = BUS_MACOS_CONFIDENCE;
         cause->summary = summary_fill(context, BUS_MACOS_SUMMARY, cause->pid, NULL);

@@ -421,6 +421,7 @@ static const FormatCase format_cases[] = {
     {"Library not loaded: libomp.dylib\nBus error", CAUSE_UNKNOWN, NULL, 0},
     {"/opt/homebrew/bin/python3 fit.py\nBus error", CAUSE_UNKNOWN, NULL, 0},
     {"The exit codes of the workers are {SIGBUS(-10)}", CAUSE_UNKNOWN, NULL, 0},
+    {"docker run -v /Users/anna:/data fit\nBus error (core dumped)", CAUSE_SHM_EXHAUSTED, NULL, 0},
     {"C:/Users/anna/fit.py\nBus error (core dumped)", CAUSE_SHM_EXHAUSTED, NULL, 0},
     /* words that are no deaths */
     {"Aborted!", CAUSE_UNKNOWN, NULL, 0},
@@ -1188,6 +1189,40 @@ static void test_fixes_fit_the_log(void **state)
     }
 }
 
+/* What the log shows about the machine comes first, and what does not exist there not at all. */
+static void test_fixes_fit_the_system(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        const char *fix;
+        const char *first;    /* in the first one, or NULL */
+        const char *not_this; /* or NULL */
+    } cases[] = {
+        {"root@3f0c92d1ab47:/w# python fit.py\nBus error (core dumped)", "df -h", "--shm-size=8g", "remount"},
+        {"root@gpu-server-01:/w# python fit.py\nBus error (core dumped)", "remount", NULL, NULL},
+        {"Warning Evicted kubelet Usage of EmptyDir volume \"shm\" exceeds the limit \"2Gi\".",
+         "sizeLimit: 8Gi", "sizeLimit: 8Gi", "docker"},
+        {"/Users/anna/fit.sh: line 8: 991 Bus error: 10           python fit.py", "df -h", NULL, "doctor"},
+        {"OSError: [WinError 1455] The paging file is too small", "paging file", NULL, "--mem"},
+        {"  File \"D:\\env\\lib\\site-packages\\loky\\x.py\", line 3, in f\nBrokenProcessPool: x",
+         "set PYTHONFAULTHANDLER=1", NULL, "docker"},
+        {"  File \"/v/lib/python3.9/site-packages/torch/x.py\", line 3, in f\nValueError: x", "in a library",
+         NULL, "Fix the exception"},
+        {"Worker timed out after 90 seconds.\n - Insufficient shared_memory", "--shm-size=8g", NULL, NULL},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        _cleanup_arena_ Arena arena = {0};
+        Diagnosis got;
+        explain_text(cases[i].text, strlen(cases[i].text), 0, NULL, &arena, &got);
+        const Fixes first = {got.fixes.items, MIN(got.fixes.n, (size_t)1), 0};
+        if (!fixes_mention(&got.fixes, cases[i].fix) ||
+            (cases[i].first && !fixes_mention(&first, cases[i].first)) ||
+            (cases[i].not_this && fixes_mention(&got.fixes, cases[i].not_this)))
+            fail_msg("%s: %s", cases[i].text, cases[i].fix);
+    }
+}
+
 /* The reaper's line comes after the kill, and says what is left of the process. */
 static void test_victim_keeps_its_memory(void **state)
 {
@@ -1425,6 +1460,7 @@ int main(void)
         cmocka_unit_test(test_survived_exception),
         cmocka_unit_test(test_notes_fit_the_log),
         cmocka_unit_test(test_fixes_fit_the_log),
+        cmocka_unit_test(test_fixes_fit_the_system),
         cmocka_unit_test(test_victim_keeps_its_memory),
         cmocka_unit_test(test_facts_beside_the_cause),
         cmocka_unit_test(test_doubt_is_not_called_likely),
