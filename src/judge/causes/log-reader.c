@@ -692,8 +692,12 @@ static int cut_exception(LogReader *reader)
     if (reader->raise.size == 0 || reader->facts.lines - reader->raise_line > LINES_CUT)
         return 0;
     Text line = {buffer_text(&reader->raise), reader->raise.size};
+    uint64_t lines = reader->facts.lines;
+    reader->facts.lines = reader->raise_line;
     line_hits(reader, line);
-    return line_search(reader, line, LINE_OTHER, false, NULL);
+    int r = line_search(reader, line, LINE_OTHER, false, NULL);
+    reader->facts.lines = lines;
+    return r;
 }
 
 const LogFacts *log_reader_finish(LogReader *reader)

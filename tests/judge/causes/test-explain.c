@@ -1282,6 +1282,9 @@ static void test_facts_beside_the_cause(void **state)
         {"RuntimeError: DataLoader worker (pid 9) is killed by signal: Segmentation fault.",
          "in a DataLoader worker (pid 9)", NULL},
         {"\"OOMKilled\": false,\n\"ExitCode\": 137,", "was not the memory limit", NULL},
+        {"  File \"/usr/lib/python3.9/multiprocessing/reduction.py\", line 164, in recvfds\n"
+         "    raise RuntimeError('received %d items of ancdata' %\n\n",
+         "Line 2: ", NULL},
         {"Exception Type:  EXC_BAD_ACCESS (SIGSEGV)\n"
          "Termination Reason:    Namespace SIGNAL, Code 11 Segmentation fault: 11",
          "segmentation fault", "pid 11"},
