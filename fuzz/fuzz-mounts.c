@@ -3,6 +3,7 @@
 
 #include "fuzz.h"
 #include "mounts.h"
+#include "shmfs.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -21,5 +22,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (mount_option(mount->super_options, "size", &value) && value.size >= strlen(mount->super_options))
             __builtin_trap();
     }
+    (void)shm_owner_find(&mounts, true, true);
     return 0;
 }

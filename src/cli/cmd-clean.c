@@ -10,11 +10,14 @@
 typedef struct CleanOptions {
     bool json;
     bool dry_run;
+    bool private;
     int color;
 } CleanOptions;
 
 static const Option clean_options[] = {
     {OPTION_FLAG, 'n', "dry-run", offsetof(CleanOptions, dry_run), .help = "only list what would be removed"},
+    {OPTION_FLAG, 0, "private", offsetof(CleanOptions, private),
+     .help = "in a container: no process outside it uses this /dev/shm"},
     OPTION_JSON(CleanOptions),
     OPTION_COLOR(CleanOptions),
     {OPTION_END},
@@ -141,6 +144,11 @@ static int clean_run(const Command *command, int argc, char **argv)
         return complain(EX_UNAVAILABLE, shm == SHM_NOT_TMPFS ? CLI_CLEAN_NOT_TMPFS
                                         : shm == SHM_ABSENT  ? CLI_CLEAN_NO_SHM
                                                              : CLI_CLEAN_UNREADABLE);
+
+    /* The user vouches for what cannot be seen from a pid namespace; what /proc hides inside it stays hidden.
+     */
+    Sandbox *sandbox = &opened.survey.machine.sandbox;
+    sandbox->sees_all = sandbox->sees_all || (options.private && !sandbox->hidepid);
 
     _cleanup_(clean_free) Clean clean = {.survey = &opened.survey, .cleaning = {.dry_run = options.dry_run}};
     int r = clean_segments(&clean, &opened.root);

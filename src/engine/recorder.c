@@ -47,6 +47,7 @@ struct Recorder {
     bool attempt_due;
     Event *events;
     size_t events_capacity;
+    uint64_t open_files;        /* the limit of the trainer; 0 unknown */
     const ProcessMoment *there; /* the processes of the newest sample */
     size_t n_there;
 
@@ -125,6 +126,20 @@ static int moment_add(Recorder *recorder, Moment moment)
     return 0;
 }
 
+/* Of the first trainer. Scripts raise it before they start the training, or in it. */
+static void open_files_learn(Recorder *recorder, const Moment *moment)
+{
+    size_t i = 0;
+    while (i < moment->n_processes && moment->processes[i].role != ROLE_TRAINER)
+        i++;
+    RLimits limits;
+    if (i == moment->n_processes || rlimits_read(&recorder->root, moment->processes[i].pid, &limits) < 0 ||
+        limits.open_files_soft > INT64_MAX || limits.open_files_soft == recorder->open_files)
+        return;
+    recorder->open_files = limits.open_files_soft;
+    recording_set_open_files(recorder->recording, recorder->open_files);
+}
+
 /* -ESRCH: the job has ended. */
 static int moment_record(Recorder *recorder)
 {
@@ -134,6 +149,7 @@ static int moment_record(Recorder *recorder)
         return r;
     recorder->there = moment.processes;
     recorder->n_there = moment.n_processes;
+    open_files_learn(recorder, &moment);
     moment_relay_put(recorder->relay, &moment); /* before the disk, which may hang */
     return moment_add(recorder, moment);
 }

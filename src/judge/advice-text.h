@@ -37,6 +37,9 @@
     "Have this line added to the container's configuration on the host, and the container restarted."
 #define ADVICE_SHM_OTHER_ENGINE                                                                              \
     "Start the container again with a larger /dev/shm; other engines have a similar option."
+#define ADVICE_SHM_SLURM_OWN                                                                                 \
+    "Have the administrator set the size of each job's /dev/shm, in the script that job_container.conf "     \
+    "names as CloneNSScript."
 #define ADVICE_SHM_SLURM "Ask Slurm for a whole node, so that no other job fills its /dev/shm."
 
 /* --- /dev/shm that cannot be written, or has too few inodes --- */

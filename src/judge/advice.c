@@ -321,7 +321,8 @@ int advise_shm_mount(const Machine *machine, uint64_t bytes, Arena *arena, Fixes
 
     char size[SIZE_TEXT_MAX];
     size_format_flag(target, size);
-    offer_remount(&offers, size);
+    if (shm->owner != SHM_OF_JOB) /* which has no line in fstab, and is gone with the job */
+        offer_remount(&offers, size);
 
     switch (machine->sandbox.kind) {
     case ENVIRONMENT_DOCKER:
@@ -345,8 +346,12 @@ int advise_shm_mount(const Machine *machine, uint64_t bytes, Arena *arena, Fixes
         break;
     case ENVIRONMENT_BARE:
         /* All jobs of a node share its /dev/shm; this is only worth mentioning if it is in use. */
-        if (machine->sandbox.slurm && shm->used_bytes != U64_UNKNOWN &&
-            shm->used_bytes >= shm->size_bytes / 10)
+        if (shm->owner == SHM_OF_JOB)
+            offer_made(
+                &offers, NEEDS_ADMIN, ADVICE_SHM_SLURM_OWN,
+                arena_printf(arena, "nsenter --mount=\"$SLURM_NS\" mount -o remount,size=%s /dev/shm", size));
+        else if (machine->sandbox.slurm && shm->used_bytes != U64_UNKNOWN &&
+                 shm->used_bytes >= shm->size_bytes / 10)
             offer(&offers, NEEDS_RESTART, ADVICE_SHM_SLURM, "sbatch --exclusive job.sh");
         break;
     }

@@ -16,13 +16,12 @@ static int ids_parse(Text value, uint32_t *ret_real, uint32_t *ret_effective)
     return 0;
 }
 
-static uint32_t words_count(Text value)
+static void nspid_parse(Text value, ProcStatus *status)
 {
-    uint32_t n = 0;
     Text word;
-    while (text_word(&value, &word))
-        n++;
-    return n;
+    for (; text_word(&value, &word); status->pid_namespaces++)
+        if (text_pid(word, &status->inner_pid) < 0)
+            status->inner_pid = 0;
 }
 
 /* "7" or "0-3". */
@@ -96,7 +95,7 @@ int proc_status_parse(Text text, ProcStatus *ret)
         else if (text_key(line, "Uid", &value))
             uid = ids_parse(value, &status.uid, &status.euid) == 0;
         else if (text_key(line, "NSpid", &value))
-            status.pid_namespaces = words_count(value);
+            nspid_parse(value, &status);
         else if (text_key(line, "Kthread", &value))
             marked = text_u32(value, 10, &flag) == 0;
         else if (text_key(line, "VmRSS", &value)) {

@@ -25,6 +25,7 @@ typedef struct ProcStatus {
     uint32_t seccomp; /* 0 off, 1 strict, 2 filter */
     bool no_new_privs;
     uint32_t cpus_allowed;   /* how many, from Cpus_allowed_list; 0 unknown */
+    int inner_pid;           /* its number in its own pid namespace, the last of NSpid; 0 unknown */
     uint32_t pid_namespaces; /* how many numbers NSpid lists: nested namespaces below the reader's, 1 = the
                               * same, 0 unknown (before 4.1) */
 } ProcStatus;

@@ -42,6 +42,39 @@ static bool user_may_create(const Root *root, const char *path, const FileStat *
     return uid == 0 || (stat->mode & need) == need;
 }
 
+/*
+ * job_container/tmpfs mounts directories of BasePath/JOB/.JOB over those of the job, such as "_tmp" over
+ * /tmp, and an ordinary tmpfs over /dev/shm (_mount_private_dirs and _mount_private_shm of the plugin). The
+ * directories cannot be mistaken, and are there unless Dirs= leaves all others out.
+ */
+static bool is_of_slurm_job(const Mount *mount)
+{
+    Text path = text_of(mount->root);
+    Text before = {0};
+    for (Text part; text_until(&path, '/', &part); before = part) {
+        Text id = text_skip(part, 1);
+        bool same = before.size > 0 && before.size == id.size && text_digits(before).size == before.size &&
+                    memcmp(before.data, id.data, id.size) == 0;
+        if (same && text_starts(part, ".") && text_starts(path, "_"))
+            return true;
+    }
+    return false;
+}
+
+ShmOwner shm_owner_find(const Mounts *mounts, bool kubernetes, bool slurm)
+{
+    Text value;
+    const Mount *shm = mounts_at(mounts, "/" SHM_PATH);
+    if (!shm || strcmp(shm->type, "tmpfs") != 0 || strcmp(shm->root, "/") != 0)
+        return SHM_OWNER_UNKNOWN;
+    for (size_t i = 0; slurm && i < mounts->n; i++)
+        if (is_of_slurm_job(&mounts->items[i]))
+            return SHM_OF_JOB;
+    /* Engines call theirs "shm"; that of a machine, mounted by path, is nosuid. */
+    bool plain = strcmp(shm->source, "tmpfs") == 0 && !mount_option(shm->options, "nosuid", &value);
+    return kubernetes && plain ? SHM_OF_POD : SHM_OWNER_UNKNOWN;
+}
+
 void shmfs_read(const Root *root, const Mounts *mounts, ShmMount *ret)
 {
     *ret = (ShmMount){.state = SHM_UNKNOWN};
@@ -79,6 +112,7 @@ void shmfs_read(const Root *root, const Mounts *mounts, ShmMount *ret)
         return;
     Text value;
     ret->mounted = true;
+    ret->sized = mount_option(mount->super_options, "size", &value);
     if (!has_stat)
         ret->device = mount->device;
     ret->read_only =

@@ -14,8 +14,16 @@ typedef enum ShmState {
     SHM_UNKNOWN,   /* could not be read */
 } ShmState;
 
+/* Who mounted it, where its traces tell. */
+typedef enum ShmOwner {
+    SHM_OWNER_UNKNOWN,
+    SHM_OF_POD, /* an emptyDir of Kubernetes with medium: Memory */
+    SHM_OF_JOB, /* Slurm's job_container/tmpfs: each job has its own */
+} ShmOwner;
+
 typedef struct ShmMount {
     ShmState state;
+    ShmOwner owner;
     Device device;
     uint64_t size_bytes;      /* 0 with no limit (mount -o size=0) */
     uint64_t used_bytes;      /* U64_UNKNOWN with no limit: the kernel does not count then */
@@ -23,10 +31,14 @@ typedef struct ShmMount {
     uint64_t inodes;          /* 0: no limit */
     uint64_t inodes_free;
     bool mounted; /* a mount of its own, rather than a directory of /dev */
+    bool sized;   /* its size was chosen: it is not the kernel's default, half of the memory */
     bool read_only;
     bool no_access; /* this user may not create files in it */
     bool huge;      /* huge pages for every file: sizes are rounded up to 2 MiB */
 } ShmMount;
+
+/* kubernetes, slurm: the process is in a pod, or in a job of Slurm. */
+ShmOwner shm_owner_find(const Mounts *mounts, bool kubernetes, bool slurm);
 
 /* Never fails: what is wrong is in `state`. */
 void shmfs_read(const Root *root, const Mounts *mounts, ShmMount *ret);

@@ -36,6 +36,7 @@ struct Journal {
     Peaks peaks;
     uint64_t fds_most;
     uint64_t maps_most;
+    uint32_t loaders;  /* the most DataLoader workers that were threads of one process */
     PresenceWish wish; /* without a library, processes are not searched for it */
     unsigned faults_left;
     Buffer scratch;
@@ -96,6 +97,7 @@ static void sample_note(Journal *journal, LoggedProcess *logged, const ProcessMo
     role_note(logged, moment->role);
     logged->torch = moment->torch;
     logged->uid = moment->uid;
+    journal->loaders = MAX(journal->loaders, moment->loaders);
     if (moment->command_hash != 0 && moment->command_hash != logged->command_hash) {
         logged->command_hash = moment->command_hash;
         logged->presence = (Presence){0}; /* another program, which may have lost our library */
@@ -633,6 +635,7 @@ int journal_finish(Journal *journal, Arena *arena, Evidence *ret)
     for (size_t i = journal->logged.n_live; i-- > 0;) /* those that have ended unnoticed */
         (void)process_meet(journal, journal->logged.live[i].pid);
     bool whole = coverage_write(&journal->logged, arena, &evidence.coverage);
+    evidence.coverage.loaders = journal->loaders;
     for (size_t i = 0; whole && i < journal->logged.n_ended; i++)
         whole = ended_write(&journal->logged.ended[i], arena, &evidence);
     for (size_t i = 0; whole && i < journal->logged.n_live; i++) {

@@ -41,7 +41,7 @@ typedef struct Hidden {
 static int hidden_visit(const char *name, const FileStat *stat, void *context)
 {
     const Hidden *hidden = context;
-    SegmentKind kind = segment_kind(text_of(name), BACKING_SHM);
+    SegmentKind kind = segment_class(text_of(name), BACKING_SHM).kind;
     bool ours = kind == KIND_OTHER || kind == KIND_RAY || kind == KIND_PYTHON;
     bool readable =
         hidden->self->euid == 0 || stat->uid == hidden->self->euid || (stat->mode & (S_IRGRP | S_IROTH)) != 0;

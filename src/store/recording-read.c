@@ -204,7 +204,8 @@ static int meta_read(Reader *reader)
     int r = sqlite_prepare(reader->db,
                            "SELECT (SELECT value FROM meta WHERE key = 'began'), (SELECT value FROM meta "
                            "WHERE key = 'interval'), (SELECT value FROM meta WHERE key = 'pid'), (SELECT "
-                           "value FROM meta WHERE key = 'command')",
+                           "value FROM meta WHERE key = 'command'), (SELECT value FROM meta WHERE key = "
+                           "'open_files')",
                            &statement);
     if (r < 0)
         return r;
@@ -212,14 +213,18 @@ static int meta_read(Reader *reader)
     double interval = 0;
     double pid = 0;
     const char *command = NULL;
+    uint64_t open_files = 0;
     int answer = sqlite3_step(statement);
     if (answer != SQLITE_ROW)
         return sqlite_errno(reader->db, answer);
     if (!column_seconds(statement, 0, &began) || !column_seconds(statement, 1, &interval) || interval <= 0 ||
         !column_seconds(statement, 2, &pid) || pid < 0 || pid > INT32_MAX ||
-        !column_text(statement, 3, &command))
+        !column_text(statement, 3, &command) || !column_figure(statement, 4, &open_files))
         return -EBADMSG;
-    return history_init(&reader->history, command, (int)pid, began, interval);
+    int made = history_init(&reader->history, command, (int)pid, began, interval);
+    /* Older recordings have none. */
+    reader->history.open_files = open_files == U64_UNKNOWN ? 0 : open_files;
+    return made;
 }
 
 static int row_read(Reader *reader, sqlite3_stmt *statement)

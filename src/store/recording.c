@@ -44,6 +44,8 @@ struct Recording {
     size_t rows_capacity;
     int pid;
     bool pid_due; /* it is not in the file yet */
+    uint64_t open_files;
+    bool open_files_due;
     PendingMoments pending;
     Buffer text;
     Thin thin;
@@ -317,6 +319,12 @@ void recording_set_pid(Recording *recording, int pid)
     recording->pid_due = true;
 }
 
+void recording_set_open_files(Recording *recording, uint64_t limit)
+{
+    recording->open_files = limit;
+    recording->open_files_due = true;
+}
+
 int recording_create(const char *path, const History *head, Recording **ret)
 {
     if (path[0] == '\0')
@@ -541,6 +549,14 @@ static int pid_write(Recording *recording)
     return sqlite_run(recording->db, sql);
 }
 
+static int open_files_write(Recording *recording)
+{
+    char sql[96];
+    snprintf(sql, sizeof sql, "INSERT OR REPLACE INTO meta VALUES('open_files', %llu)",
+             (unsigned long long)recording->open_files);
+    return sqlite_run(recording->db, sql);
+}
+
 /* Writes all waiting moments, and then this one, which may be NULL. -EBUSY: nothing has changed. */
 static int moments_write(Recording *recording, const Moment *moment)
 {
@@ -551,6 +567,8 @@ static int moments_write(Recording *recording, const Moment *moment)
         return r;
     if (recording->pid_due)
         r = pid_write(recording);
+    if (r >= 0 && recording->open_files_due)
+        r = open_files_write(recording);
     for (size_t i = 0; r >= 0 && i < recording->pending.n; i++)
         r = moment_add(recording, recording->pending.items[i]);
     if (r >= 0 && moment)
@@ -562,6 +580,7 @@ static int moments_write(Recording *recording, const Moment *moment)
         return r == -EBUSY ? -EIO : r; /* once begun, a transaction waits for no other program */
     }
     recording->pid_due = false;
+    recording->open_files_due = false;
     pending_moments_clear(&recording->pending);
     return 0;
 }

@@ -27,6 +27,10 @@ int recording_create(const char *path, const History *head, Recording **ret);
  * last one. It is written with the next moment. */
 void recording_set_pid(Recording *recording, int pid);
 
+/* The limit of open files of the trainer, which may become known later. It is written with the next moment.
+ */
+void recording_set_open_files(Recording *recording, uint64_t limit);
+
 /*
  * After an error it only returns that error again. While another program writes into the file (a mark whose
  * transaction was not ended), moments wait in memory; a call never blocks longer than a tenth of a second.

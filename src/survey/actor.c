@@ -29,6 +29,17 @@ bool actor_note_signals(Actor *actor, uint64_t signals_caught)
     return changed;
 }
 
+bool actor_note_threads(Actor *actor, const Root *root, uint32_t threads)
+{
+    bool changed = actor->threads != threads;
+    if (!actor->torch || (!changed && !actor->threads_renamed))
+        return false;
+    actor->threads = threads;
+    actor->threads_renamed = changed;
+    actor->signs = thread_signs_read(root, actor->pid);
+    return true;
+}
+
 bool actor_learn(Actor *actor, const Root *root, Buffer *scratch)
 {
     if (actor->looks >= YOUNG_LOOKS)
@@ -97,6 +108,8 @@ int actors_assign(void *items, size_t n, size_t item_size, Stage *stage)
             .command = text_of(actor->command),
             .signals_caught = actor->signals_caught,
             .torch = actor->torch,
+            .threads = actor->threads,
+            .signs = actor->signs,
         };
         memcpy(stage->processes[i].comm, actor->comm, sizeof actor->comm);
     }

@@ -18,6 +18,9 @@ typedef struct Actor {
     uint64_t signals_caught;
     bool torch;
     uint64_t torch_at;
+    uint32_t threads;     /* when their names were read; 0: not yet */
+    bool threads_renamed; /* a new thread takes its name a moment later: they are read again */
+    ThreadSigns signs;
     unsigned looks; /* how often it was looked at for its command */
     Role role;
     StartMethod start; /* of workers */
@@ -30,6 +33,9 @@ void actor_free(Actor *actor);
  * be read again. */
 bool actor_note_name(Actor *actor, const char *comm, int ppid);
 bool actor_note_signals(Actor *actor, uint64_t signals_caught);
+
+/* The names of its threads are read when their number has changed, and at the next look. */
+bool actor_note_threads(Actor *actor, const Root *root, uint32_t threads);
 
 /* Its command is read when it is new, and again after an exec. True: its role may have changed. */
 enum { YOUNG_LOOKS = 2 };

@@ -102,6 +102,7 @@ typedef struct Coverage {
     Unguarded *unguarded; /* at most UNGUARDED_MAX; trainers and workers come first */
     size_t n_unguarded;
     size_t unguarded_capacity;
+    uint32_t loaders; /* the most DataLoader workers that were threads of one process */
 } Coverage;
 
 enum { UNGUARDED_MAX = 64 };

@@ -91,6 +91,7 @@ typedef struct ProcessMoment {
     /* Only a sampler fills these in; they are not recorded. */
     uint32_t uid;          /* effective */
     bool torch;            /* PyTorch was found in it */
+    uint32_t loaders;      /* its DataLoader workers that are threads */
     uint64_t command_hash; /* a change means that it runs another program now; 0 unknown */
     uint64_t rss_bytes;    /* these two as in ProcStatus */
     uint64_t rss_peak_bytes;
@@ -128,6 +129,7 @@ typedef struct History {
     double interval;      /* requested seconds between two moments */
     char *command;        /* of the job; "" for a machine */
     int pid;              /* of the job's first process; 0 for a machine */
+    uint64_t open_files;  /* the soft limit of the trainer, which its workers inherit; 0 unknown */
     Series series;        /* of JOB_METRICS */
     ProcessTrack *tracks; /* in the order in which they were first seen */
     size_t n_tracks;

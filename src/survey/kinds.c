@@ -4,27 +4,46 @@
 #include "survey.h"
 
 /*
- * Which library makes files of which names. `clean` removes what it recognises here, so a pattern must be one
+ * Which program makes files of which names. `clean` removes what it recognises here, so a pattern must be one
  * that no user would choose for a file: '#' stands for one or more digits, '?' for a letter, a digit or '_',
- * '%' for a hexadecimal digit, '*' at the end for anything. The guard's memfds begin with its own name.
+ * '%' for a hexadecimal digit, '*' for anything. The guard's memfds begin with its own name.
  */
 static const struct {
     const char *pattern;
-    SegmentKind kind;
     SegmentBacking backing;
+    SegmentClass class;
 } names[] = {
-    {"torch_#_#_#", KIND_TORCH, BACKING_SHM}, /* torch_PID_RANDOM_COUNTER */
-    {"torch_#_#", KIND_TORCH, BACKING_SHM},   /* older */
-    {"nccl-??????", KIND_NCCL, BACKING_SHM},
-    {"psm_%%%%%%%%", KIND_PYTHON, BACKING_SHM},   /* multiprocessing.shared_memory */
-    {"pym-#-????????", KIND_PYTHON, BACKING_SHM}, /* multiprocessing.heap */
-    {"shm_allreduce_buffer_*", KIND_GLOO, BACKING_SHM},
-    {"nvidia_dali_*", KIND_DALI, BACKING_SHM},
-    {"plasma??????", KIND_RAY, BACKING_SHM},
-    {"vader_segment.*", KIND_MPI, BACKING_SHM},
-    {"sm_segment.*", KIND_MPI, BACKING_SHM}, /* Open MPI 5 */
-    {"sem.*", KIND_SEMAPHORE, BACKING_SHM},
-    {"shmguard*", KIND_SHMGUARD, BACKING_MEMFD},
+    {"torch_#_#_#", BACKING_SHM, {KIND_TORCH}}, /* torch_PID_RANDOM_COUNTER */
+    {"torch_#_#", BACKING_SHM, {KIND_TORCH}},   /* older */
+    {"nccl-??????", BACKING_SHM, {KIND_NCCL}},
+    {"psm_%%%%%%%%", BACKING_SHM, {KIND_PYTHON}},   /* multiprocessing.shared_memory */
+    {"pym-#-????????", BACKING_SHM, {KIND_PYTHON}}, /* multiprocessing.heap */
+    {"shm_allreduce_buffer_*", BACKING_SHM, {KIND_GLOO}},
+    {"nvidia_dali_*", BACKING_SHM, {KIND_DALI}},
+    {"plasma??????", BACKING_SHM, {KIND_RAY}},
+    {"vader_segment.*", BACKING_SHM, {KIND_MPI}},
+    {"sm_segment.*", BACKING_SHM, {KIND_MPI}}, /* Open MPI 5 */
+    {"ucx_shm_posix_*", BACKING_SHM, {KIND_MPI}},
+    {"sem.*", BACKING_SHM, {KIND_SEMAPHORE}},
+    {"shmguard*", BACKING_MEMFD, {KIND_SHMGUARD}},
+
+    /* Caches of keys and values, of encoder outputs and of media, and the buffers of ranks on the CPU. */
+    {"vllm_offload_*.mmap", BACKING_SHM, {KIND_PYTHON, "vLLM", true}},
+    {"vllm_ec_*.mmap", BACKING_SHM, {KIND_PYTHON, "vLLM", true}},
+    {"VLLM_OBJECT_STORAGE_SHM_BUFFER*", BACKING_SHM, {KIND_PYTHON, "vLLM", true}},
+    {"*-[*]-cpushm_#", BACKING_SHM, {KIND_PYTHON, "vLLM", true}},
+    /* Queues between its processes, and the load of each rank. */
+    {"sgl_shm_mq_#_%%%%%%%%", BACKING_SHM, {KIND_PYTHON, "SGLang", true}},
+    {"sgl_shm_nodecheck_#_%%%%%%%%", BACKING_SHM, {KIND_PYTHON, "SGLang", true}},
+    {"sglang_loads_*_%%%%%%%%.shm", BACKING_SHM, {KIND_PYTHON, "SGLang", true}},
+    {"deepspeed_allreduce_buffer_#_*", BACKING_SHM, {KIND_GLOO, "SGLang or DeepSpeed", true}},
+    /* Media and settings on their way from one of its processes to another, closed meanwhile. */
+    {"sgl_shm_mm_#_%%%%%%%%", BACKING_SHM, {KIND_PYTHON, "SGLang", false}},
+    {"sglmm-#-#-#", BACKING_SHM, {KIND_PYTHON, "SGLang", false}},
+    {"sgldiffusion-array-????????.npy", BACKING_SHM, {KIND_PYTHON, "SGLang", false}},
+    {"multi_tokenizer_args_#", BACKING_SHM, {KIND_PYTHON, "SGLang", false}},
+    {"lmcache_l1_pool_*", BACKING_SHM, {KIND_PYTHON, "LMCache", true}},
+    {"triton_python_backend_shm_region_*", BACKING_SHM, {KIND_PYTHON, "Triton Inference Server", true}},
 };
 
 static bool is_digit(char c)
@@ -52,28 +71,31 @@ static bool char_matches(char c, char pattern)
 
 static bool name_matches(Text name, const char *pattern)
 {
-    size_t i = 0;
     for (; *pattern; pattern++) {
-        if (*pattern == '*')
-            return true;
-        if (i == name.size || !char_matches(name.data[i++], *pattern))
+        if (*pattern == '*') {
+            for (; name.size > 0 && !name_matches(name, pattern + 1); name = text_skip(name, 1))
+                ;
+            return name.size > 0 || name_matches(name, pattern + 1);
+        }
+        if (name.size == 0 || !char_matches(name.data[0], *pattern))
             return false;
-        while (*pattern == '#' && i < name.size && is_digit(name.data[i]))
-            i++;
+        do
+            name = text_skip(name, 1);
+        while (*pattern == '#' && name.size > 0 && is_digit(name.data[0]));
     }
-    return i == name.size;
+    return name.size == 0;
 }
 
-SegmentKind segment_kind(Text name, SegmentBacking backing)
+SegmentClass segment_class(Text name, SegmentBacking backing)
 {
     /* All of them write into /dev/shm itself; a directory of such a name (nccl-tests, plasma-study) is a
      * user's own. */
     if (backing == BACKING_SHM && text_contains(name, "/"))
-        return KIND_OTHER;
+        return (SegmentClass){.kind = KIND_OTHER};
     for (size_t i = 0; i < ARRAY_SIZE(names); i++)
         if (names[i].backing == backing && name_matches(name, names[i].pattern))
-            return names[i].kind;
-    return KIND_OTHER;
+            return names[i].class;
+    return (SegmentClass){.kind = KIND_OTHER};
 }
 
 const char *segment_kind_name(SegmentKind kind)

@@ -57,6 +57,8 @@ int machine_read(const Root *root, int pid, unsigned parts, Arena *arena, Machin
     ProcStatus self = {0};
     proc_status_read(root, 0, &self);
     sandbox_read(root, &mounts, &self, &machine.sandbox);
+    machine.shm.owner =
+        shm_owner_find(&mounts, machine.sandbox.kind == ENVIRONMENT_KUBERNETES, machine.sandbox.slurm);
     if (parts & MACHINE_NAMESPACES)
         machine.sandbox.user_namespaces = user_namespaces_try(root) ? YES : NO;
 

@@ -7,6 +7,7 @@
 #include "proc-path.h"
 #include "proc-stat.h"
 #include "proc-status.h"
+#include "threads.h"
 
 enum { COMMAND_MAX = 1024 }; /* enough to identify a program; an argument list may have 2 MiB */
 
@@ -63,6 +64,23 @@ int torch_find(const Root *root, int pid, Buffer *scratch, uint64_t *ret_at)
     return maps_visit(root, pid, MAPS_EXECUTABLE_FILES, scratch, visit_library, ret_at);
 }
 
+static int visit_thread(Text name, void *context)
+{
+    static const char *const training[] = {"pt_autograd", "pt_gloo", "gloo_", "pt_nccl", "cuda"};
+    ThreadSigns *signs = context;
+    signs->loaders += text_starts(name, "pt_thread_data"); /* names are truncated to 15 characters */
+    for (size_t i = 0; i < ARRAY_SIZE(training); i++)
+        signs->train = signs->train || text_starts(name, training[i]);
+    return 0;
+}
+
+ThreadSigns thread_signs_read(const Root *root, int pid)
+{
+    ThreadSigns signs = {0};
+    (void)threads_visit(root, pid, visit_thread, &signs);
+    return signs;
+}
+
 /* Fills torch and torch_at; negative errno when the process cannot be read. */
 static int find_torch(const Root *root, const Survey *survey, Buffer *scratch, Process *process)
 {
@@ -111,6 +129,7 @@ static int read_process(const Root *root, int pid, Buffer *scratch, Survey *surv
     const Machine *machine = &survey->machine;
     Process process = {
         .pid = pid,
+        .inner_pid = status.inner_pid,
         .ppid = stat.ppid,
         .uid = status.euid,
         .started =
@@ -138,6 +157,8 @@ static int read_process(const Root *root, int pid, Buffer *scratch, Survey *surv
         if (r == -ENOMEM)
             return r;
         process.readable = r >= 0;
+        if (process.torch)
+            process.signs = thread_signs_read(root, pid);
     }
     *ret = process;
     return 0;
@@ -196,7 +217,8 @@ int processes_list(const Root *root, Survey *survey)
         Process *process = &survey->processes[i];
         if (process->role != ROLE_OTHER)
             read_limits(root, process);
-        if (process->role == ROLE_MANAGER)
+        bool contained = process->inner_pid > 0 && process->inner_pid != process->pid;
+        if (process->role == ROLE_MANAGER || contained)
             process->shm_elsewhere = has_shm_elsewhere(root, &survey->machine.shm, process->pid);
     }
     return 0;

@@ -10,6 +10,9 @@
  * pt_main_thread. Where these names exist, they decide. Without them (1.13, or a program that renames itself)
  * the four signals decide; but a trainer with faulthandler and a SIGTERM handler of its own looks the same.
  * So a worker must also have a training process above it that is not a launcher, and no worker below it.
+ *
+ * Other workers are found by what they do (is_feeder). Names of the main thread say nothing about those: a
+ * forked process inherits them.
  */
 static bool catches_like_worker(const Process *process)
 {
@@ -69,18 +72,41 @@ static StartMethod start_method(const Process *process)
     return text_contains(process->command, "multiprocessing.spawn") ? START_SPAWN : START_FORK;
 }
 
+static bool is_data_worker(const Process *process)
+{
+    /* PyTorch after 2.13 says pt_multiprocess_data_worker, and the kernel truncates it. */
+    return strcmp(process->comm, "pt_data_worker") == 0 || strcmp(process->comm, "pt_multiprocess") == 0;
+}
+
+/*
+ * A copy of its parent, forked and without a program of its own, that has started a thread: what it puts into
+ * a queue is written by one. So do the workers of batchgenerators. A rank that was forked has threads of its
+ * own, too: PyTorch names those (2.6 and later), as CUDA does.
+ */
+static bool is_feeder(const Survey *survey, const Process *process)
+{
+    const Process *parent = process_find(survey, process->ppid);
+    return parent && parent->pid != process->pid && parent->torch && !is_launcher(parent) &&
+           process->command.size > 0 && process->command.size == parent->command.size &&
+           memcmp(process->command.data, parent->command.data, parent->command.size) == 0 &&
+           !is_forkserver(process) && process->threads > 1 && !process->signs.train &&
+           process->signs.loaders == 0;
+}
+
 static Role role_of(const Survey *survey, const Process *process)
 {
     if (text_starts(text_of(process->comm), "torch_shm_manag")) /* names are truncated to 15 characters */
         return ROLE_MANAGER;
     if (!process->torch)
         return ROLE_OTHER;
-    if (strcmp(process->comm, "pt_data_worker") == 0)
+    if (is_data_worker(process))
         return ROLE_WORKER;
     const Process *above = nearest_ancestor(survey, process, has_torch);
     /* multiprocessing started it, and no process with torch is left above it: its trainer has died. */
     bool below_trainer = above ? !is_launcher(above) : start_method(process) != START_FORK;
     if (strcmp(process->comm, "pt_main_thread") != 0 && catches_like_worker(process) && below_trainer)
+        return ROLE_WORKER;
+    if (is_feeder(survey, process))
         return ROLE_WORKER;
     const Process *parent = process_find(survey, process->ppid);
     bool server =
@@ -97,7 +123,7 @@ void processes_assign_roles(Survey *survey)
     for (size_t i = 0; i < survey->n_processes; i++) {
         const Process *process = &survey->processes[i];
         Process *above = process->role == ROLE_WORKER ? nearest_ancestor(survey, process, has_torch) : NULL;
-        if (above && above->role == ROLE_WORKER && strcmp(above->comm, "pt_data_worker") != 0)
+        if (above && above->role == ROLE_WORKER && !is_data_worker(above))
             above->role = ROLE_TRAINER;
     }
 

@@ -6,7 +6,7 @@
 
 /*
  * Fills role, job and start of the survey's processes, which are in rising order of pid, from their pid,
- * ppid, comm, command, signals_caught and torch. Pure.
+ * ppid, comm, command, signals_caught, torch, threads and signs. Pure.
  */
 void processes_assign_roles(Survey *survey);
 
@@ -17,6 +17,9 @@ void processes_assign_roles(Survey *survey);
  */
 int torch_find(const Root *root, int pid, Buffer *scratch, uint64_t *ret_at);
 int torch_is_at(const Root *root, int pid, uint64_t at, Buffer *scratch);
+
+/* Nothing when they cannot be read. */
+ThreadSigns thread_signs_read(const Root *root, int pid);
 
 /* The arguments with blanks between them, truncated; "[comm]" if there are none. Replaces out's content. */
 int command_read(const Root *root, int pid, const char *comm, Buffer *out);

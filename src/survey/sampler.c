@@ -318,6 +318,7 @@ static bool status_take(Sampler *sampler, const ProcStatus *status, SampledProce
         return false;
     sampler->roles_stale |= actor_note_name(&watched->actor, status->comm, status->ppid);
     sampler->roles_stale |= actor_note_signals(&watched->actor, status->signals_caught);
+    sampler->roles_stale |= actor_note_threads(&watched->actor, sampler->root, status->threads);
     watched->values[PROCESS_ANON] = status->rss_anon_bytes;
     watched->values[PROCESS_FILE] = status->rss_file_bytes;
     watched->values[PROCESS_SHMEM] = status->rss_shmem_bytes;
@@ -708,6 +709,7 @@ static ProcessMoment moment_of(const SampledProcess *watched)
         .command = actor->command ? actor->command : "",
         .uid = watched->uid,
         .torch = actor->torch,
+        .loaders = actor->signs.loaders,
         .command_hash = actor->command_hash,
         .rss_bytes = watched->rss_bytes,
         .rss_peak_bytes = watched->rss_peak_bytes,

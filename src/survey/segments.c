@@ -77,13 +77,16 @@ static Segment *add_segment(Scan *scan, Text name, SegmentBacking backing, Devic
         ARENA_PUSH(&survey->arena, survey->segments, survey->n_segments, survey->segments_capacity);
     if (!segment)
         return NULL;
+    SegmentClass class = segment_class(name, backing);
     *segment = (Segment){
         .name = {copy, name.size},
         .device = device,
         .inode = inode,
         .on_mount = survey->machine.shm.state == SHM_OK && device_equal(device, survey->machine.shm.device),
         .backing = backing,
-        .kind = segment_kind(name, backing),
+        .kind = class.kind,
+        .origin = class.origin,
+        .kept_open = class.kept_open,
     };
     *table_slot(scan, device, inode) = survey->n_segments;
     return segment;

@@ -7,9 +7,10 @@
  *   - trainer: has PyTorch loaded and is neither of the following (torchrun's ranks are trainers, torchrun is
  *     not).
  *
- *   - worker: a DataLoader worker. It has PyTorch loaded, a trainer above it, and catches SIGBUS, SIGFPE,
- *     SIGSEGV and SIGTERM, as PyTorch's worker loop has done since 0.2 and nothing else does; or its name is
- *     pt_data_worker (since 2.6).
+ *   - worker: a process that makes batches for a trainer. A DataLoader worker has PyTorch loaded, a trainer
+ *     above it, and catches SIGBUS, SIGFPE, SIGSEGV and SIGTERM, as PyTorch's worker loop has done since 0.2
+ *     and nothing else does; or its name is pt_data_worker (since 2.6). The workers of batchgenerators
+ *     (nnU-Net) are forked copies of the trainer with a thread that feeds a queue, and none that trains.
  *
  *   - manager: torch_shm_manager.
  *
@@ -43,8 +44,15 @@ typedef enum StartMethod {
     START_FORKSERVER,
 } StartMethod;
 
+/* What the names of a process's threads tell. */
+typedef struct ThreadSigns {
+    uint32_t loaders; /* DataLoader workers that are threads (PyTorch after 2.13, worker_method="thread") */
+    bool train;       /* autograd, a process group, or CUDA */
+} ThreadSigns;
+
 typedef struct Process {
     int pid;
+    int inner_pid; /* its number in its own pid namespace; 0 unknown */
     int ppid;
     Role role;
     StartMethod start; /* of workers */
@@ -66,9 +74,10 @@ typedef struct Process {
     uint64_t open_files_hard;
     uint64_t maps;      /* mappings of training processes with SURVEY_MAPS; U64_UNKNOWN */
     bool torch;         /* has PyTorch loaded */
+    ThreadSigns signs;  /* of processes with PyTorch */
     uint64_t torch_at;  /* where; 0 except on the live machine */
     bool cuda;          /* has a CUDA device open */
-    bool shm_elsewhere; /* its /dev/shm is not ours; only managers are checked */
+    bool shm_elsewhere; /* its /dev/shm is not ours; only managers and processes of containers are checked */
     bool has_memory;    /* no kernel thread, no zombie */
     bool readable;      /* its descriptors and mappings could be read */
 } Process;
@@ -92,6 +101,14 @@ typedef enum SegmentBacking {
     BACKING_MEMFD,
 } SegmentBacking;
 
+/* What the name of a segment tells. */
+typedef struct SegmentClass {
+    SegmentKind kind;
+    const char *origin; /* the inference server that gives such names; NULL */
+    bool kept_open; /* its maker has it open or mapped for as long as any process needs it. Otherwise it may
+                       wait under its name, closed, for the process that opens it next */
+} SegmentClass;
+
 typedef struct Segment {
     Text name; /* of the file below /dev/shm, or of the memfd. Raw bytes. */
     Device device;
@@ -102,7 +119,9 @@ typedef struct Segment {
     bool deleted;             /* a file without a name. False for a memfd, which never had one */
     bool on_mount;            /* a file of our /dev/shm: it counts in its `used` */
     SegmentBacking backing;
-    SegmentKind kind;
+    SegmentKind kind; /* these three as in SegmentClass */
+    const char *origin;
+    bool kept_open;
     uint32_t uid;
     uint32_t mode;
     double changed; /* seconds since 1970 */
@@ -155,7 +174,7 @@ bool process_is_below(const Survey *survey, const Process *process, int pid);
 /* A process that belongs in the default listing: it trains, or it holds a segment. */
 bool process_is_listed(const Process *process);
 
-SegmentKind segment_kind(Text name, SegmentBacking backing);
+SegmentClass segment_class(Text name, SegmentBacking backing);
 const char *segment_kind_name(SegmentKind kind);
 const char *role_name(Role role);
 const char *start_method_name(StartMethod start);

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A small real training whose memory use follows a given pattern, for the tests of verdicts.
 
-Each --kind is a mistake that people make, or none at all. --rate is in MiB per second (or descriptors per second), for
-steady growth; --size is in MiB, for growth towards a final size. Growth follows the clock, not the steps, so that a
+Each --kind is a mistake that people make, or none at all. --rate is in MiB per second (or descriptors or tensors per second),
+for steady growth; --size is in MiB, for growth towards a final size. Growth follows the clock, not the steps, so that a
 busy machine changes the noise and not the rate.
 """
 
@@ -15,6 +15,7 @@ import gc
 import mmap
 import os
 import random
+import resource
 import tempfile
 
 import torch
@@ -22,7 +23,7 @@ from torch.utils.data import DataLoader, Dataset, get_worker_info
 
 MIB = 1 << 20
 KINDS = ["steady", "noisy", "spikes", "step", "settling", "leak", "worker-leak", "cow", "sawtooth", "trainer-sawtooth",
-         "backlog", "fd", "page-cache"]
+         "backlog", "tensors", "fd", "page-cache"]
 
 
 class Pace:
@@ -129,6 +130,11 @@ class Trainer:
             self.pace.paid += batch.numel() * 4 // MIB
             self.kept.append(batch)
 
+    def do_tensors(self, batch):
+        # Tiny ones, as labels are: they take descriptors, but hardly any memory.
+        if self.pace.due() > 0:
+            self.kept.append(batch)
+
     def do_fd(self, _batch):
         for _ in range(self.pace.due()):
             self.kept.append(os.open("/dev/null", os.O_RDONLY))
@@ -176,7 +182,11 @@ def options():
     parser.add_argument("--start-method", choices=["fork", "spawn", "forkserver"], default="fork")
     parser.add_argument("--strategy", choices=["file_descriptor", "file_system"], default="file_descriptor")
     parser.add_argument("--scratch", default=None, help="where files are made")
-    return parser.parse_args()
+    parser.add_argument("--open-files", type=int, help="the limit")
+    args = parser.parse_args()
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (args.open_files or hard, hard))
+    return args
 
 
 class Clock:

@@ -17,6 +17,13 @@ KNOWN = {  # name: bytes
     "sem.mp-1xxmdphe": 32, "shm_allreduce_buffer_0": 4096, "nvidia_dali_7": 4096, "plasmaXYZ123": 4096,
     "vader_segment.node.1000.1": 4096, "nvidia_dali_\n\x1b[31mred": 4096, "psm_e3b70001": 0,
 }
+SERVERS = {  # what crashed inference servers leave: name → bytes; of each, its maker keeps it open while it is used
+    "vllm_offload_5e0c7a52-41c1-4a41-9d0b-6c1f5e0f7a11.mmap": MIB, "vllm_ec_5e0c7a52.mmap": 4096,
+    "VLLM_OBJECT_STORAGE_SHM_BUFFER_0f0e0d0c0b0a09080706050403020100": 4096, "sgl_shm_mq_7_0a1b2c3d": 4096,
+    "sglang_loads_ipc_0a1b2c3d.shm": 4096, "lmcache_l1_pool_7": 4096, "triton_python_backend_shm_region_1": 4096,
+}
+WAITING = {"sgl_shm_mm_7_0a1b2c3d": MIB, "sglmm-7-1-0": 4096, "psm_1ef70001": 4096}  # may wait to be opened by name
+IN_USE = {f"vllm_offload_{how}.mmap": 4096 for how in ("open", "mapped", "readonly", "locked", "private")}
 OTHER = {
     "dataset.bin": MIB, "torch_cache": 4096, "my_torch_1_2": 4096, "torch_12": 4096, "000000_locals": 4096, "psm": 4096,
     "torch_2024_dataset.pt": 4096, "nccl-notes.txt": 4096, "psm_report.csv": 4096, "plasma_simulation.npy": 4096,
@@ -70,11 +77,23 @@ class Leftovers:
             machine = self.machine()
             make(machine, {"psm_1ef70001": 4096})
             setattr(self, name, machine)
+        self.pods = self.machine()
+        make(self.pods, {**SERVERS, **WAITING, **IN_USE, "vllm_notes.mmap": 4096})
+        self.sender = self.start_sender()
         self.race = self.machine()
         make(self.race, {f"psm_{i:08x}": 4096 for i in range(400)})
         for version, (machine, job) in self.jobs.items():
             self.kill_job(version, machine, job)
         make(self.many, {"torch_777_888_0": 4096}, uid=DAVE)
+
+    def start_sender(self):
+        """A process in a pid namespace of its own that has made a file for another one to open by its name, as SGLang does."""
+        machine = self.machine()
+        program = "import os, time; open(f'/dev/shm/sgl_shm_mm_{os.getpid()}_0a1b2c3d', 'wb').close(); print(flush=True); time.sleep(3600)"
+        job = machine.alone().popen(PYTHONS["system"], "-c", program, stdout=subprocess.PIPE, start_new_session=True)
+        self.stack.callback(end_tree, job)
+        job.stdout.readline()
+        return machine, job
 
     def start_job(self, python, uid):
         machine = self.machine()

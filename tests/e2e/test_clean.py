@@ -7,8 +7,8 @@ import subprocess
 
 import pytest
 
-from conftest import MIB, PYTHONS, as_user, holder, needs_root, python_of
-from leftovers import ALICE, BOB, DAVE, KNOWN, OTHER, make
+from conftest import MIB, PYTHONS, as_user, end_tree, holder, needs_root, python_of
+from leftovers import ALICE, BOB, DAVE, IN_USE, KNOWN, OTHER, SERVERS, WAITING, make
 
 pytestmark = [needs_root, pytest.mark.outside]  # inside, others could hold what nobody seems to hold
 
@@ -138,6 +138,69 @@ def test_processes_that_cannot_be_seen(old):
     assert orphans(machine) == {"psm_1ef70001": "yes"}
     assert "shmguard clean" in str(machine.doctor()["by_id"]["shm-orphans"]["fixes"])
     assert machine.json("clean", codes=(0,))["removed"] == ["psm_1ef70001"]
+
+
+HOLD_IN_EACH_WAY = """
+import fcntl, mmap, os
+def path(how):
+    return f"/dev/shm/vllm_offload_{how}.mmap"
+def mapped(how, flags, prot):
+    number = os.open(path(how), os.O_RDWR if how == "mapped" else os.O_RDONLY)
+    memory = mmap.mmap(number, 4096, flags, prot)
+    os.close(number)
+    for other in map(int, os.listdir("/proc/self/fd")):  # mmap has a copy of its own
+        if other > 2 and os.path.realpath(f"/proc/self/fd/{other}") == path(how):
+            os.close(other)
+    return memory
+held = [open(path("open"), "rb"), mapped("mapped", mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE),
+        mapped("readonly", mmap.MAP_SHARED, mmap.PROT_READ), mapped("private", mmap.MAP_PRIVATE, mmap.PROT_READ)]
+locked = open(path("locked"), "rb")
+fcntl.flock(locked, fcntl.LOCK_EX)
+"""
+
+
+def test_pods_that_share_a_mount(old, ordinary):
+    """What an inference server left is removed inside a pod, by the kernel's word alone: it knows the holders in other pods."""
+    machine = old.pods
+    before = names(machine)
+    pods = [machine.alone(), ordinary(machine.alone(), uid=ALICE)]  # as root, and as the owner of the files
+    for other in [machine.alone(), machine.alone().within(*as_user(ALICE))]:
+        with holder(other, HOLD_IN_EACH_WAY):
+            for pod in pods:
+                seen = orphans(pod)
+                assert {name: seen[name] for name in SERVERS} == dict.fromkeys(SERVERS, "yes")
+                assert {name: seen[name] for name in IN_USE} == dict.fromkeys(IN_USE, "no"), "in use in another pod"
+                assert {name: seen[name] for name in WAITING} == dict.fromkeys(WAITING, "unknown")
+                finding = pod.doctor()["by_id"]["shm-orphans"]
+                assert "vLLM" in finding["evidence"] and "shmguard clean" in str(finding["fixes"])
+                # What the user vouches for does not help against the kernel's word.
+                dry = pod.json("clean", "--private", "--dry-run", codes=(0,))
+                assert set(dry["removed"]) == {*SERVERS, *WAITING} and set(why(dry)) == {*IN_USE, "vllm_notes.mmap"}
+    # Root of a container seldom may ask about another user's files: then nothing is known, and nothing removed.
+    bounded = machine.alone().within("setpriv", "--bounding-set=-lease")
+    assert set(orphans(bounded).values()) == {"unknown"}
+    kept = why(bounded.json("clean", codes=(0,)))
+    assert all("CAP_LEASE" in kept[name] for name in SERVERS)
+    with holder(machine.alone(), HOLD_IN_EACH_WAY):
+        done = pods[1].json("clean", codes=(0,))
+    assert set(done["removed"]) == set(SERVERS) and names(machine) == before - set(SERVERS)
+    assert all("open in a process" in why(done)[name] for name in IN_USE)
+    assert all("not visible" in why(done)[name] for name in WAITING)
+    # Nobody holds the rest any more, and this pod is alone with its /dev/shm.
+    assert set(pods[1].json("clean", "--private", codes=(0,))["removed"]) == {*WAITING, *IN_USE}
+
+
+def test_what_waits_for_its_receiver(old):
+    """A file that its maker has closed and sent by name. The pid in the name is that of the maker's own namespace."""
+    machine, maker = old.sender
+    name, = names(machine)
+    assert name.startswith("sgl_shm_mm_")
+    assert orphans(machine) == {name: "unknown"}
+    done = machine.json("clean", codes=(0,))
+    assert done["removed"] == [] and "its creator (pid" in why(done)[name]
+    end_tree(maker)
+    assert orphans(machine) == {name: "yes"}
+    assert machine.json("clean", codes=(0,))["removed"] == [name]
 
 
 def test_a_proc_that_hides_others(old, ordinary):

@@ -162,6 +162,24 @@ def test_not_writable_for_this_user(ordinary):
 
 
 @needs_root
+def test_a_slurm_job_with_its_own_mounts():
+    """As job_container/tmpfs makes them: BasePath/JOB/.JOB/_tmp over /tmp, and a plain tmpfs over /dev/shm."""
+    prepare = """
+        mount -t tmpfs tmpfs /mnt
+        mkdir -p /mnt/base/4242/.4242/_tmp
+        mount --bind /mnt/base/4242/.4242/_tmp /mnt
+        mount -t tmpfs tmpfs /dev/shm
+    """
+    with prepared_namespace(prepare) as machine:
+        assert machine.doctor()["environment"]["shm_owner"] is None
+        job = machine.within("env", "SLURM_JOB_ID=4242")
+        report = job.doctor()
+        assert report["environment"]["slurm"] and report["environment"]["shm_owner"] == "job"
+        assert "job_container/tmpfs" in report["by_id"]["shm-of-job"]["evidence"]
+        assert b"in a Slurm job, with its own /dev/shm" in b" ".join(job.shmguard("doctor").stdout.split())
+
+
+@needs_root
 def test_a_job_that_outgrows_its_mount(small_shm, python):
     """Five batches of 10 MiB lie in 64 MB while four workers wait: a longer epoch would have nine of them."""
     with small_shm.training(python, workers=4, steps=5, batch=40, side=295) as trainer:

@@ -3,6 +3,7 @@
 
 import os
 import subprocess
+import time
 
 import pytest
 
@@ -106,6 +107,114 @@ def test_ranks_of_torchrun_are_trainers(private_shm, python, tmp_path):
             assert {worker["pid"] for worker in workers} <= set(children(trainer))
     finally:
         end_tree(launcher)
+
+
+FEED = """
+import multiprocessing, sys, time
+import torch
+
+def produce(queue):  # as batchgenerators' workers do
+    while True:
+        queue.put(torch.rand(2, 3, 32, 32))
+
+multiprocessing.set_start_method("fork")
+queue = multiprocessing.Queue(4)
+workers = [multiprocessing.Process(target=produce, args=(queue,), daemon=True) for _ in range(3)]
+for worker in workers:
+    worker.start()
+model = torch.nn.Conv2d(3, 4, 3)
+for _ in range(6):
+    model(queue.get()).sum().backward()
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+FORKED_RANKS = """
+import os, sys
+import torch, torch.distributed, torch.multiprocessing
+
+def rank(number):
+    torch.distributed.init_process_group("gloo", rank=number, world_size=2)
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 4))
+    model(torch.rand(2, 4)).sum().backward()
+    ready.release()
+    sys.stdin = os.fdopen(0)
+    sys.stdin.read()
+
+os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=sys.argv[1])
+torch.multiprocessing.set_start_method("fork")
+ready = torch.multiprocessing.Semaphore(0)
+ranks = [torch.multiprocessing.Process(target=rank, args=(number,)) for number in range(2)]
+for one in ranks:
+    one.start()
+for _ in ranks:
+    ready.acquire()
+print("ready", flush=True)
+for one in ranks:
+    one.join()
+"""
+
+
+def roles_below(machine, pid):
+    """Of the processes below pid that have a role."""
+    return [process["role"] for process in machine.json("ps")["processes"]
+            if process["pid"] in children(pid) and process["role"] != "other"]
+
+
+def test_who_feeds_a_queue_is_a_worker(here, python):
+    job = here.popen(python, "-W", "ignore", "-c", FEED, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        assert job.stdout.readline() == b"ready\n"
+        assert roles_below(here, job.pid) == ["worker"] * 3
+    finally:
+        end_tree(job)
+
+
+def test_ranks_that_were_forked_are_trainers(here):
+    """PyTorch names their threads; before 2.6 it did not, and they look like workers."""
+    job = here.popen(python_of("2.13"), "-W", "ignore", "-c", FORKED_RANKS, free_port(), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        assert job.stdout.readline() == b"ready\n"
+        assert roles_below(here, job.pid) == ["trainer"] * 2
+    finally:
+        end_tree(job)
+
+
+THREADS = """
+import sys, threading
+import torch
+
+def work():  # as PyTorch's own loop does, after 2.13
+    torch.multiprocessing._set_thread_name("pt_thread_data_worker")
+    started.release()
+    sys.stdin.read()
+
+started = threading.Semaphore(0)
+for _ in range(3):
+    threading.Thread(target=work).start()
+for _ in range(3):
+    started.acquire()
+print("ready", flush=True)
+"""
+
+
+def test_workers_that_are_threads(here):
+    job = here.popen(python_of("2.13"), "-c", THREADS, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        assert job.stdout.readline() == b"ready\n"
+        process, = [process for process in here.json("ps")["processes"] if process["pid"] == job.pid]
+        assert (process["role"], process["loader_threads"]) == ("trainer", 3)
+        assert b"has 3 DataLoader workers that are threads" in b" ".join(here.shmguard("ps").stdout.split())
+        assert "nothing to guard" in here.doctor("--pid", str(job.pid))["by_id"]["workers-are-threads"]["evidence"]
+    finally:
+        end_tree(job)
+
+    job = here.popen(here.program, "run", "--", python_of("2.13"), "-c", THREADS, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                     stderr=subprocess.PIPE)
+    assert job.stdout.readline() == b"ready\n"
+    time.sleep(3)  # for the supervisor to look at it
+    said = b" ".join(job.communicate()[1].split())
+    assert job.returncode == 0 and b"workers were threads of the training process" in said, said
 
 
 @needs_root

@@ -81,7 +81,7 @@ TREES = {
         "kind": "kubernetes", "can_remount": False, "cgroup_limit": 2 * GIB, "shm": (256 * MIB, 157388800),
         "roles": {"trainer": 1, "worker": 4}, "start": "fork",
         "verdict": "critical",
-        "findings": {"shm-too-small": "critical", "workers-exceed-cpus": "warning"},
+        "findings": {"shm-too-small": "critical", "workers-exceed-cpus": "warning", "shm-of-pod": "info"},
         "fix": ("restart", re.compile(r"(?s)spec:.*mountPath: /dev/shm.*emptyDir:\n +medium: Memory\n"
                                       r" +sizeLimit: 1Gi")),
     },

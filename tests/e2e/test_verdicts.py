@@ -12,7 +12,8 @@ from conftest import HERE, PYTHONS, mount_namespace, needs_root, python_of
 GROW = HERE / "grow.py"
 
 EXPECTED = {"leak": "leak", "worker-leak": "leak", "cow": "copy-on-write", "sawtooth": "sawtooth",
-            "trainer-sawtooth": "sawtooth", "backlog": "backlog", "fd": "fd-leak", "page-cache": "page-cache"}
+            "trainer-sawtooth": "sawtooth",
+            "backlog": "backlog", "tensors": "fd-leak", "fd": "fd-leak", "page-cache": "page-cache"}
 
 # PyTorch 2.13 fills the pools of its allocator at a constant rate for 40 s. Until they are full, this looks like a
 # leak.
@@ -25,6 +26,7 @@ SHORT = [
     "--kind cow --size 300 --rate 40",
     "--kind sawtooth --rate 40 --epochs 4",
     "--kind backlog --rate 12",
+    "--kind tensors --rate 25 --side 8 --batch 1 --delay 0.02 --open-files 4096",
     "--kind fd --rate 30",
     "--kind page-cache --size 500 --rate 35",
     "--kind steady",
@@ -50,7 +52,7 @@ LONG = SHORT + [
     "--kind trainer-sawtooth --rate 40 --epochs 5 --persistent --seconds 60",
     "--kind trainer-sawtooth --rate 60 --epochs 5 --workers 0 --seconds 60",
     "--kind trainer-sawtooth --rate 12 --epochs 4 --seconds 60",
-    "--kind backlog --rate 3 --side 32 --seconds 60",
+    "--kind backlog --rate 3 --side 48 --seconds 60",
     "--kind backlog --rate 25 --side 128 --strategy file_system",
     "--kind backlog --rate 8 --start-method spawn",
     "--kind fd --rate 3 --seconds 60",
@@ -134,12 +136,16 @@ def test_each_verdict(tmp_path):
     by_kind = {workload.split()[1]: answer["verdicts"][0] for workload, answer in zip(SHORT, answers)}
     for kind, role, metric in [("leak", "trainer", "private"), ("cow", "worker", "private"), ("backlog", "trainer", "shared"),
                                ("sawtooth", "worker", "private"), ("fd", "trainer", "descriptors"),
+                               ("tensors", "trainer", "descriptors"),
                                ("page-cache", "worker", "file")]:
         assert (by_kind[kind]["subject"]["role"], by_kind[kind]["metric"]) == (role, metric)
         assert by_kind[kind]["fixes"] and by_kind[kind]["rate"] > 0
     assert by_kind["leak"]["exhausts_in"] and by_kind["backlog"]["exhausts_in"]
     assert by_kind["cow"]["exhausts_in"] is None and by_kind["steady"]["exhausts_in"] is None
     assert 15 < by_kind["leak"]["rate"] / (1 << 20) < 45
+    # 4096 descriptors end long before 2 GiB.
+    assert 60 < by_kind["tensors"]["exhausts_in"] < 600 and "4096" in by_kind["tensors"]["evidence"]
+    assert "clone()" in str(by_kind["tensors"]["fixes"]) and "h5py" not in str(by_kind["tensors"]["fixes"])
     fd = by_kind["fd"]
     assert f"ls -l /proc/{fd['subject']['pid']}/fd" in [fix["command"] for fix in fd["fixes"]]
 

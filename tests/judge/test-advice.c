@@ -81,6 +81,7 @@ typedef struct Place {
     bool no_new_privs;
     bool sys_admin;
     bool nested_userns; /* in a user namespace that is not the machine's */
+    ShmOwner owner;
 } Place;
 
 static void place_set(Fixture *f, Place place)
@@ -93,6 +94,7 @@ static void place_set(Fixture *f, Place place)
     sandbox->no_new_privs = place.no_new_privs;
     sandbox->sys_admin = place.sys_admin;
     sandbox->initial_userns = !place.nested_userns;
+    f->survey.machine.shm.owner = place.owner;
     f->survey.machine.uid = place.root ? 0 : 1000;
 }
 
@@ -128,6 +130,11 @@ static void test_shm_size(void **state)
          NEEDS_ADMIN},
         {{ENVIRONMENT_BARE, .slurm = true}, "sudo mount -o remount,size=8g /dev/shm", NEEDS_ADMIN},
         {{ENVIRONMENT_BARE, .slurm = true}, "sbatch --exclusive", NEEDS_RESTART},
+        {{ENVIRONMENT_BARE, .slurm = true, .owner = SHM_OF_JOB},
+         "nsenter --mount=\"$SLURM_NS\" mount -o remount,size=8g /dev/shm",
+         NEEDS_ADMIN},
+        {{ENVIRONMENT_BARE, .slurm = true, .owner = SHM_OF_JOB}, "sbatch --exclusive", -1},
+        {{ENVIRONMENT_BARE, .slurm = true, .owner = SHM_OF_JOB}, "fstab", -1},
         {{ENVIRONMENT_DOCKER}, "docker run --shm-size=8g IMAGE COMMAND", NEEDS_RESTART},
         {{ENVIRONMENT_DOCKER}, "shm_size: 8g", NEEDS_RESTART},
         {{ENVIRONMENT_DOCKER}, "mount -o", -1},

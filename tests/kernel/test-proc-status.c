@@ -43,6 +43,7 @@ static void test_process(void **state)
     assert_true(status.no_new_privs);
     assert_int_equal(status.cpus_allowed, 7);
     assert_int_equal(status.pid_namespaces, 2);
+    assert_int_equal(status.inner_pid, 7);
 }
 
 static void test_names(void **state)

@@ -45,6 +45,50 @@ static void test_sizes(void **state)
     assert_false(shm.huge);
 }
 
+static void test_owners(void **state)
+{
+    (void)state;
+#define ROOT_LINE                        "20 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
+#define SHM_LINE(options, source, super) "25 20 0:25 / /dev/shm " options " - tmpfs " source " " super "\n"
+#define PLAIN                            SHM_LINE("rw,relatime", "tmpfs", "rw")
+#define TMP(path)                        "26 20 8:1 " path " /tmp rw,relatime - ext4 /dev/sda1 rw\n"
+    static const struct {
+        const char *what;
+        const char *mounts;
+        bool kubernetes;
+        bool slurm;
+        ShmOwner owner;
+    } cases[] = {
+        {"an emptyDir", ROOT_LINE PLAIN, true, false, SHM_OF_POD},
+        {"an emptyDir with a size", ROOT_LINE SHM_LINE("rw,relatime", "tmpfs", "rw,size=65536k"), true, false,
+         SHM_OF_POD},
+        {"the runtime's own", ROOT_LINE SHM_LINE("rw,nosuid,nodev,noexec", "shm", "rw,size=65536k"), true,
+         false, SHM_OWNER_UNKNOWN},
+        {"that of the node", ROOT_LINE SHM_LINE("rw,nosuid,nodev", "tmpfs", "rw"), true, false,
+         SHM_OWNER_UNKNOWN},
+        {"no pod", ROOT_LINE PLAIN, false, false, SHM_OWNER_UNKNOWN},
+        {"a job with its own", ROOT_LINE PLAIN TMP("/var/slurm/node7/4242/.4242/_tmp"), false, true,
+         SHM_OF_JOB},
+        {"no job", ROOT_LINE PLAIN TMP("/var/slurm/4242/.4242/_tmp"), false, false, SHM_OWNER_UNKNOWN},
+        {"a job without", ROOT_LINE PLAIN, false, true, SHM_OWNER_UNKNOWN},
+        {"a bind mount of another kind", ROOT_LINE PLAIN TMP("/scratch/4242/_tmp"), false, true,
+         SHM_OWNER_UNKNOWN},
+        {"two different numbers", ROOT_LINE PLAIN TMP("/var/slurm/4242/.4243/_tmp"), false, true,
+         SHM_OWNER_UNKNOWN},
+        {"no number", ROOT_LINE PLAIN TMP("/var/a/.a/_tmp"), false, true, SHM_OWNER_UNKNOWN},
+        {"no mount", ROOT_LINE, true, true, SHM_OWNER_UNKNOWN},
+        {"a directory of the node", ROOT_LINE "25 20 8:1 /shm /dev/shm rw - ext4 /dev/sda1 rw\n", true, true,
+         SHM_OWNER_UNKNOWN},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        _cleanup_arena_ Arena arena = {0};
+        Mounts mounts;
+        assert_int_equal(mounts_parse(text_of(cases[i].mounts), &arena, &mounts), 0);
+        if (shm_owner_find(&mounts, cases[i].kubernetes, cases[i].slurm) != cases[i].owner)
+            fail_msg("%s", cases[i].what);
+    }
+}
+
 static void test_states(void **state)
 {
     (void)state;
@@ -314,11 +358,17 @@ static void test_live(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sizes),         cmocka_unit_test(test_states),
-        cmocka_unit_test(test_no_limit),      cmocka_unit_test(test_nonsense_does_not_wrap),
-        cmocka_unit_test(test_mount_options), cmocka_unit_test(test_access),
-        cmocka_unit_test(test_link),          cmocka_unit_test(test_visit_captured),
-        cmocka_unit_test(test_visit_nothing), cmocka_unit_test(test_live),
+        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_owners),
+        cmocka_unit_test(test_states),
+        cmocka_unit_test(test_no_limit),
+        cmocka_unit_test(test_nonsense_does_not_wrap),
+        cmocka_unit_test(test_mount_options),
+        cmocka_unit_test(test_access),
+        cmocka_unit_test(test_link),
+        cmocka_unit_test(test_visit_captured),
+        cmocka_unit_test(test_visit_nothing),
+        cmocka_unit_test(test_live),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

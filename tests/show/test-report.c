@@ -53,7 +53,7 @@ static void made_open(Made *made, const MadeJob *job)
         *verdict = (Verdict){.id = cases[i].id,
                              .pid = cases[i].pid,
                              .role = cases[i].role,
-                             .metric = "private",
+                             .metric = cases[i].id == VERDICT_FD_LEAK ? "descriptors" : "private",
                              .rate = cases[i].rate,
                              .confidence = 0.9,
                              .evidence = "It grew, </script>.",

@@ -134,6 +134,8 @@ static void test_what_was_written_is_read(void **state)
 
     add(recording, 3, &trainer, 1);
     ProcessMoment again[] = {trainer, process(11, 9, 5)}; /* a new process with the same pid */
+    recording_set_open_files(recording, 1024);
+    recording_set_open_files(recording, 4096);
     add(recording, 4, again, 2);
     recording_close(recording);
     assert_false(is_beside("-wal"));
@@ -145,6 +147,7 @@ static void test_what_was_written_is_read(void **state)
     assert_true(history.began == 1.7e9);
     assert_true(history.interval == 0.5);
     assert_int_equal(history.pid, 10);
+    assert_int_equal(history.open_files, 4096);
     assert_string_equal(history.command, "python3 \xef\xbf\xbd train.py");
     assert_int_equal(history.series.n, 5);
     assert_true(history.series.seconds[4] == 4);

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -15,6 +16,8 @@ static void test_kind_by_name(void **state)
         const char *name;
         SegmentBacking backing;
         SegmentKind kind;
+        const char *origin;
+        bool kept_open;
     } cases[] = {
         {"torch_12902_3312048626_4", BACKING_SHM, KIND_TORCH},
         {"torch_12902_4", BACKING_SHM, KIND_TORCH},
@@ -42,12 +45,44 @@ static void test_kind_by_name(void **state)
         {"sem.d/notes", BACKING_SHM, KIND_OTHER},
         {"torch_1_2/3", BACKING_SHM, KIND_OTHER},
         {"", BACKING_SHM, KIND_OTHER},
+        {"vllm_offload_5e0c7a52-41c1-4a41-9d0b-6c1f5e0f7a11.mmap", BACKING_SHM, KIND_PYTHON, "vLLM", true},
+        {"vllm_offload_node7_dp1.mmap", BACKING_SHM, KIND_PYTHON, "vLLM", true},
+        {"vllm_offload_notes.txt", BACKING_SHM, KIND_OTHER},
+        {"vllm_offload_a.mmap.bak", BACKING_SHM, KIND_OTHER},
+        {"vllm_ec_5e0c7a52.mmap", BACKING_SHM, KIND_PYTHON, "vLLM", true},
+        {"VLLM_OBJECT_STORAGE_SHM_BUFFER", BACKING_SHM, KIND_PYTHON, "vLLM", true},
+        {"VLLM_OBJECT_STORAGE_SHM_BUFFER_0f0e0d0c0b0a09080706050403020100", BACKING_SHM, KIND_PYTHON, "vLLM",
+         true},
+        {"29500-tp:0-[0-1]-cpushm_1", BACKING_SHM, KIND_PYTHON, "vLLM", true},
+        {"my-cpushm_1", BACKING_SHM, KIND_OTHER},
+        {"sgl_shm_mq_4242_0a1b2c3d", BACKING_SHM, KIND_PYTHON, "SGLang", true},
+        {"sgl_shm_nodecheck_7_0a1b2c3d", BACKING_SHM, KIND_PYTHON, "SGLang", true},
+        {"sglang_loads_ipc-7_x.sock_0a1b2c3d.shm", BACKING_SHM, KIND_PYTHON, "SGLang", true},
+        {"sglang_loads_0a1b2c3d.shm", BACKING_SHM, KIND_OTHER},
+        {"sgl_shm_mm_4242_0a1b2c3d", BACKING_SHM, KIND_PYTHON, "SGLang", false},
+        {"sgl_shm_mm_4242_0a1b2c3d5", BACKING_SHM, KIND_OTHER},
+        {"sgl_shm_mm_notes", BACKING_SHM, KIND_OTHER},
+        {"sglmm-4242-17-0", BACKING_SHM, KIND_PYTHON, "SGLang", false},
+        {"sgldiffusion-array-ab_c12xy.npy", BACKING_SHM, KIND_PYTHON, "SGLang", false},
+        {"multi_tokenizer_args_4242", BACKING_SHM, KIND_PYTHON, "SGLang", false},
+        {"deepspeed_allreduce_buffer_1000_127.0.0.1_29500_0", BACKING_SHM, KIND_GLOO, "SGLang or DeepSpeed",
+         true},
+        {"lmcache_l1_pool_4242", BACKING_SHM, KIND_PYTHON, "LMCache", true},
+        {"triton_python_backend_shm_region_3", BACKING_SHM, KIND_PYTHON, "Triton Inference Server", true},
+        {"ucx_shm_posix_7f3a9c", BACKING_SHM, KIND_MPI},
+        {"vllm_offload_a.mmap", BACKING_MEMFD, KIND_OTHER},
+        {"run/sgl_shm_mq_1_0a1b2c3d", BACKING_SHM, KIND_OTHER},
         {"shmguard", BACKING_SHM, KIND_OTHER},
         {"shmguard:torch_1_2_3", BACKING_MEMFD, KIND_SHMGUARD},
         {"torch_1_2_3", BACKING_MEMFD, KIND_OTHER},
     };
-    for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-        assert_int_equal(segment_kind(text_of(cases[i].name), cases[i].backing), cases[i].kind);
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        SegmentClass class = segment_class(text_of(cases[i].name), cases[i].backing);
+        const char *origin = cases[i].origin ? cases[i].origin : "";
+        if (class.kind != cases[i].kind || class.kept_open != cases[i].kept_open ||
+            strcmp(class.origin ? class.origin : "", origin) != 0)
+            fail_msg("%s: %s, %s", cases[i].name, segment_kind_name(class.kind), class.origin);
+    }
 }
 
 int main(void)

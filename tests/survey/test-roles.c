@@ -115,6 +115,45 @@ static void test_launchers_and_ranks(void **state)
     check(cases, ARRAY_SIZE(cases));
 }
 
+/* batchgenerators: forked copies of the trainer that feed a queue. PyTorch names the threads of a rank. */
+static void test_feeders(void **state)
+{
+    (void)state;
+    static const Case cases[] = {
+        {PROCESS(10, 1, "python", "python train.py", .torch = true, .threads = 3),
+         {ROLE_TRAINER, 10, START_UNKNOWN}},
+        {PROCESS(11, 10, "python", "python train.py", .torch = true, .threads = 2),
+         {ROLE_WORKER, 10, START_FORK}},
+        {PROCESS(12, 10, "pt_main_thread", "python train.py", .torch = true, .threads = 4),
+         {ROLE_WORKER, 10, START_FORK}},
+        /* it has not put anything into a queue */
+        {PROCESS(13, 10, "python", "python train.py", .torch = true, .threads = 1),
+         {ROLE_TRAINER, 13, START_UNKNOWN}},
+        /* a rank that was forked */
+        {PROCESS(14, 10, "python", "python train.py", .torch = true, .threads = 5, .signs = {.train = true}),
+         {ROLE_TRAINER, 14, START_UNKNOWN}},
+        {PROCESS(15, 10, "python", "python train.py", .torch = true, .threads = 5, .signs = {.loaders = 4}),
+         {ROLE_TRAINER, 15, START_UNKNOWN}},
+        /* another program */
+        {PROCESS(16, 10, "python", "python eval.py", .torch = true, .threads = 2),
+         {ROLE_TRAINER, 16, START_UNKNOWN}},
+        {PROCESS(17, 10, "python", "python train.py", .threads = 2), {0}},
+        /* a rank of an old PyTorch, whose workers tell */
+        {PROCESS(18, 10, "python", "python train.py", .torch = true, .threads = 5),
+         {ROLE_TRAINER, 18, START_UNKNOWN}},
+        {PROCESS(19, 18, "python", "python train.py", .torch = true, .signals_caught = WORKER_SIGNALS),
+         {ROLE_WORKER, 18, START_FORK}},
+        {PROCESS(20, 18, "python", "python train.py", .torch = true, .threads = 2),
+         {ROLE_WORKER, 18, START_FORK}},
+        /* the name of a worker after PyTorch 2.13, as the kernel truncates it */
+        {PROCESS(21, 10, "pt_multiprocess", "python train.py", .torch = true), {ROLE_WORKER, 10, START_FORK}},
+        /* a launcher's children are ranks */
+        {PROCESS(30, 1, "python", "python -m torch.distributed.run t.py", .torch = true, .threads = 3), {0}},
+        {PROCESS(31, 30, "python", "python -m torch.distributed.run t.py", .torch = true, .threads = 2), {0}},
+    };
+    check(cases, ARRAY_SIZE(cases));
+}
+
 static void test_hostile_ancestry_ends(void **state)
 {
     (void)state;
@@ -136,6 +175,7 @@ int main(void)
         cmocka_unit_test(test_old_pytorch_knows_workers_by_signals),
         cmocka_unit_test(test_names_decide_where_they_are),
         cmocka_unit_test(test_launchers_and_ranks),
+        cmocka_unit_test(test_feeders),
         cmocka_unit_test(test_hostile_ancestry_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

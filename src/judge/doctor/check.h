@@ -91,7 +91,10 @@ bool free_severity(double left, double warning, double critical, Severity *ret);
     X("fork-copies", check_fork_copies, WARNING, WARNING, DOCTOR_FORK_COPIES_MEANING)                        \
     X("workers-use-cuda", check_workers_use_cuda, INFO, INFO, DOCTOR_WORKERS_CUDA_MEANING)                   \
     X("fork-after-cuda", check_fork_after_cuda, INFO, INFO, DOCTOR_FORK_CUDA_MEANING)                        \
+    X("workers-are-threads", check_workers_are_threads, INFO, INFO, DOCTOR_WORKERS_ARE_THREADS_MEANING)      \
     X("shm-huge-pages", check_shm_huge_pages, INFO, INFO, DOCTOR_SHM_HUGE_PAGES_MEANING)                     \
+    X("shm-of-pod", check_shm_of_pod, INFO, INFO, DOCTOR_SHM_OF_POD_MEANING)                                 \
+    X("shm-of-job", check_shm_of_job, INFO, INFO, DOCTOR_SHM_OF_JOB_MEANING)                                 \
     X("shm-need", check_shm_need, INFO, INFO, DOCTOR_SHM_NEED_MEANING)                                       \
     X("guard-unavailable", check_guard_unavailable, INFO, INFO, DOCTOR_GUARD_UNAVAILABLE_MEANING)
 

@@ -254,6 +254,24 @@ void check_workers_use_cuda(CheckContext *check)
                 SENTENCE(check, PLURAL(n, DOCTOR_WORKERS_CUDA_ONE, DOCTOR_WORKERS_CUDA_MANY), n));
 }
 
+void check_workers_are_threads(CheckContext *check)
+{
+    for (const Process *process = check_next(check, NULL); process; process = check_next(check, process)) {
+        uint32_t n = process->signs.loaders;
+        const JobNeed *job = n > 0 ? check_job(check, process->job) : NULL;
+        if (!job)
+            continue;
+        check_found(
+            check, SEVERITY_INFO, DOCTOR_WORKERS_ARE_THREADS_TITLE,
+            check_join(check,
+                       SENTENCE(check,
+                                PLURAL(n, DOCTOR_WORKERS_ARE_THREADS_ONE, DOCTOR_WORKERS_ARE_THREADS_MANY),
+                                process->pid, n),
+                       job->workers > 0 ? DOCTOR_WORKERS_ARE_ALSO_PROCESSES : DOCTOR_WORKERS_ARE_THREADS));
+        return;
+    }
+}
+
 typedef struct Copies {
     size_t n;
     uint64_t bytes;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
+#include <string.h>
 
 #include "check.h"
 #include "orphans.h"
@@ -37,7 +38,7 @@ enum { EXAMPLE_WORKERS = 4 };
 /* systemd removes the segments of regular users, not those of system users. */
 enum { FIRST_PERSON_UID = 1000 };
 
-enum { JOBS_TOLD_MAX = 3 };
+enum { JOBS_TOLD_MAX = 3, ORIGINS_MAX = 8 };
 
 /* What the examined jobs need of our /dev/shm. */
 typedef struct ShmDemand {
@@ -315,19 +316,40 @@ void check_shm_share_of_memory(CheckContext *check)
                  SIZE_TEXT(wanted), share_of(wanted, memory) * 100));
 }
 
+/* What has names that one inference server gives. */
+typedef struct OriginBytes {
+    const char *origin; /* NULL: none */
+    uint64_t bytes;
+} OriginBytes;
+
 typedef struct Leftovers {
     size_t n;
     uint64_t bytes;
-    size_t n_foreign; /* of these, files of another user */
-    size_t n_other;   /* of unknown origin, which clean does not touch; not in n */
+    OriginBytes largest; /* of these */
+    size_t n_foreign;    /* of these, files of another user */
+    size_t n_other;      /* of unknown origin, which clean does not touch; not in n */
     uint64_t other_bytes;
     size_t n_unknown;
     uint64_t unknown_bytes;
 } Leftovers;
 
+static void origins_add(OriginBytes origins[static ORIGINS_MAX], const char *origin, uint64_t bytes,
+                        OriginBytes *largest)
+{
+    size_t i = 0;
+    while (i < ORIGINS_MAX && origins[i].origin && strcmp(origins[i].origin, origin) != 0)
+        i++;
+    if (i == ORIGINS_MAX)
+        return;
+    origins[i] = (OriginBytes){origin, bytes_add(origins[i].bytes, bytes)};
+    if (!largest->origin || origins[i].bytes > largest->bytes)
+        *largest = origins[i];
+}
+
 static void leftovers_count(const CheckContext *check, Leftovers *ret)
 {
     Leftovers left = {0};
+    OriginBytes origins[ORIGINS_MAX] = {0};
     for (size_t i = 0; i < check->survey->n_segments; i++) {
         const Segment *segment = &check->survey->segments[i];
         if (segment->backing != BACKING_SHM || !segment->on_mount)
@@ -348,14 +370,26 @@ static void leftovers_count(const CheckContext *check, Leftovers *ret)
             }
             left.n++;
             left.bytes = bytes_add(left.bytes, bytes);
+            if (segment->origin)
+                origins_add(origins, segment->origin, bytes, &left.largest);
             left.n_foreign += segment->uid != check->machine->uid;
         }
     }
     *ret = left;
 }
 
+/* In a pid namespace: another container may share this /dev/shm. */
+static bool is_inside(const CheckContext *check)
+{
+    return !check->machine->sandbox.initial_pidns;
+}
+
 static void advise_clean(CheckContext *check, const Leftovers *left)
 {
+    if (left->n_unknown > 0 && is_inside(check))
+        check_fix(check, NEEDS_NOTHING, DOCTOR_CLEAN_PRIVATE_FIX, "shmguard clean --private --dry-run");
+    if (left->n == 0)
+        return;
     check_fix(check, NEEDS_NOTHING, DOCTOR_DRY_RUN_FIX, "shmguard clean --dry-run");
     if (left->n > left->n_foreign || check->machine->sandbox.root)
         check_fix(check, check->machine->sandbox.root && left->n_foreign ? NEEDS_ROOT : NEEDS_NOTHING,
@@ -370,10 +404,13 @@ void check_shm_orphans(CheckContext *check)
     Leftovers left;
     leftovers_count(check, &left);
     if (left.n_unknown > 0)
-        check_skipped(check, SENTENCE(check,
-                                      PLURAL(left.n_unknown, DOCTOR_SHM_ORPHANS_SKIPPED_ONE,
-                                             DOCTOR_SHM_ORPHANS_SKIPPED_MANY),
-                                      left.n_unknown, SIZE_TEXT(left.unknown_bytes)));
+        check_skipped(check,
+                      SENTENCE(check,
+                               is_inside(check) ? PLURAL(left.n_unknown, DOCTOR_SHM_ORPHANS_INSIDE_ONE,
+                                                         DOCTOR_SHM_ORPHANS_INSIDE_MANY)
+                                                : PLURAL(left.n_unknown, DOCTOR_SHM_ORPHANS_SKIPPED_ONE,
+                                                         DOCTOR_SHM_ORPHANS_SKIPPED_MANY),
+                               left.n_unknown, SIZE_TEXT(left.unknown_bytes)));
     if (left.n == 0)
         return;
     bool much =
@@ -384,6 +421,10 @@ void check_shm_orphans(CheckContext *check)
                    SENTENCE(check, PLURAL(left.n, DOCTOR_SHM_ORPHANS_ONE, DOCTOR_SHM_ORPHANS_MANY), left.n,
                             ORPHAN_AGE_SECONDS),
                    size ? SENTENCE(check, DOCTOR_SHM_LARGE, SIZE_TEXT(size)) : DOCTOR_SHM_UNLIMITED);
+    if (left.largest.origin)
+        evidence = check_join(
+            check, evidence,
+            SENTENCE(check, DOCTOR_SHM_ORPHANS_ORIGIN, SIZE_TEXT(left.largest.bytes), left.largest.origin));
     if (left.n_other > 0)
         evidence = check_join(
             check, evidence,
@@ -405,8 +446,7 @@ void check_shm_nearly_full(CheckContext *check)
     leftovers_count(check, &left);
     ShmDemand demand;
     shm_demand(check, &demand);
-    if (left.n > 0)
-        advise_clean(check, &left);
+    advise_clean(check, &left);
     check_fix(check, NEEDS_NOTHING, DOCTOR_HOLDERS_FIX, "shmguard ps --segments");
     uint64_t wanted = demand.recommended_bytes ? demand.recommended_bytes : usual_bytes(check->machine);
     wanted = MAX(wanted, shm_round_up(bytes_scale(shm->used_bytes, 2)));
@@ -434,12 +474,33 @@ void check_shm_inodes_low(CheckContext *check)
         return;
     Leftovers left;
     leftovers_count(check, &left);
-    if (left.n > 0)
-        advise_clean(check, &left);
+    advise_clean(check, &left);
     check_advice(check, advise_shm_inodes(check->machine, check->arena, &check->fixes));
     check_found(
         check, severity, DOCTOR_SHM_INODES_LOW_TITLE,
         SENTENCE(check, DOCTOR_SHM_INODES_LOW, (unsigned long long)used, (unsigned long long)shm->inodes));
+}
+
+void check_shm_of_pod(CheckContext *check)
+{
+    const ShmMount *shm = &check->machine->shm;
+    if (!has_shm(check) || shm->owner != SHM_OF_POD)
+        return;
+    const char *evidence = check_join(
+        check, SENTENCE(check, DOCTOR_SHM_OF_POD, SIZE_TEXT(shm->used_bytes), SIZE_TEXT(shm->size_bytes)),
+        shm->sized ? DOCTOR_SHM_OF_POD_SIZED : DOCTOR_SHM_OF_POD_UNSIZED);
+    check_fix(check, NEEDS_RESTART, DOCTOR_SHM_OF_POD_FIX, NULL);
+    check_fix(check, NEEDS_RESTART, DOCTOR_SHM_OF_POD_CLEAN_FIX, "shmguard clean --private");
+    check_found(check, SEVERITY_INFO, DOCTOR_SHM_OF_POD_TITLE,
+                check_join(check, evidence, DOCTOR_SHM_OF_POD_COUNTS));
+}
+
+void check_shm_of_job(CheckContext *check)
+{
+    const ShmMount *shm = &check->machine->shm;
+    if (has_shm(check) && shm->owner == SHM_OF_JOB)
+        check_found(check, SEVERITY_INFO, DOCTOR_SHM_OF_JOB_TITLE,
+                    SENTENCE(check, DOCTOR_SHM_OF_JOB, SIZE_TEXT(shm->size_bytes)));
 }
 
 void check_shm_huge_pages(CheckContext *check)
@@ -484,7 +545,8 @@ void check_remove_ipc(CheckContext *check)
 {
     const Sandbox *sandbox = &check->machine->sandbox;
     if ((sandbox->kind != ENVIRONMENT_BARE && sandbox->kind != ENVIRONMENT_LXC) || !is_for_people(check) ||
-        sandbox->remove_ipc == NO)
+        sandbox->remove_ipc == NO ||
+        check->machine->shm.owner == SHM_OF_JOB) /* logind does not see that one */
         return;
     if (sandbox->remove_ipc == DONT_KNOW) {
         check_skipped(check, DOCTOR_REMOVE_IPC_SKIPPED);

@@ -17,8 +17,10 @@
 #define DOCTOR_CPUS_SKIPPED    "the number of granted CPUs is not known"
 #define DOCTOR_DRY_RUN_FIX     "See what would be removed."
 #define DOCTOR_CLEAN_FIX       "Remove the segments that no process uses."
-#define DOCTOR_CLEAN_ALL_FIX   "Also remove the leftover segments of other users."
-#define DOCTOR_PID_SKIPPED     "process %d belongs to no visible training; only the machine was examined"
+#define DOCTOR_CLEAN_PRIVATE_FIX                                                                             \
+    "If no process outside this container uses its /dev/shm: see what could be removed then."
+#define DOCTOR_CLEAN_ALL_FIX "Also remove the leftover segments of other users."
+#define DOCTOR_PID_SKIPPED   "process %d belongs to no visible training; only the machine was examined"
 
 /* --- /dev/shm ------------------------------------------------------------------------------------------- */
 
@@ -108,10 +110,12 @@
     "Measured: %llu of %llu inodes are used. Each shared tensor takes one, however small it is."
 #define DOCTOR_SHM_INODES_LOW_SKIPPED "the number of files in /dev/shm is not known"
 
-#define DOCTOR_SHM_ORPHANS_MEANING    "Shared memory that no process uses was left behind."
-#define DOCTOR_SHM_ORPHANS_TITLE      "%s of shared memory is used by no process"
-#define DOCTOR_SHM_ORPHANS_ONE        "Measured: %zu segment is open in no process and has not changed for %d s."
-#define DOCTOR_SHM_ORPHANS_MANY       "Measured: %zu segments are open in no process and have not changed for %d s."
+#define DOCTOR_SHM_ORPHANS_MEANING "Shared memory that no process uses was left behind."
+#define DOCTOR_SHM_ORPHANS_TITLE   "%s of shared memory is used by no process"
+#define DOCTOR_SHM_ORPHANS_ONE     "Measured: %zu segment is open in no process and has not changed for %d s."
+#define DOCTOR_SHM_ORPHANS_MANY    "Measured: %zu segments are open in no process and have not changed for %d s."
+/* A size, and the name of a program. */
+#define DOCTOR_SHM_ORPHANS_ORIGIN     "%s of it has names that %s gives to its segments."
 #define DOCTOR_SHM_ORPHANS_OTHER_ONE  "%zu more segment (%s) of unknown origin is not touched."
 #define DOCTOR_SHM_ORPHANS_OTHER_MANY "%zu more segments (%s) of unknown origin are not touched."
 #define DOCTOR_SHM_ORPHANS_SKIPPED_ONE                                                                       \
@@ -120,6 +124,14 @@
 #define DOCTOR_SHM_ORPHANS_SKIPPED_MANY                                                                      \
     "whether %zu segments (%s) are still needed cannot be determined from here; run shmguard ps "            \
     "--segments to list them"
+
+/* The same in a container. */
+#define DOCTOR_SHM_ORPHANS_INSIDE_ONE                                                                        \
+    "whether %zu segment (%s) is still needed cannot be determined inside this container; if no other "      \
+    "container uses its /dev/shm, run shmguard clean --private --dry-run"
+#define DOCTOR_SHM_ORPHANS_INSIDE_MANY                                                                       \
+    "whether %zu segments (%s) are still needed cannot be determined inside this container; if no other "    \
+    "container uses its /dev/shm, run shmguard clean --private --dry-run"
 
 #define DOCTOR_SHM_SHARE_MEANING "The batches in flight would take more than a quarter of the memory."
 #define DOCTOR_SHM_SHARE_GROUP_TITLE_ONE                                                                     \
@@ -144,6 +156,34 @@
 #define DOCTOR_SHM_HUGE_PAGES                                                                                \
     "Measured: the mount is %s large and has the option huge=always, which rounds the memory of each "       \
     "tensor up to 2 MiB."
+
+#define DOCTOR_SHM_OF_POD_MEANING "/dev/shm is an emptyDir in memory: over its sizeLimit, the pod is evicted."
+#define DOCTOR_SHM_OF_POD_TITLE   "/dev/shm is a volume of the pod: an emptyDir in memory"
+/* The used and the whole size. */
+#define DOCTOR_SHM_OF_POD "Measured: %s of %s is used, in a tmpfs that the kubelet has mounted."
+#define DOCTOR_SHM_OF_POD_SIZED                                                                              \
+    "At its size, writing fails with a bus error; if the volume's sizeLimit is smaller, the kubelet evicts " \
+    "the pod as soon as the files exceed it."
+#define DOCTOR_SHM_OF_POD_UNSIZED                                                                            \
+    "The tmpfs has the kernel's default size, so it does not hold the files within the volume's sizeLimit: " \
+    "if there is one, the kubelet evicts the pod as soon as they exceed it."
+#define DOCTOR_SHM_OF_POD_COUNTS                                                                             \
+    "The files count against the memory limit of the container that wrote them, and stay when a container "  \
+    "restarts."
+#define DOCTOR_SHM_OF_POD_FIX                                                                                \
+    "Set sizeLimit to what the job needs with a margin, and a memory limit that has room for it besides "    \
+    "the processes."
+#define DOCTOR_SHM_OF_POD_CLEAN_FIX                                                                          \
+    "If only one container mounts it, remove what a crash has left before the next start: put this before "  \
+    "the container's command."
+
+#define DOCTOR_SHM_OF_JOB_MEANING "/dev/shm belongs to this Slurm job alone (job_container/tmpfs)."
+#define DOCTOR_SHM_OF_JOB_TITLE   "/dev/shm belongs to this Slurm job alone"
+/* A size. */
+#define DOCTOR_SHM_OF_JOB                                                                                    \
+    "Measured: the job has its own mounts (job_container/tmpfs), and a /dev/shm of %s. Other jobs neither "  \
+    "see nor fill it, and its files are removed when the job ends. They count against the memory of the "    \
+    "job (--mem)."
 
 #define DOCTOR_REMOVE_IPC_MEANING "systemd deletes a user's shared memory at logout."
 #define DOCTOR_REMOVE_IPC_TITLE   "Logging out deletes the shared memory of running trainings"
@@ -299,6 +339,17 @@
     "Keep CUDA out of the dataset and of collate_fn, or spawn the workers: give the DataLoader "             \
     "multiprocessing_context='spawn'."
 
+#define DOCTOR_WORKERS_ARE_THREADS_MEANING "DataLoader workers are threads: there is nothing to guard."
+#define DOCTOR_WORKERS_ARE_THREADS_TITLE   "DataLoader workers are threads of the training process"
+#define DOCTOR_WORKERS_ARE_THREADS_ONE                                                                       \
+    "Measured: pid %d has %u thread that PyTorch names as a DataLoader worker."
+#define DOCTOR_WORKERS_ARE_THREADS_MANY                                                                      \
+    "Measured: pid %d has %u threads that PyTorch names as DataLoader workers."
+#define DOCTOR_WORKERS_ARE_THREADS                                                                           \
+    "They share its memory, so their batches take nothing of /dev/shm, and there is nothing to guard."
+#define DOCTOR_WORKERS_ARE_ALSO_PROCESSES                                                                    \
+    "They share its memory, so their batches take nothing of /dev/shm; those of its worker processes do."
+
 #define DOCTOR_WORKERS_CUDA_MEANING "DataLoader workers use the GPU themselves."
 #define DOCTOR_WORKERS_CUDA_TITLE   "DataLoader workers use the GPU themselves"
 #define DOCTOR_WORKERS_CUDA_ONE                                                                              \
@@ -350,6 +401,7 @@
 #define DOCTOR_NO_CONTAINER      "no container"
 #define DOCTOR_UNKNOWN_CONTAINER "container of unknown kind"
 #define DOCTOR_SLURM             "in a Slurm job"
+#define DOCTOR_OWN_SHM           "with its own /dev/shm"
 #define DOCTOR_ROOT              "root"
 #define DOCTOR_NOT_ROOT          "not root"
 #define DOCTOR_MAY_RESIZE        "may resize /dev/shm"
@@ -379,17 +431,20 @@
 
 /* --- Whether a segment is an orphan: why, or why not ---------------------------------------------------- */
 
-#define ORPHAN_WHY_HELD       "held by pid %d"
-#define ORPHAN_WHY_HELD_MANY  "held by pid %d and other processes"
-#define ORPHAN_WHY_FUTURE     "its time of change lies in the future"
-#define ORPHAN_WHY_CHANGED    "changed %s ago; try again when a minute has passed" /* a time */
-#define ORPHAN_WHY_INVISIBLE  "processes that are not visible from here may share this /dev/shm"
+#define ORPHAN_WHY_HELD      "held by pid %d"
+#define ORPHAN_WHY_HELD_MANY "held by pid %d and other processes"
+#define ORPHAN_WHY_FUTURE    "its time of change lies in the future"
+#define ORPHAN_WHY_CHANGED   "changed %s ago; try again when a minute has passed" /* a time */
+#define ORPHAN_WHY_INVISIBLE                                                                                 \
+    "processes that are not visible from here may share this /dev/shm and open it by name"
 #define ORPHAN_WHY_OPEN       "open in a process that does not show it"
 #define ORPHAN_WHY_CANNOT_ASK "the kernel tells only its owner or root whether a process has it open"
-#define ORPHAN_WHY_SEMAPHORE  "a named semaphore may be opened again by its program"
-#define ORPHAN_WHY_MANAGER    "torch_shm_manager (pid %d) is alive and may still hand it out"
-#define ORPHAN_WHY_MAKER      "its creator (pid %d) is alive and may still hand it out"
-#define ORPHAN_WHY_YES        "no process holds it, unchanged for %s" /* a time */
+#define ORPHAN_WHY_NO_LEASE                                                                                  \
+    "the kernel tells only its owner (uid %u) whether a process has it open: root has no CAP_LEASE here"
+#define ORPHAN_WHY_SEMAPHORE "a named semaphore may be opened again by its program"
+#define ORPHAN_WHY_MANAGER   "torch_shm_manager (pid %d) is alive and may still hand it out"
+#define ORPHAN_WHY_MAKER     "its creator (pid %d) is alive and may still hand it out"
+#define ORPHAN_WHY_YES       "no process holds it, unchanged for %s" /* a time */
 
 /* --- Before a run: a threat without a full stop, and what to do about it -------------------------------- */
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "orphans.h"
+#include <string.h>
+
 #include "doctor-text.h"
+#include "orphans.h"
 #include "units.h"
 
 /*
@@ -10,17 +12,18 @@
  *
  * 2. It has not changed for a minute: the process that has just made it may be about to open it.
  *
- * 3. Every process of the machine has a pid here. In a pid namespace below the initial one, another container
- * may share the mount, and the absence of a pid proves nothing.
+ * 3. The kernel itself says that no process has the file open or mapped, in any pid namespace: it grants a
+ * lease. Neither a pid nor an age shows that. We cannot see all by ourselves: not another container that
+ * shares the mount, descriptors in flight, private mappings, processes whose first thread has ended, or
+ * processes that we may not read.
  *
- * 4. The kernel itself says that no process has the file open. We cannot see all by ourselves: not
- * descriptors in flight, private mappings, processes whose first thread has ended, or processes that we may
- * not read.
- *
- * 5. No process can be about to reopen it by name. With PyTorch's file_system strategy, a tensor that waits
- * in a queue is such a file: its receiver has not opened it yet. It cannot be decided while its maker lives,
- * or a torch_shm_manager that is older than the file (it removes the files of its job when the job ends). A
- * named semaphore outlives its users by design; only Python's own names are known to be made for one run.
+ * 4. No process can be about to reopen it by name. That is so where the program that makes such files keeps
+ * them open for as long as they are used (kept_open). With PyTorch's file_system strategy, a tensor that
+ * waits in a queue is a closed file: its receiver has not opened it yet. So every process of the machine must
+ * have a pid here; in a pid namespace below the initial one, another container may be about to open it. And
+ * it cannot be decided while its maker lives, or a torch_shm_manager that is older than the file (it removes
+ * the files of its job when the job ends). A named semaphore outlives its users by design; only Python's own
+ * names are known to be made for one run.
  */
 
 /* Both times are exact to a clock tick; one second covers the rounding. */
@@ -40,16 +43,34 @@ static const Process *manager_of(const Survey *survey, const Segment *segment)
     return NULL;
 }
 
-/* The process whose pid is in "torch_PID_…", unless the pid has been reused. */
+/* The pid of the maker, in its own namespace, as the name has it. 0: it has none. */
+static int maker_pid(const Segment *segment)
+{
+    static const char *const prefixes[] = {"torch_", "sgl_shm_mm_", "sglmm-", "multi_tokenizer_args_"};
+    for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++) {
+        if (!text_starts(segment->name, prefixes[i]))
+            continue;
+        int pid = 0;
+        (void)text_pid(text_digits(text_skip(segment->name, strlen(prefixes[i]))), &pid);
+        return pid;
+    }
+    return 0;
+}
+
+/* The process with the pid in the name, unless the pid has been reused. */
 static const Process *maker_of(const Survey *survey, const Segment *segment)
 {
-    Text rest = text_skip(segment->name, sizeof "torch_" - 1);
-    Text word;
-    int pid = 0;
-    if (!text_until(&rest, '_', &word) || text_pid(word, &pid) < 0)
-        return NULL;
-    const Process *process = survey_process(survey, pid);
-    return process && process->has_memory && process->torch && is_older(process, segment) ? process : NULL;
+    int pid = maker_pid(segment);
+    for (size_t i = 0; pid > 0 && i < survey->n_processes; i++) {
+        const Process *process = &survey->processes[i];
+        /* Process 1 of a container may well be a server; that of the machine is not. */
+        bool init = process->pid == 1 && survey->machine.sandbox.initial_pidns;
+        if ((process->pid == pid || process->inner_pid == pid) && !init && process->has_memory &&
+            !process->shm_elsewhere && (process->torch || segment->kind != KIND_TORCH) &&
+            is_older(process, segment))
+            return process;
+    }
+    return NULL;
 }
 
 /* Why a process may be about to reopen it; NULL when none can be. */
@@ -57,9 +78,7 @@ static const char *reopened_by(const Survey *survey, const Segment *segment, Are
 {
     if (segment->kind == KIND_SEMAPHORE)
         return text_starts(segment->name, "sem.mp-") ? NULL : ORPHAN_WHY_SEMAPHORE;
-    if (segment->kind != KIND_TORCH)
-        return NULL;
-    const Process *manager = manager_of(survey, segment);
+    const Process *manager = segment->kind == KIND_TORCH ? manager_of(survey, segment) : NULL;
     if (manager)
         return arena_printf(arena, ORPHAN_WHY_MANAGER, manager->pid);
     const Process *maker = maker_of(survey, segment);
@@ -82,19 +101,20 @@ Orphan orphan_judge(const Survey *survey, const Segment *segment, Arena *arena, 
         *why = age < 0 ? ORPHAN_WHY_FUTURE : arena_printf(arena, ORPHAN_WHY_CHANGED, DURATION_TEXT(age));
         return ORPHAN_NO;
     }
-    if (!machine->sandbox.sees_all) {
-        *why = ORPHAN_WHY_INVISIBLE;
-        return ORPHAN_UNKNOWN;
-    }
     if (segment->open == OPEN_SOMEWHERE) {
         *why = ORPHAN_WHY_OPEN;
         return ORPHAN_NO;
     }
-    if (segment->open != OPEN_NOWHERE) {
-        *why = ORPHAN_WHY_CANNOT_ASK;
+    if (!segment->kept_open && !machine->sandbox.sees_all) {
+        *why = ORPHAN_WHY_INVISIBLE;
         return ORPHAN_UNKNOWN;
     }
-    *why = reopened_by(survey, segment, arena);
+    if (segment->open != OPEN_NOWHERE) {
+        *why = machine->sandbox.root ? arena_printf(arena, ORPHAN_WHY_NO_LEASE, segment->uid)
+                                     : ORPHAN_WHY_CANNOT_ASK;
+        return ORPHAN_UNKNOWN;
+    }
+    *why = segment->kept_open ? NULL : reopened_by(survey, segment, arena);
     if (*why)
         return ORPHAN_UNKNOWN;
     *why = arena_printf(arena, ORPHAN_WHY_YES, DURATION_TEXT(age));

@@ -159,7 +159,7 @@ int verdict_rate_words(const Verdict *verdict, Buffer *out)
         const char *name;
         double seconds;
     } units[] = {{"s", 1}, {"min", 60}, {"h", 3600}};
-    bool counted = verdict->id == VERDICT_FD_LEAK;
+    bool counted = strcmp(verdict->metric, "descriptors") == 0;
     double worth = counted ? 1 : 0x1p20; /* smaller rates read better in a longer unit of time */
     size_t unit = 0;
     while (unit + 1 < ARRAY_SIZE(units) && fabs(verdict->rate) * units[unit].seconds < worth)

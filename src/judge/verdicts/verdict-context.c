@@ -128,6 +128,13 @@ double shared_room(const VerdictContext *context, double seconds)
     return MIN(room, memory_room(context, seconds));
 }
 
+double open_files_room(const VerdictContext *context, const ProcessTrack *track)
+{
+    ValueSeries fds = process_figures(track, PROCESS_FDS);
+    uint64_t limit = context->history->open_files;
+    return room_between(limit == 0 ? U64_UNKNOWN : limit, value_at(&fds, track_until(track)));
+}
+
 double seconds_until(double room, double rate)
 {
     return rate > 0 && isfinite(room) ? room / rate : INFINITY;
@@ -186,20 +193,26 @@ void cache_add(VerdictContext *context, JudgedJob *job, const ProcessTrack *trac
                         .evidence = WORDS(context, VERDICT_PAGE_CACHE_GREW, SUBJECT(track), GROWTH(file))});
 }
 
-void pending_growth_add(VerdictContext *context, JudgedJob *job, const ProcessTrack *track, const char *grew,
-                        const char *metric, const Trend *trend, Least least)
+void pending_growth_add(VerdictContext *context, JudgedJob *job, VerdictId id, const ProcessTrack *track,
+                        const char *grew, const Trend *trend, Least least)
 {
+    static const char *const metrics[VERDICT_IDS] = {
+        [VERDICT_LEAK] = "private",   [VERDICT_COPY_ON_WRITE] = "private", [VERDICT_SAWTOOTH] = "private",
+        [VERDICT_BACKLOG] = "shared", [VERDICT_FD_LEAK] = "descriptors",   [VERDICT_PAGE_CACHE] = "file"};
+    PendingGrowth *pending = &job->pending[id];
+    VerdictGroup *group = &pending->group;
     double times = growth_of(trend) / least_after(least, seconds_of(trend)).amount;
-    if (job->pending.track && job->pending.times >= times)
+    group->n++;
+    group->rate_of_all += track_is_there(context, track) ? trend->slope : 0;
+    if (group->worst && pending->times >= times)
         return;
+    group->worst = track;
+    group->metric = metrics[id];
+    group->rate = trend->slope;
+    group->evidence = grew;
+    pending->times = times;
     /* Twice the time that is needed, since a part of the next recording will be warm-up too. */
-    double longer = 2 * least.seconds;
-    job->pending =
-        (PendingGrowth){.track = track,
-                        .metric = metric,
-                        .rate = trend->slope,
-                        .times = times,
-                        .evidence = WORDS_AND(context, grew, VERDICT_PENDING_LONGER, DURATION_TEXT(longer))};
+    pending->longer = 2 * least.seconds;
 }
 
 void verdict_add(VerdictContext *context, const Verdict *verdict)

@@ -62,15 +62,14 @@ typedef struct VerdictGroup {
     size_t n;
     double rate_of_all; /* of the processes that are still alive */
     double left_of_all; /* bytes that can follow, for growth that ends by itself: copies, teeth */
+    bool of_tensors;    /* as in Verdict */
 } VerdictGroup;
 
-/* Growth that may become a verdict in a longer recording: the case that comes closest. */
+/* Growth that may become a verdict in a longer recording, of all processes of a job. */
 typedef struct PendingGrowth {
-    const ProcessTrack *track; /* NULL: no such growth */
-    const char *metric;
-    double rate;
-    double times; /* as much as is needed */
-    const char *evidence;
+    VerdictGroup group; /* n is 0: no such growth. The worst is the one that comes closest to a verdict */
+    double times;       /* as much as is needed, in the worst */
+    double longer;      /* seconds to record */
 } PendingGrowth;
 
 typedef struct JudgedJob {
@@ -84,7 +83,7 @@ typedef struct JudgedJob {
     Epochs epochs;
     const ProcessTrack *judged; /* the process that a verdict of "steady" is about */
     Trend judged_trend;
-    PendingGrowth pending;
+    PendingGrowth pending[VERDICT_IDS]; /* by what they may become */
     VerdictGroup group[VERDICT_IDS][ROLES];
 } JudgedJob;
 
@@ -127,6 +126,7 @@ bool grew(const Trend *trend, Least least); /* whether or not it continues */
 double memory_room(const VerdictContext *context,
                    double seconds); /* bytes of RAM that the job may still take at that time */
 double shared_room(const VerdictContext *context, double seconds);
+double open_files_room(const VerdictContext *context, const ProcessTrack *track);
 double seconds_until(double room, double rate);
 
 /* --- Words ---------------------------------------------------------------------------------------------- */
@@ -160,9 +160,9 @@ void group_add(VerdictContext *context, JudgedJob *job, VerdictId id, const Proc
 void cache_add(VerdictContext *context, JudgedJob *job, const ProcessTrack *track, const Trend *file);
 void verdict_add(VerdictContext *context, const Verdict *verdict);
 
-/* Growth that is WORTH_WAITING; `grew` is a sentence about it. */
-void pending_growth_add(VerdictContext *context, JudgedJob *job, const ProcessTrack *track, const char *grew,
-                        const char *metric, const Trend *trend, Least least);
+/* Growth that is WORTH_WAITING, and may become that verdict; `grew` is a sentence about it. */
+void pending_growth_add(VerdictContext *context, JudgedJob *job, VerdictId id, const ProcessTrack *track,
+                        const char *grew, const Trend *trend, Least least);
 
 /* Judges a single process. */
 void process_judge(VerdictContext *context, JudgedJob *job, const ProcessTrack *track);

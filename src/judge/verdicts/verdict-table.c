@@ -12,6 +12,8 @@ enum {
     OF_JOBS = 1 << 3,   /* not about a single process */
     UNGUARDED = 1 << 4, /* of jobs without the guard */
     GUARDED = 1 << 5,
+    OF_TENSORS = 1 << 6, /* the descriptors are those of shared tensors */
+    OF_FILES = 1 << 7,   /* they are not */
 };
 
 enum { ADVICE_MAX = 6 };
@@ -91,12 +93,15 @@ static const VerdictRow rows[VERDICT_IDS] = {
              }},
     [VERDICT_FD_LEAK] = {.name = "fd-leak",
                          .severity = SEVERITY_CRITICAL,
-                         .limit = LIMIT_NONE,
+                         .limit = LIMIT_OPEN_FILES,
                          .title = VERDICT_FD_LEAK_TITLE,
                          .meaning = VERDICT_FD_LEAK_MEANING,
                          .advice =
                              {
-                                 {OF_ANY, VERDICT_FD_LEAK_CLOSE},
+                                 {OF_TENSORS, VERDICT_FD_LEAK_RELEASE},
+                                 {OF_TENSORS, VERDICT_FD_LEAK_BY_NAME,
+                                  "torch.multiprocessing.set_sharing_strategy('file_system')"},
+                                 {OF_FILES, VERDICT_FD_LEAK_CLOSE},
                                  {OF_ANY, VERDICT_FD_LEAK_LIST, "ls -l /proc/PID/fd"},
                                  {OF_ANY, VERDICT_FD_LEAK_LIMIT, "ulimit -n 65536"},
                              }},
@@ -122,7 +127,7 @@ static const VerdictRow rows[VERDICT_IDS] = {
 
 static bool is_for(unsigned scope, const Verdict *verdict, bool guarded)
 {
-    if (scope & (guarded ? UNGUARDED : GUARDED))
+    if (scope & (guarded ? UNGUARDED : GUARDED) || scope & (verdict->of_tensors ? OF_FILES : OF_TENSORS))
         return false;
     unsigned wanted = scope & (OF_TRAINERS | OF_WORKERS | OF_OTHERS | OF_JOBS);
     unsigned its = verdict->pid == 0               ? OF_JOBS

@@ -6,10 +6,11 @@
 
 /* What growth of this kind runs into. */
 typedef enum VerdictLimit {
-    LIMIT_NONE,     /* nothing, or a limit that recordings do not hold */
-    LIMIT_MEMORY,   /* RAM or the control group */
-    LIMIT_SHARED,   /* /dev/shm or the guard's budget, and memory */
-    LIMIT_IF_SHORT, /* the growth ends by itself, unless memory ends first */
+    LIMIT_NONE,
+    LIMIT_MEMORY,     /* RAM or the control group */
+    LIMIT_SHARED,     /* /dev/shm or the guard's budget, and memory */
+    LIMIT_OPEN_FILES, /* of each process */
+    LIMIT_IF_SHORT,   /* the growth ends by itself, unless memory ends first */
 } VerdictLimit;
 
 VerdictLimit verdict_limit(VerdictId id);

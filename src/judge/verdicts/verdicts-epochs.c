@@ -209,18 +209,19 @@ static void workers_judge(VerdictContext *context, JudgedJob *job, const LifeSpa
     } else if (copying == WORTH_NAMING)
         copies_add(context, job, newest, &copies, at_fork);
     else if (saw == WORTH_WAITING)
-        pending_growth_add(context, job, newest, PENDING(context, VERDICT_PENDING_PRIVATE, newest, &own),
-                           "private", &own, SAW_LEAST);
+        pending_growth_add(context, job, VERDICT_SAWTOOTH, newest,
+                           PENDING(context, VERDICT_PENDING_PRIVATE, newest, &own), &own, SAW_LEAST);
     else if (copying == WORTH_WAITING)
-        pending_growth_add(context, job, newest, PENDING(context, VERDICT_PENDING_COPIES, newest, &copies),
-                           "private", &copies, COPY_LEAST);
+        pending_growth_add(context, job, VERDICT_COPY_ON_WRITE, newest,
+                           PENDING(context, VERDICT_PENDING_COPIES, newest, &copies), &copies, COPY_LEAST);
     Trend late_file = trend_behind(&file_windows, PHASES_LEAST / 4);
     Worth files = worth_growing(&late_file, FILE_LEAST);
     if (files == WORTH_NAMING)
         cache_add(context, job, newest, &late_file);
     else if (files == WORTH_WAITING)
-        pending_growth_add(context, job, newest, PENDING(context, VERDICT_PENDING_FILE, newest, &late_file),
-                           "file", &late_file, FILE_LEAST);
+        pending_growth_add(context, job, VERDICT_PAGE_CACHE, newest,
+                           PENDING(context, VERDICT_PENDING_FILE, newest, &late_file), &late_file,
+                           FILE_LEAST);
 }
 
 /* Takes workers that live long enough to belong to the training loader rather than to a short validation,

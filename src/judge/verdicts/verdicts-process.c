@@ -119,8 +119,8 @@ static void judge_leak(VerdictContext *context, JudgedJob *job, const ProcessTra
     if (worth == WORTH_NOTHING || own->t < LEAK_T || shadow)
         return;
     if (worth == WORTH_WAITING) {
-        pending_growth_add(context, job, track, PENDING(context, VERDICT_PENDING_PRIVATE, track, own),
-                           "private", own, LEAK_LEAST);
+        pending_growth_add(context, job, VERDICT_LEAK, track,
+                           PENDING(context, VERDICT_PENDING_PRIVATE, track, own), own, LEAK_LEAST);
         return;
     }
     group_add(context, job, VERDICT_LEAK, track,
@@ -168,6 +168,24 @@ static void judge_own(VerdictContext *context, JudgedJob *job, const ProcessTrac
         judge_leak(context, job, track, trends, own);
 }
 
+static void fd_leak_add(VerdictContext *context, JudgedJob *job, const ProcessTrack *track, const Trend *fds,
+                        bool of_tensors)
+{
+    const char *evidence = WORDS(context, VERDICT_FD_LEAK_GREW, SUBJECT(track), fds->from, fds->until,
+                                 DURATION_TEXT(seconds_of(fds)), fds->slope, fds->rises, fds->windows - 1);
+    if (context->history->open_files > 0)
+        evidence = WORDS_AND(context, evidence, VERDICT_FD_LEAK_LIMITED,
+                             (unsigned long long)context->history->open_files);
+    if (of_tensors)
+        evidence = WORDS_AND(context, evidence, VERDICT_FD_LEAK_TENSORS);
+    group_add(context, job, VERDICT_FD_LEAK, track,
+              &(VerdictGroup){.metric = "descriptors",
+                              .rate = fds->slope,
+                              .confidence = confidence_of(fds),
+                              .evidence = evidence,
+                              .of_tensors = of_tensors});
+}
+
 static void judge_shared(VerdictContext *context, JudgedJob *job, const ProcessTrack *track,
                          const Trends *trends)
 {
@@ -180,23 +198,21 @@ static void judge_shared(VerdictContext *context, JudgedJob *job, const ProcessT
         trends->segments.kind == TREND_RISING && growth_of(&trends->segments) > growth_of(fds) / 2;
     bool kept = track->last.role == ROLE_TRAINER && trends->shared.kind == TREND_SETTLING &&
                 grew(&trends->shared, KEPT_LEAST);
-    if (!growing && !kept && !(fds_grow && with_segments)) {
-        if (fds_grow)
-            group_add(context, job, VERDICT_FD_LEAK, track,
-                      &(VerdictGroup){.metric = "descriptors",
-                                      .rate = fds->slope,
-                                      .confidence = confidence_of(fds),
-                                      .evidence = WORDS(context, VERDICT_FD_LEAK_GREW, SUBJECT(track),
-                                                        fds->from, fds->until, DURATION_TEXT(seconds_of(fds)),
-                                                        fds->slope, fds->rises, fds->windows - 1)});
-        else if (open == WORTH_WAITING)
-            pending_growth_add(context, job, track,
-                               WORDS(context, VERDICT_PENDING_DESCRIPTORS, SUBJECT(track), growth_of(fds),
-                                     DURATION_TEXT(seconds_of(fds))),
-                               "descriptors", fds, FDS_LEAST);
+    double shared_rate = kept ? 0 : MAX(trends->shared.slope, 0.0);
+    /* Kept tensors fill the table of descriptors and the memory: what ends first is what matters. */
+    bool files_first = seconds_until(open_files_room(context, track), fds->slope) <
+                       seconds_until(shared_room(context, track_until(track)), shared_rate);
+    if (fds_grow && (files_first || (!with_segments && !growing && !kept)))
+        fd_leak_add(context, job, track, fds, with_segments);
+    else if (open == WORTH_WAITING && !growing && !kept)
+        pending_growth_add(context, job, VERDICT_FD_LEAK, track,
+                           WORDS(context, VERDICT_PENDING_DESCRIPTORS, SUBJECT(track), growth_of(fds),
+                                 DURATION_TEXT(seconds_of(fds))),
+                           fds, FDS_LEAST);
+    if (!growing && !kept && !(fds_grow && with_segments && !files_first)) {
         if (shared == WORTH_WAITING)
-            pending_growth_add(context, job, track,
-                               PENDING(context, VERDICT_PENDING_SHARED, track, &trends->shared), "shared",
+            pending_growth_add(context, job, VERDICT_BACKLOG, track,
+                               PENDING(context, VERDICT_PENDING_SHARED, track, &trends->shared),
                                &trends->shared, SHARED_LEAST);
         return;
     }
@@ -208,7 +224,7 @@ static void judge_shared(VerdictContext *context, JudgedJob *job, const ProcessT
     group_add(
         context, job, VERDICT_BACKLOG, track,
         &(VerdictGroup){.metric = "shared",
-                        .rate = kept ? 0 : MAX(trends->shared.slope, 0.0),
+                        .rate = shared_rate,
                         .confidence = confidence_of(growing || kept ? &trends->shared : &trends->segments),
                         .evidence = evidence});
 }
@@ -241,8 +257,8 @@ void process_judge(VerdictContext *context, JudgedJob *job, const ProcessTrack *
         if (copying == WORTH_NAMING)
             copies_add(context, job, track, &trends.copies, shared);
         else if (copying == WORTH_WAITING)
-            pending_growth_add(context, job, track,
-                               PENDING(context, VERDICT_PENDING_COPIES, track, &trends.copies), "private",
+            pending_growth_add(context, job, VERDICT_COPY_ON_WRITE, track,
+                               PENDING(context, VERDICT_PENDING_COPIES, track, &trends.copies),
                                &trends.copies, COPY_LEAST);
         /* File pages that come together with private memory and then stop growing are loaded libraries. */
         bool loads = trends.file.kind == TREND_SETTLING &&
@@ -250,8 +266,8 @@ void process_judge(VerdictContext *context, JudgedJob *job, const ProcessTrack *
         if (grew(&trends.file, FILE_LEAST) && !loads)
             cache_add(context, job, track, &trends.file);
         else if (worth_growing(&trends.file, FILE_LEAST) == WORTH_WAITING)
-            pending_growth_add(context, job, track,
-                               PENDING(context, VERDICT_PENDING_FILE, track, &trends.file), "file",
-                               &trends.file, FILE_LEAST);
+            pending_growth_add(context, job, VERDICT_PAGE_CACHE, track,
+                               PENDING(context, VERDICT_PENDING_FILE, track, &trends.file), &trends.file,
+                               FILE_LEAST);
     }
 }

@@ -20,7 +20,8 @@
 #define VERDICT_BACKLOG_TITLE    "Shared memory piles up"
 #define VERDICT_BACKLOG_MEANING  "Shared memory is created faster than it is released, or batches are kept."
 #define VERDICT_FD_LEAK_TITLE    "Descriptors pile up"
-#define VERDICT_FD_LEAK_MEANING  "Files are opened and not closed: at the limit, no more can be opened."
+#define VERDICT_FD_LEAK_MEANING                                                                              \
+    "Files or shared tensors are opened and not closed: at the limit, no more can be opened."
 #define VERDICT_PAGE_CACHE_TITLE "Page cache grows"
 #define VERDICT_PAGE_CACHE_MEANING                                                                           \
     "Only file pages grow, which the kernel can drop at any time. This is harmless."
@@ -74,6 +75,12 @@
     "If other jobs need the memory, set a lower budget: workers then wait for room."
 #define VERDICT_FD_LEAK_CLOSE                                                                                \
     "Close files, sockets and archives (h5py, zipfile, PIL.Image.open) where they are opened: use `with`."
+#define VERDICT_FD_LEAK_RELEASE                                                                              \
+    "Release batches once they are used: copy what you keep (batch.clone()), or keep numbers only. Each "    \
+    "tensor that a worker sent takes a descriptor, however small it is."
+#define VERDICT_FD_LEAK_BY_NAME                                                                              \
+    "Or share tensors by name, which takes no descriptor per tensor (a killed training then leaves files "   \
+    "behind): put this at the top of the script."
 #define VERDICT_FD_LEAK_LIST "List the open files while it runs."
 #define VERDICT_FD_LEAK_LIMIT                                                                                \
     "To gain time, raise the limit in the shell that starts the training, before it starts."
@@ -131,6 +138,12 @@
 #define VERDICT_FD_LEAK_GREW                                                                                 \
     "Open descriptors of pid %d (%s) grew from %.0f to %.0f in %s, %.2g/s; they rose in %zu of %zu windows."
 
+/* Behind it; %llu: the limit of open files. */
+#define VERDICT_FD_LEAK_LIMITED "The process may open %llu."
+#define VERDICT_FD_LEAK_TENSORS                                                                              \
+    "They belong to shared tensors that it keeps: each takes a descriptor, and these run out before the "    \
+    "memory does."
+
 #define VERDICT_PAGE_CACHE_GREW                                                                              \
     "Resident file pages of pid %d (%s) grew from %s to %s in %s, %s/s; they rose in %zu of %zu windows."
 /* The first two sizes: what the control group uses, and its limit. */
@@ -157,9 +170,17 @@
 #define VERDICT_PENDING_FILE        "Resident file pages of pid %d (%s) grew by %s in %s."
 #define VERDICT_PENDING_SHARED      "Shared memory held by pid %d (%s) grew by %s in %s."
 #define VERDICT_PENDING_DESCRIPTORS "Open descriptors of pid %d (%s) grew by %.0f in %s."
-/* Behind one of these; %s: a time. */
+/* Behind one of these; %s: a rate. */
+#define VERDICT_PENDING_RATE "The rate is %s."
+/* A rate, and a time. */
+#define VERDICT_PENDING_EXHAUSTS                                                                             \
+    "The rate is %s; if it went on like this, the limit would be reached in %s (estimated)."
+/* The same about several processes, of which this is the fastest. */
+#define VERDICT_PENDING_EXHAUSTS_ALL                                                                         \
+    "The rate is %s; if all of them went on like this, the limit would be reached in %s (estimated)."
+/* Behind these; %s: a time. */
 #define VERDICT_PENDING_LONGER                                                                               \
-    "That is too little in too short a time to tell lasting growth from pools and caches that fill once. "   \
+    "It is too little in too short a time to tell lasting growth from pools and caches that fill once. "     \
     "Record for %s or longer."
 
 /* Samples, and in what time; then the fewest and the shortest that are needed. */

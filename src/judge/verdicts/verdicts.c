@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
+#include "report-view.h"
 #include "text.h"
 #include "units.h"
 #include "verdict-context.h"
@@ -44,6 +45,8 @@ static double group_exhausts(const VerdictContext *context, VerdictId id, const 
         return seconds_until(memory, group->rate_of_all);
     case LIMIT_SHARED:
         return seconds_until(shared_room(context, at), group->rate_of_all);
+    case LIMIT_OPEN_FILES:
+        return seconds_until(open_files_room(context, group->worst), group->rate);
     case LIMIT_IF_SHORT:
         return group->left_of_all > memory ? seconds_until(memory, group->rate_of_all) : INFINITY;
     }
@@ -72,7 +75,8 @@ static void group_verdicts(VerdictContext *context, const JudgedJob *job)
                                             .rate = group->rate,
                                             .confidence = group->confidence,
                                             .evidence = group_evidence(context, group),
-                                            .exhausts_in = group_exhausts(context, id, group)});
+                                            .exhausts_in = group_exhausts(context, id, group),
+                                            .of_tensors = group->of_tensors});
         }
 }
 
@@ -152,15 +156,41 @@ static void judge_steady(VerdictContext *context, const JudgedJob *job)
                                     .evidence = steady_evidence(context, job)});
 }
 
-static void judge_pending(VerdictContext *context, const PendingGrowth *pending)
+/* VERDICT_STEADY: nothing is pending. */
+static VerdictId pending_closest(const JudgedJob *job)
 {
-    verdict_add(context, &(Verdict){.id = VERDICT_TOO_SHORT,
-                                    .pid = pending->track->last.pid,
-                                    .role = pending->track->last.role,
-                                    .metric = pending->metric,
-                                    .rate = pending->rate,
-                                    .exhausts_in = INFINITY,
-                                    .evidence = pending->evidence});
+    VerdictId closest = VERDICT_STEADY;
+    for (VerdictId id = 0; id < VERDICT_IDS; id++)
+        if (job->pending[id].group.n > 0 &&
+            (closest == VERDICT_STEADY || job->pending[id].times > job->pending[closest].times))
+            closest = id;
+    return closest;
+}
+
+/* The caution stays, and so does the rate: what it would mean is worth knowing before the next recording. */
+static void judge_pending(VerdictContext *context, VerdictId id, const PendingGrowth *pending)
+{
+    const VerdictGroup *group = &pending->group;
+    double exhausts = group_exhausts(context, id, group);
+    Verdict verdict = {.id = VERDICT_TOO_SHORT,
+                       .pid = group->worst->last.pid,
+                       .role = group->worst->last.role,
+                       .metric = group->metric,
+                       .rate = group->rate,
+                       .exhausts_in = INFINITY,
+                       .would_exhaust_in = isfinite(exhausts) ? exhausts : 0};
+    _cleanup_buffer_ Buffer rate = {0};
+    if (verdict_rate_words(&verdict, &rate) < 0)
+        context->r = -ENOMEM;
+    const char *evidence = group_evidence(context, group);
+    if (isfinite(exhausts))
+        evidence = WORDS_AND(context, evidence,
+                             group->n > 1 ? VERDICT_PENDING_EXHAUSTS_ALL : VERDICT_PENDING_EXHAUSTS,
+                             buffer_text(&rate), DURATION_TEXT(exhausts));
+    else
+        evidence = WORDS_AND(context, evidence, VERDICT_PENDING_RATE, buffer_text(&rate));
+    verdict.evidence = WORDS_AND(context, evidence, VERDICT_PENDING_LONGER, DURATION_TEXT(pending->longer));
+    verdict_add(context, &verdict);
 }
 
 static void judge_too_short(VerdictContext *context)
@@ -209,8 +239,9 @@ static int judge_all(VerdictContext *context)
         const JudgedJob *job = &jobs.items[i];
         if (job->id == 0 && jobs.n > 1)
             continue;
-        if (job->pending.track)
-            judge_pending(context, &job->pending);
+        VerdictId closest = pending_closest(job);
+        if (closest != VERDICT_STEADY)
+            judge_pending(context, closest, &job->pending[closest]);
         else if (job->judged)
             judge_steady(context, job);
     }

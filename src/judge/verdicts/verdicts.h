@@ -24,14 +24,17 @@ typedef enum VerdictId {
 
 typedef struct Verdict {
     VerdictId id;
-    int pid;              /* of the process it is about; 0: the whole job */
-    Role role;            /* of pid */
-    const char *metric;   /* "private", "shared", "descriptors", … */
-    double rate;          /* bytes per second, or a number per second */
-    double confidence;    /* 0…1 */
-    const char *evidence; /* in words, with figures */
-    double exhausts_in;   /* seconds from the end of the history; INFINITY: never, or unknown */
-    Fixes fixes;          /* what to do about it, the best first; may be empty */
+    int pid;                 /* of the process it is about; 0: the whole job */
+    Role role;               /* of pid */
+    const char *metric;      /* "private", "shared", "descriptors", … */
+    double rate;             /* bytes per second, or a number per second */
+    double confidence;       /* 0…1 */
+    const char *evidence;    /* in words, with figures */
+    double exhausts_in;      /* seconds from the end of the history; INFINITY: never, or unknown */
+    double would_exhaust_in; /* the same for growth that may not continue: it was observed for too short a
+                                time; 0: there is none, or unknown */
+    bool of_tensors;         /* descriptors: those of shared tensors that are kept */
+    Fixes fixes;             /* what to do about it, the best first; may be empty */
 } Verdict;
 
 typedef struct Verdicts {

@@ -3,11 +3,15 @@
 #include "show-fixes.h"
 #include "show-machine.h"
 
-static json_t *json_environment(const Sandbox *sandbox, const GuardOffer *guard)
+static json_t *json_environment(const Machine *machine, const GuardOffer *guard)
 {
-    return json_pack("{s:s, s:b, s:b, s:b, s:b}", "kind", environment_name(sandbox->kind), "slurm",
+    const Sandbox *sandbox = &machine->sandbox;
+    static const char *const owners[] = {
+        [SHM_OWNER_UNKNOWN] = NULL, [SHM_OF_POD] = "pod", [SHM_OF_JOB] = "job"};
+    return json_pack("{s:s, s:b, s:b, s:b, s:b, s:s?}", "kind", environment_name(sandbox->kind), "slurm",
                      (int)sandbox->slurm, "can_remount", (int)sandbox->can_remount, "user_namespaces",
-                     (int)(sandbox->user_namespaces == YES), "guard_ready", (int)guard->ready);
+                     (int)(sandbox->user_namespaces == YES), "guard_ready", (int)guard->ready, "shm_owner",
+                     owners[machine->shm.owner]);
 }
 
 static json_t *json_memory(const Machine *machine)
@@ -43,7 +47,7 @@ int json_doctor(FILE *out, bool indented, const Machine *machine, const GuardOff
     json_writer_open(&writer, out, indented);
     json_writer_field(&writer, "schema", json_string("shmguard.doctor/1"));
     json_writer_field(&writer, "verdict", json_string(health_name(findings_health(findings))));
-    json_writer_field(&writer, "environment", json_environment(&machine->sandbox, guard));
+    json_writer_field(&writer, "environment", json_environment(machine, guard));
     json_writer_field(&writer, "shm", json_shm(&machine->shm));
     json_writer_field(&writer, "memory", json_memory(machine));
     json_writer_field(&writer, "limits", json_limits(machine));

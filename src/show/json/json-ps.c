@@ -6,12 +6,13 @@ static json_t *json_process(const PsProcess *shown)
 {
     const Process *process = shown->process;
     bool has_start = process->role == ROLE_WORKER && process->start != START_UNKNOWN;
-    return json_pack("{s:i, s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:o, s:s?, s:I}", "pid",
+    return json_pack("{s:i, s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:o, s:s?, s:I}", "pid",
                      process->pid, "ppid", process->ppid, "role", role_name(process->role), "command",
                      json_raw(process->command), "rss", json_size(process->rss_bytes), "pss",
                      json_size(shown->pss_bytes), "uss", json_size(shown->uss_bytes), "rss_shmem",
                      json_size(process->rss_shmem_bytes), "shm", json_size(shown->shm_bytes), "fds",
-                     json_size(shown->fds), "threads", (int)process->threads, "job",
+                     json_size(shown->fds), "threads", (int)process->threads, "loader_threads",
+                     (int)process->signs.loaders, "job",
                      json_size(process->job ? (uint64_t)process->job : U64_UNKNOWN), "start_method",
                      has_start ? start_method_name(process->start) : NULL, "uid", (json_int_t)process->uid);
 }
@@ -34,13 +35,14 @@ static json_t *json_segment(const PsSegment *shown)
     snprintf(device, sizeof device, "%u:%u", segment->device.major, segment->device.minor);
     /* Both come from one stat call. */
     uint64_t uid = segment->allocated_estimated ? U64_UNKNOWN : segment->uid;
-    return json_pack("{s:o, s:o, s:s, s:o, s:o, s:s, s:b, s:s, s:s, s:o, s:s, s:o, s:o}", "name",
+    return json_pack("{s:o, s:o, s:s, s:o, s:o, s:s, s:b, s:s, s:s, s:s?, s:o, s:s, s:o, s:o}", "name",
                      json_raw(segment->name), "inode", json_size(segment->inode), "device", device, "size",
                      json_size(segment->size_bytes), "allocated", json_size(segment->allocated_bytes),
                      "allocated_source", segment->allocated_estimated ? "estimated" : "measured", "deleted",
                      (int)segment->deleted, "backing", segment->backing == BACKING_MEMFD ? "memfd" : "shm",
-                     "kind", segment_kind_name(segment->kind), "holders", json_holders(segment), "orphan",
-                     orphan_name(shown->orphan), "orphan_why", json_prose(shown->why), "uid", json_size(uid));
+                     "kind", segment_kind_name(segment->kind), "origin", segment->origin, "holders",
+                     json_holders(segment), "orphan", orphan_name(shown->orphan), "orphan_why",
+                     json_prose(shown->why), "uid", json_size(uid));
 }
 
 int json_ps(FILE *out, bool indented, const PsView *view)

@@ -36,16 +36,17 @@ json_t *json_verdict(const ReportView *view, const Verdict *verdict)
     double confidence = isfinite(verdict->confidence) ? verdict->confidence : 0;
     if (isfinite(verdict->rate) && verdict_rate_words(verdict, &rate) < 0)
         return NULL;
-    return json_pack("{s:s, s:s, s:s, s:b, s:{s:o, s:s}, s:o, s:o, s:s, s:f, s:s, s:o, s:o, s:o, s:o}", "id",
-                     verdict_name(verdict->id), "severity", severity_name(verdict_severity(verdict->id)),
-                     "title", verdict_title(verdict->id), "grows", (int)verdict_grows(verdict), "subject",
-                     "pid", json_pid(of_job ? view->history->pid : verdict->pid), "role",
-                     of_job ? "job" : role_name(verdict->role), "metric", json_prose(verdict->metric), "rate",
-                     json_number(verdict->rate), "rate_words", buffer_text(&rate), "confidence", confidence,
-                     "confidence_words", confidence_words(confidence), "evidence",
-                     json_prose(verdict->evidence), "exhausts_in", json_number(verdict->exhausts_in),
-                     "meaning", json_prose(verdict_meaning(verdict->id)), "fixes",
-                     json_fixes(&verdict->fixes));
+    return json_pack(
+        "{s:s, s:s, s:s, s:b, s:{s:o, s:s}, s:o, s:o, s:s, s:f, s:s, s:o, s:o, s:o, s:o, s:o}", "id",
+        verdict_name(verdict->id), "severity", severity_name(verdict_severity(verdict->id)), "title",
+        verdict_title(verdict->id), "grows", (int)verdict_grows(verdict), "subject", "pid",
+        json_pid(of_job ? view->history->pid : verdict->pid), "role",
+        of_job ? "job" : role_name(verdict->role), "metric", json_prose(verdict->metric), "rate",
+        json_number(verdict->rate), "rate_words", buffer_text(&rate), "confidence", confidence,
+        "confidence_words", confidence_words(confidence), "evidence", json_prose(verdict->evidence),
+        "exhausts_in", json_number(verdict->exhausts_in), "would_exhaust_in",
+        json_number(verdict->would_exhaust_in > 0 ? verdict->would_exhaust_in : INFINITY), "meaning",
+        json_prose(verdict_meaning(verdict->id)), "fixes", json_fixes(&verdict->fixes));
 }
 
 json_t *json_recording(const ReportView *view)

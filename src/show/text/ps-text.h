@@ -59,8 +59,16 @@
 #define PS_UNSEEN_UNREADABLE                                                                                 \
     "%s out of sight: held by processes that could not be read, in another container or namespace, or in "   \
     "transit between two processes"
-#define PS_LABEL_MEMFD           "memfd"
-#define PS_MEMFD                 "%s outside /dev/shm"
+#define PS_LABEL_MEMFD   "memfd"
+#define PS_MEMFD         "%s outside /dev/shm"
+#define PS_LABEL_THREADS "threads"
+/* A pid, and a number. */
+#define PS_THREADS_ONE                                                                                       \
+    "pid %d has %u DataLoader worker that is a thread: its batches need no shared memory, so there is "      \
+    "nothing to guard"
+#define PS_THREADS_MANY                                                                                      \
+    "pid %d has %u DataLoader workers that are threads: their batches need no shared memory, so there is "   \
+    "nothing to guard"
 #define PS_LABEL_UNREADABLE      "unreadable"
 #define PS_UNREADABLE_ONE        "%zu process could not be read"
 #define PS_UNREADABLE_MANY       "%zu processes could not be read"

@@ -80,6 +80,9 @@
 #define RUN_IDLE_NO_TENSORS                                                                                  \
     "no shared tensors were made, so the guard had nothing to do. A DataLoader shares tensors when it has "  \
     "num_workers > 0."
+#define RUN_IDLE_THREADS                                                                                     \
+    "the DataLoader's workers were threads of the training process, which share its memory: no shared "      \
+    "tensors were made, and there was nothing to guard."
 #define RUN_IDLE_OTHER_USER                                                                                  \
     "processes of another user asked for the guard and were refused: it could not be shown that they "       \
     "belong to this job. Start shmguard after the change of user."

@@ -38,6 +38,8 @@ static void show_environment(const Terminal *terminal, const Machine *machine, c
         (void)buffer_printf(&facts, " (%s)", sandbox->runtime);
     if (sandbox->slurm)
         append_fact(&facts, DOCTOR_SLURM);
+    if (machine->shm.owner == SHM_OF_JOB)
+        append_fact(&facts, DOCTOR_OWN_SHM);
     append_fact(&facts, sandbox->root ? DOCTOR_ROOT : DOCTOR_NOT_ROOT);
     append_fact(&facts, sandbox->can_remount ? DOCTOR_MAY_RESIZE : DOCTOR_MAY_NOT_RESIZE);
     show_line(terminal, DOCTOR_LABEL_ENVIRONMENT, buffer_text(&facts));

@@ -370,6 +370,20 @@ static void show_attribution(const Terminal *terminal, const Survey *survey)
     }
 }
 
+static void show_loaders(const Terminal *terminal, const PsView *view)
+{
+    for (size_t i = 0; i < view->n_processes; i++) {
+        const Process *process = view->processes[i].process;
+        uint32_t n = process->signs.loaders;
+        if (n == 0)
+            continue;
+        _cleanup_buffer_ Buffer line = {0};
+        (void)buffer_printf(&line, PLURAL(n, PS_THREADS_ONE, PS_THREADS_MANY), process->pid, n);
+        terminal_label(terminal, PS_LABEL_THREADS);
+        terminal_wrap(terminal, LABEL_COLUMNS, LABEL_COLUMNS, buffer_text(&line));
+    }
+}
+
 static void show_summary(const Terminal *terminal, const PsView *view)
 {
     const Survey *survey = view->survey;
@@ -379,6 +393,7 @@ static void show_summary(const Terminal *terminal, const PsView *view)
         show_attribution(terminal, survey);
     terminal_label(terminal, PS_LABEL_MEMFD);
     fprintf(terminal->out, PS_MEMFD "\n", SIZE_TEXT(survey->memfd_bytes));
+    show_loaders(terminal, view);
     if (survey->n_unreadable > 0) {
         size_t n = survey->n_unreadable;
         terminal_label(terminal, PS_LABEL_UNREADABLE);

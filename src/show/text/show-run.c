@@ -136,7 +136,8 @@ static void show_idle(const Terminal *terminal, const Evidence *evidence, bool g
         break;
     case IDLE_NO_TENSORS:
         if (good)
-            show_text(terminal, STYLE_BOLD, RUN_IDLE_NO_TENSORS);
+            show_text(terminal, STYLE_BOLD,
+                      evidence->coverage.loaders > 0 ? RUN_IDLE_THREADS : RUN_IDLE_NO_TENSORS);
         break;
     case IDLE_OTHER_USER:
         if (!worst)

@@ -1148,6 +1148,46 @@ static void test_start_methods(void **state)
         }
 }
 
+static void test_owners_of_shm(void **state)
+{
+    (void)state;
+    static const struct {
+        ShmOwner owner;
+        ShmState state;
+        int pod;
+        int job;
+    } cases[] = {
+        {SHM_OWNER_UNKNOWN, SHM_OK, FINE, FINE},
+        {SHM_OF_POD, SHM_OK, INFO, FINE},
+        {SHM_OF_JOB, SHM_OK, FINE, INFO},
+        {SHM_OF_POD, SHM_NOT_TMPFS, FINE, FINE},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+        for (int j = 0; j < 2; j++) {
+            Fixture *f = fixture_new();
+            f->survey.machine.shm.owner = cases[i].owner;
+            f->survey.machine.shm.state = cases[i].state;
+            EXPECT(f, j ? "shm-of-job" : "shm-of-pod", j ? cases[i].job : cases[i].pod, i);
+        }
+    /* logind does not see the job's own. */
+    Fixture *f = fixture_new();
+    f->survey.machine.uid = 1000;
+    f->survey.machine.sandbox.remove_ipc = YES;
+    f->survey.machine.shm.owner = SHM_OF_JOB;
+    EXPECT(f, "remove-ipc", FINE, 100);
+}
+
+static void test_workers_that_are_threads(void **state)
+{
+    (void)state;
+    Fixture *f = fixture_new();
+    fixture_process(f, 100, 1, ROLE_TRAINER, 100);
+    EXPECT(f, "workers-are-threads", FINE, 0);
+    f = fixture_new();
+    fixture_process(f, 100, 1, ROLE_TRAINER, 100)->signs.loaders = 4;
+    EXPECT(f, "workers-are-threads", INFO, 1);
+}
+
 static void test_copies(void **state)
 {
     (void)state;
@@ -1410,6 +1450,8 @@ int main(void)
         cmocka_unit_test(test_workers_exceed_cpus),
         cmocka_unit_test(test_threads_exceed_cpus),
         cmocka_unit_test(test_start_methods),
+        cmocka_unit_test(test_owners_of_shm),
+        cmocka_unit_test(test_workers_that_are_threads),
         cmocka_unit_test(test_copies),
         cmocka_unit_test(test_remove_ipc),
         cmocka_unit_test(test_guard_unavailable),

@@ -66,6 +66,7 @@ typedef struct Line {
     double file[MOMENTS_MOST];
     double shmem[MOMENTS_MOST];
     double fds[MOMENTS_MOST];
+    double segments[MOMENTS_MOST]; /* 0: not known */
 } Line;
 
 typedef struct Scene {
@@ -476,6 +477,8 @@ static void process_draw(const Scene *scene, size_t who, size_t i, ProcessMoment
     ret->values[PROCESS_FILE] = bytes_of(line->file[i]);
     ret->values[PROCESS_SHMEM] = line->shmem[i] > 0 ? bytes_of(line->shmem[i]) : 0;
     ret->values[PROCESS_FDS] = (uint64_t)line->fds[i];
+    if (line->segments[i] > 0)
+        ret->values[PROCESS_SEGMENTS] = (uint64_t)line->segments[i];
     if ((i + who) % 5 == 0)
         ret->values[PROCESS_USS] = bytes_of(own - line->shared_at_fork + line->copied[i]);
 }
@@ -639,6 +642,7 @@ typedef struct Judged {
     History history;
     Arena arena;
     Verdicts verdicts;
+    uint64_t open_files; /* the limit; 0 unknown */
 } Judged;
 
 static Judged *judged_open(uint64_t seed)
@@ -666,6 +670,7 @@ static Judged *judged_open(uint64_t seed)
 static const Verdict *judged_first(Judged *judged)
 {
     scene_play(&judged->scene, &judged->history);
+    judged->history.open_files = judged->open_files;
     assert_int_equal(verdicts_judge(&judged->history, &judged->arena, &judged->verdicts), 0);
     assert_true(judged->verdicts.n > 0);
     return &judged->verdicts.items[0];
@@ -757,6 +762,47 @@ static void test_backlog_with_descriptors(void **state)
     assert_int_equal(verdict->id, VERDICT_BACKLOG);
     assert_non_null(strstr(verdict->evidence, "The open descriptors of this process grew with it, from"));
     judged_close(judged);
+}
+
+/* Kept tensors take memory and descriptors: what ends first decides. 31 GiB of /dev/shm is left. */
+static void test_what_ends_first(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *what;
+        uint64_t open_files;
+        double bytes; /* per tensor, of which one is kept every second */
+        VerdictId id;
+        double exhausts_in;
+        size_t n;
+    } cases[] = {
+        {"tiny tensors", 1024, 4096, VERDICT_FD_LEAK, 1024 - 314, 1},
+        {"tiny tensors, many descriptors", 1 << 20, 4096, VERDICT_FD_LEAK, (1 << 20) - 314, 1},
+        {"tiny tensors, limit unknown", 0, 64 * 1024, VERDICT_BACKLOG, 31 * GIB / (64 * 1024), 1},
+        {"batches, few descriptors", 1024, MIB, VERDICT_FD_LEAK, 1024 - 314, 2},
+        {"batches, many descriptors", 1 << 20, MIB, VERDICT_BACKLOG, 31 * GIB / MIB, 1},
+        {"at the limit", 300, MIB, VERDICT_FD_LEAK, 0, 2},
+    };
+    for (size_t k = 0; k < ARRAY_SIZE(cases); k++) {
+        Judged *judged = judged_open(70 + k);
+        Scene *scene = &judged->scene;
+        judged->open_files = cases[k].open_files;
+        for (size_t i = 0; i < scene->n; i++) {
+            scene->lines[TRAINER].shmem[i] = (double)i * cases[k].bytes;
+            scene->lines[TRAINER].segments[i] = (double)i;
+            scene->lines[TRAINER].fds[i] += (double)i;
+        }
+        const Verdict *verdict = judged_first(judged);
+        if (verdict->id != cases[k].id || judged->verdicts.n != cases[k].n)
+            fail_msg("%s: %s", cases[k].what, verdict->evidence);
+        assert_near(verdict->exhausts_in, cases[k].exhausts_in, 0.05);
+        assert_true(verdict->of_tensors == (cases[k].id == VERDICT_FD_LEAK));
+        bool tensors = strstr(verdict->evidence, "shared tensors that it keeps");
+        assert_true(tensors == verdict->of_tensors);
+        for (size_t i = 0; i < verdict->fixes.n; i++)
+            assert_null(strstr(verdict->fixes.items[i].what, "h5py"));
+        judged_close(judged);
+    }
 }
 
 static void test_copies(void **state)
@@ -905,6 +951,9 @@ static void test_pending(void **state)
             assert_int_equal(verdict->role, ROLE_WORKER);
             assert_string_equal(verdict->metric, "private");
             assert_true(verdict->confidence == 0 && isinf(verdict->exhausts_in));
+            assert_near(verdict->rate, cases[k].growth / cases[k].seconds, 0.05);
+            assert_near(verdict->would_exhaust_in, 64 * GIB / verdict->rate, 0.05);
+            assert_non_null(strstr(verdict->evidence, "; if it went on like this, the limit would be"));
             assert_non_null(strstr(verdict->evidence, "Private memory of pid 2001 (worker) grew by"));
             assert_non_null(strstr(verdict->evidence, "Record for 10 min"));
         }
@@ -1149,6 +1198,7 @@ int main(void)
         cmocka_unit_test(test_kept),
         cmocka_unit_test(test_absurd),
         cmocka_unit_test(test_pending),
+        cmocka_unit_test(test_what_ends_first),
         cmocka_unit_test(test_pool),
         cmocka_unit_test(test_command),
         cmocka_unit_test(test_too_short),
