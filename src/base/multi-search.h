@@ -12,7 +12,7 @@
 
 #include "macro.h"
 
-enum { NEEDLES_MAX = 384 };
+enum { NEEDLES_MAX = 512 };
 
 typedef struct NeedleSet {
     uint64_t words[NEEDLES_MAX / 64];

@@ -9,6 +9,9 @@
 #define MIB (UINT64_C(1) << 20)
 #define GIB (UINT64_C(1) << 30)
 
+/* Up to this confidence a bus error may just as well come from a mapped file. */
+#define BUS_DOUBTFUL 0.55
+
 /* Either a log alone is judged (facts), or the end of a job (evidence). After a failure (r < 0) nothing more
  * is added. */
 typedef struct CauseContext {
@@ -32,6 +35,12 @@ static inline const ClueSeen *clue_seen(const CauseContext *context, Clue clue)
 static inline bool clue_is_seen(const CauseContext *context, Clue clue)
 {
     return context->facts->clues[clue].count > 0;
+}
+
+/* A container on macOS is a Linux of its own, even if it shows paths of its host. */
+static inline bool log_is_macos(const CauseContext *context)
+{
+    return clue_is_seen(context, CLUE_IN_MACOS) && !clue_is_seen(context, CLUE_IN_DOCKER);
 }
 
 /* Text in the arena; "" when there is no memory. */

@@ -206,21 +206,34 @@
     "log does not show that; %s is a first estimate."
 #define FIX_DOCTOR_KILLS                                                                                     \
     "Run `shmguard doctor` on the machine where it happened: it looks for OOM kills in the kernel's log."
-#define FIX_LARGER_SHM    "Start the container or job with a larger /dev/shm."
+#define FIX_LARGER_SHM "Start the container or job with a larger /dev/shm."
+#define FIX_REMOUNT    "If it runs on a plain machine, make /dev/shm larger there, until the next boot."
+#define FIX_EMPTYDIR                                                                                         \
+    "Raise the sizeLimit of that emptyDir volume, and limits.memory of the container, against which its "    \
+    "contents count."
 #define FIX_SEE_HOLDERS   "See which processes hold shared memory now."
 #define FIX_SEE_LEFTOVERS "See whether dead jobs left segments behind that can be removed."
 #define FIX_NCCL_NO_SHM                                                                                      \
     "Or let NCCL do without shared memory, which is slower where GPUs cannot reach each other directly."
 #define FIX_KEEP_FILES                                                                                       \
     "Do not change or truncate files while a training has them mapped: write a new file and rename it."
-#define FIX_COMPARE_SIZES    "Compare the sizes of the dataset's files with what they should be."
-#define FIX_COMPARE_SIZE     "Compare the file's size with what it should be, and look for I/O errors."
+#define FIX_COMPARE_SIZES "Compare the sizes of the dataset's files with what they should be."
+#define FIX_COMPARE_SIZE  "Compare the file's size with what it should be, and look for I/O errors."
+#define FIX_MAPPED_DISK                                                                                      \
+    "See whether the disk of the mapped files is full: a new file with holes in it (np.memmap) leads to a "  \
+    "bus error when the disk has no room to fill them."
 #define FIX_KERNEL_LOG       "Look for I/O errors in the kernel's log."
 #define FIX_KERNEL_LOG_ADMIN "Ask an administrator to look for I/O errors in the host's kernel log."
 #define FIX_LESS_MEMORY                                                                                      \
     "Use less memory: lower num_workers first, because each worker has its own memory; then batch_size and " \
     "prefetch_factor. Keep the dataset in arrays instead of lists of objects."
 #define FIX_MORE_MEMORY "Ask for more memory for the container or job."
+#define FIX_MACHINE_MEMORY                                                                                   \
+    "Run fewer jobs at a time, add swap, or use a machine with more RAM. Where the whole machine is short "  \
+    "of memory, a higher limit for this job does not help."
+#define FIX_PAGING_FILE                                                                                      \
+    "Make the paging file of Windows larger (System, Advanced, Performance, Virtual memory): each worker "   \
+    "loads all libraries again, and Windows reserves room for them."
 #define FIX_MEMORY_SLURM                                                                                     \
     "Ask Slurm for more memory than the job used: --mem for each node, or --mem-per-cpu. The job's files "   \
     "in "                                                                                                    \
@@ -258,12 +271,20 @@
 #define FIX_WORKER_EXCEPTION                                                                                 \
     "Fix the dataset, transform or collate_fn at the line shown above. With num_workers=0 a debugger can "   \
     "stop there."
-#define FIX_EXCEPTION  "Fix the exception at the line shown above."
+#define FIX_EXCEPTION "Fix the exception at the line shown above."
+#define FIX_EXCEPTION_LIBRARY                                                                                \
+    "The line is in a library: look for the message among the issues of that library, try another version "  \
+    "of it, and run it once with num_workers=0 and pin_memory=False."
 #define FIX_NCCL_DEBUG "Run it again with NCCL's own log, and look at the output of every rank."
 #define FIX_NO_WORKERS                                                                                       \
     "Run it once without workers (num_workers=0; n_jobs=1; nnUNet_n_proc_DA=0): an exception then shows "    \
     "its "                                                                                                   \
     "own traceback."
+#define FIX_CRASH_NO_WORKERS "Run it once with num_workers=0, to see whether it only crashes in a worker."
+#define FIX_CORE             "Look at the native stack of the crash in its core file."
+#define FIX_HARMLESS                                                                                         \
+    "If the training ended as it should, there is nothing to do. If not, look at what it wrote before "      \
+    "these lines, and at its exit code."
 #define FIX_TRY_SHM                                                                                          \
     "If it runs in a container, try it with a larger /dev/shm, or with --ipc=host: a worker that finds it "  \
     "full dies of a bus error."

@@ -34,6 +34,10 @@
 #define CLUE_SHM_FILE_EVIDENCE "A file in /dev/shm could not be written because no space was left."
 #define CLUE_SHM_FILE_SUMMARY  "Shared memory ran out: /dev/shm was full when the program wrote a file there."
 
+#define CLUE_SHM_FILE_FIX                                                                                    \
+    "Free some space in /dev/shm, or let the program write its files elsewhere (its cache or temporary "     \
+    "directory)."
+
 #define CLUE_SHM_PYTHON_EVIDENCE "Python's multiprocessing.shared_memory found no space in /dev/shm."
 #define CLUE_SHM_PYTHON_SUMMARY  "Shared memory ran out: Python's shared_memory found /dev/shm full."
 
@@ -91,9 +95,15 @@
     "A process{pid} died of a bus error, and the log mentions mapped files or failing storage: most likely " \
     "a file that it had mapped was truncated or could not be read. PyTorch only guesses that shared memory " \
     "is to blame."
+#define BUS_READER_SUMMARY                                                                                   \
+    "A process{pid} died of a bus error in a library that reads mapped files: most likely such a file was "  \
+    "truncated, lies on a full disk or could not be read."
 #define BUS_DOUBTFUL_SUMMARY                                                                                 \
     "A process{pid} died of a bus error: either /dev/shm was full, or a file that it had mapped was "        \
-    "truncated. The log does not show which."
+    "truncated or lies on a full disk. The log does not show which."
+#define BUS_MACOS_SUMMARY                                                                                    \
+    "A process{pid} died of a bus error on macOS. There is no /dev/shm there, so shared memory is not to "   \
+    "blame: either native code crashed, or a file that it had mapped was truncated or lies on a full disk."
 
 /* --- Descriptors, mappings, deleted segments --- */
 
@@ -158,6 +168,9 @@
     "NCCL did not find another rank's segment in /dev/shm: it was deleted, or the ranks do not share one "   \
     "/dev/shm (separate containers that look like one host)."
 
+#define CLUE_NCCL_SEGMENT_GONE_FIX                                                                           \
+    "Give all ranks of a host one /dev/shm (one container, or --ipc=host), or let NCCL do without it."
+
 /* --- Out of memory --- */
 
 #define CLUE_OOM_CGROUP_EVIDENCE                                                                             \
@@ -184,6 +197,16 @@
 #define CLUE_OOM_DAEMON_SUMMARY                                                                              \
     "A program that protects the machine's memory killed a process{pid} because memory was short."
 
+#define CLUE_OOM_RAY_EVIDENCE "Ray killed a process because the memory of its node was nearly used up."
+#define CLUE_OOM_RAY_SUMMARY                                                                                 \
+    "Ray killed a process{pid} because memory was short on its node. It does so at a threshold, before the " \
+    "kernel would."
+#define CLUE_OOM_RAY_FIX                                                                                     \
+    "Let fewer tasks run at a time, by a higher num_cpus or memory for each of them. Ray's log says which "  \
+    "tasks used the memory; RAY_memory_usage_threshold moves the threshold."
+
+#define CLUE_OOM_SOME_FIX                                                                                    \
+    "See in the kernel's log whose memory was short, that of the machine or of a control group."
 #define CLUE_OOM_SOME_EVIDENCE                                                                               \
     "The kernel's OOM killer acted. The log line that says whose memory was short is missing."
 #define CLUE_OOM_SOME_SUMMARY                                                                                \
@@ -225,8 +248,10 @@
 #define CLUE_EVICTED_SUMMARY                                                                                 \
     "Kubernetes evicted the pod: the node ran low on the resource that the log line names, or the pod used " \
     "more of it than its limit."
+#define EVICTED_RESOURCE_SUMMARY "Kubernetes evicted the pod because its node ran low on %s." /* "memory" */
 #define CLUE_EVICTED_FIX                                                                                     \
-    "Request as much of that resource as the pod really needs: pods above their requests are evicted first."
+    "Request as much of that resource (requests.memory, requests.ephemeral-storage) as the pod really "      \
+    "needs: pods above their requests are evicted first."
 
 #define CLUE_SIGTERM_WORKER_EVIDENCE "A DataLoader worker was asked to end (SIGTERM)."
 #define CLUE_SIGTERM_WORKER_SUMMARY                                                                          \
@@ -252,7 +277,8 @@
 #define CLUE_INTERRUPTED_EVIDENCE "The program was interrupted (Ctrl-C, SIGINT)."
 #define CLUE_INTERRUPTED_SUMMARY  "The program was interrupted (Ctrl-C or SIGINT)."
 #define CLUE_INTERRUPTED_FIX                                                                                 \
-    "Start it again, from the last checkpoint. If nobody pressed Ctrl-C, look for what sent SIGINT: a "      \
+    "Start it again, from the last checkpoint. If it hung, dump the stacks of its processes while it hangs " \
+    "(py-spy dump --pid PID). If nobody pressed Ctrl-C, look for what sent SIGINT: a "                       \
     "launcher, a notebook or a batch system."
 
 /* --- Crashes --- */
@@ -261,6 +287,9 @@
 #define CLUE_SEGFAULT_SUMMARY                                                                                \
     "Native code crashed with a segmentation fault in a process{pid}: a bug in a library or extension, not " \
     "a lack of memory."
+#define SEGFAULT_WORKER_SUMMARY                                                                              \
+    "Native code crashed with a segmentation fault in a DataLoader worker{pid}: a bug in a library or "      \
+    "extension that the dataset uses, not a lack of memory."
 #define CLUE_SEGFAULT_FIX "Run it with the fault handler enabled: it prints the Python line of the crash."
 
 #define CLUE_HEAP_EVIDENCE "The C library found its heap corrupted."
@@ -326,6 +355,14 @@
     "A CUDA call or kernel failed. CUDA reports late, so the line in the traceback may be the wrong one."
 #define CLUE_CUDA_ERROR_FIX "Run it once with synchronous launches: the traceback then names the right line."
 
+#define CLUE_NCCL_CUDA_EVIDENCE "CUDA refused a call of NCCL."
+#define CLUE_NCCL_CUDA_SUMMARY                                                                               \
+    "CUDA refused a call of NCCL. The log line names CUDA's reason; a driver and an NCCL that do not fit "   \
+    "together are a common one."
+#define CLUE_NCCL_CUDA_FIX                                                                                   \
+    "Install an NCCL that fits the driver. Until then, let NCCL do without memory that it shares through "   \
+    "CUDA, which may be slower."
+
 #define CLUE_NOT_PICKLABLE_EVIDENCE "An object that a worker needs cannot be pickled."
 #define CLUE_NOT_PICKLABLE_SUMMARY                                                                           \
     "The dataset or one of the DataLoader's functions cannot be sent to a worker: spawn and forkserver "     \
@@ -353,6 +390,14 @@
 #define CLUE_NESTED_SUMMARY                                                                                  \
     "A worker tried to start child processes, which Python does not allow in daemonic processes."
 #define CLUE_NESTED_FIX "Use num_workers=0 for the inner DataLoader, or threads inside the workers."
+
+#define CLUE_FORK_MEMORY_EVIDENCE "The kernel refused a fork for lack of memory."
+#define CLUE_FORK_MEMORY_SUMMARY                                                                             \
+    "A process could not be forked: the kernel would have had to promise its child as much memory as the "   \
+    "parent has, and it was short of RAM or may not overcommit (vm.overcommit_memory)."
+#define CLUE_FORK_MEMORY_FIX                                                                                 \
+    "Start the workers before the parent grows, or with multiprocessing_context='spawn'. With 2 here, the "  \
+    "kernel promises no more memory than there is; 1 lets every fork succeed."
 
 #define CLUE_HOST_MEMORY_EVIDENCE "The process asked for more memory than it could get."
 #define CLUE_HOST_MEMORY_SUMMARY                                                                             \
@@ -392,7 +437,8 @@
     "torch.save could not write its file: most likely the file system is full or the quota is used up. "     \
     "PyTorch does not say why."
 #define CLUE_DISK_WRITE_FIX                                                                                  \
-    "Free some space where the checkpoint goes. The file that was being written is not usable."
+    "Free some space where the checkpoint goes, and check that you may write there. The file that was "      \
+    "being written is not usable."
 
 #define CLUE_COLLATE_SHAPES_EVIDENCE "Items of different shapes cannot be stacked into one batch."
 #define CLUE_COLLATE_SHAPES_SUMMARY                                                                          \
@@ -428,6 +474,20 @@
 #define CLUE_BROADCAST_FIX                                                                                   \
     "If it does not continue by itself, find the process that waits: dump its stack while it hangs."
 
+#define CLUE_CONNECT_EVIDENCE "A rank could not connect to another one."
+#define CLUE_CONNECT_SUMMARY                                                                                 \
+    "A rank could not connect to another one: it used the wrong network interface, a firewall is in "        \
+    "between, or the other rank had ended already. Memory is not involved."
+#define CLUE_CONNECT_FIX                                                                                     \
+    "Name the interface that connects the nodes (here eth0) for Gloo and NCCL, and look at the output of "   \
+    "every rank for the one that ended first."
+
+#define CLUE_WORKER_LEFT_EVIDENCE                                                                            \
+    "The trainer noticed that a worker had exited by itself, with an error code."
+#define CLUE_WORKER_LEFT_SUMMARY                                                                             \
+    "A DataLoader worker{pid} exited by itself, with an error code: an exception or sys.exit() in the "      \
+    "worker, whose own output is not in this log. No signal ended it."
+
 #define CLUE_OBJECT_STORE_SLOW_EVIDENCE "Ray found /dev/shm too small for its object store."
 #define CLUE_OBJECT_STORE_SLOW_SUMMARY                                                                       \
     "Ray found /dev/shm too small for its object store and uses /tmp, which is slow. This alone does not "   \
@@ -453,20 +513,25 @@
 #define CLUE_PIN_THREAD_EVIDENCE                                                                             \
     "The trainer noticed that its thread for pinning memory had ended. This does not say why."
 #define CLUE_PARENT_GONE_EVIDENCE                                                                            \
-    "A new worker did not find the locks of the process that started it: that process was gone already."
+    "A new worker did not get from the process that started it what it needs: that process had failed, or "  \
+    "was gone already."
 #define CLUE_PEER_LOST_EVIDENCE                                                                              \
     "The process at the other end of a connection was gone. This does not say why."
 #define CLUE_CHILD_FAILED_EVIDENCE "The launcher noticed that a process had failed. This does not say why."
 #define CLUE_NCCL_ERROR_EVIDENCE   "NCCL reports an error without its reason."
 #define CLUE_LEAKED_EVIDENCE                                                                                 \
-    "A process ended without removing its shared objects. That is a result of its death, not the cause."
+    "Python removed shared objects that a process had not removed by its end. That is not the cause of a "   \
+    "failure."
 #define CLUE_TEARDOWN_EVIDENCE  "Python cleaned up at its end. This is harmless, and not the cause."
 #define CLUE_NCCL_WARN_EVIDENCE "NCCL warns of an error."
 #define CLUE_FORK_WARNING_EVIDENCE                                                                           \
     "A process with several threads was forked, which can leave its children in a deadlock."
-#define CLUE_MAPPED_FILE_EVIDENCE "The log mentions files that are read through mmap."
-#define CLUE_STORAGE_EVIDENCE     "The log mentions failing storage or a truncated file."
-#define CLUE_DF_EVIDENCE          "The log shows how full /dev/shm was."
+#define CLUE_MAPPED_FILE_EVIDENCE   "The log mentions files that are read through mmap."
+#define CLUE_MAPPED_READER_EVIDENCE "A library that reads mapped files (LMDB) is in the stack of the crash."
+#define CLUE_NO_OOM_EVIDENCE                                                                                 \
+    "The container runtime says that it was not the memory limit of the container (OOMKilled: false)."
+#define CLUE_STORAGE_EVIDENCE "The log mentions failing storage or a truncated file."
+#define CLUE_DF_EVIDENCE      "The log shows how full /dev/shm was."
 
 /* --- A log with nothing but after-effects, or not even that --- */
 
@@ -488,7 +553,8 @@
     "The thread that pins memory for the GPU ended, and this log does not say why. Its own traceback, if "   \
     "any, is further up."
 #define LOG_PARENT_GONE_SUMMARY                                                                              \
-    "A worker started when the process that started it was gone already. The reason is in the output of "    \
+    "A worker could not start, because the process that started it had failed or was gone already. The "     \
+    "reason is in the output of "                                                                            \
     "that process, which is not in this log."
 #define LOG_TEARDOWN_SUMMARY                                                                                 \
     "The log shows only messages from the end of a program, which are harmless. If the training failed, "    \
@@ -501,7 +567,8 @@
     "A launcher found that one of its processes had failed. The reason is in that process's own output, "    \
     "which is not in this log."
 #define LOG_LEAKED_SUMMARY                                                                                   \
-    "A process ended without removing its shared objects. This log does not say why it ended; the line "     \
+    "A process ended without removing its shared objects, and Python removed them. That alone is harmless: " \
+    "it happens at a normal end, too. If the training died, this log does not say why; the line "            \
     "that the shell printed (\"Bus error\", \"Killed\") would."
 #define LOG_AFTER_EFFECTS_SUMMARY                                                                            \
     "This log contains only after-effects: a process was gone when another one talked to it. It does not "   \
@@ -556,7 +623,8 @@
     "PyTorch %u.%u reserves shared memory before it writes: a full /dev/shm raises an exception there, so "  \
     "this bus error may have another reason."
 #define EXPLAIN_BUS_AMBIGUOUS                                                                                \
-    "A truncated mapped file leads to the same message; the log alone cannot tell them apart."
+    "A mapped file that is truncated or lies on a full disk leads to the same message; the log alone "       \
+    "cannot tell them apart."
 #define EXPLAIN_CGROUP_LIMIT "The control group's memory limit was %s."
 #define EXPLAIN_VICTIM       "Process %d had %s of private and %s of shared memory."
 #define EXPLAIN_SEGMENT_NUMBER                                                                               \

@@ -33,7 +33,13 @@ typedef enum Situation {
     IN_KUBERNETES = 1 << 21, /* LOG: the log shows Kubernetes */
     IN_DOCKER = 1 << 22,     /* LOG: the log shows Docker */
     THREADS = 1 << 23,       /* LOG: the DataLoader's workers are threads */
-    WORKER_GONE = 1 << 24,   /* LOG: a worker died of an unknown cause */
+    WORKER_GONE = 1 << 24,   /* LOG: a worker died of an unknown cause, or the log blames shared memory */
+    FOREIGN = 1 << 25,       /* LOG: the log shows macOS or Windows */
+    WINDOWS = 1 << 26,       /* LOG: the log shows Windows */
+    HARMLESS = 1 << 27,      /* LOG: nothing but noise at the end of a program */
+    IN_CONTAINER = 1 << 28,  /* LOG: the log shows a container */
+    EMPTYDIR = 1 << 29,      /* LOG: /dev/shm is an emptyDir volume */
+    IN_LIBRARY = 1 << 30,    /* LOG: only lines of libraries raised the exception */
 } Situation;
 
 static const uint64_t SHM_GUESS_BYTES = GIB;
@@ -86,11 +92,15 @@ static int fix_measure_shm(CauseContext *context, Diagnosis *diagnosis)
 
 static int fix_guard(CauseContext *context, Diagnosis *diagnosis)
 {
+    if (context->facts && context->clue == CLUE_SHM_FILE) /* the program's own files, not its batches */
+        return 0;
     return advise_guard(context->guard, context->arena, &diagnosis->fixes);
 }
 
 static int fix_smaller_batches(CauseContext *context, Diagnosis *diagnosis)
 {
+    if (context->facts && context->clue == CLUE_SHM_FILE)
+        return 0;
     return advise_smaller_batches(context->arena, &diagnosis->fixes);
 }
 
@@ -166,8 +176,11 @@ static int fix_kernel_log(CauseContext *context, Diagnosis *diagnosis)
 
 /* --- The table --- */
 
+#define REMOUNT_COMMAND "sudo mount -o remount,size=8g /dev/shm"
+
 #define OF(cause) (1U << (cause))
 #define SHM       OF(CAUSE_SHM_EXHAUSTED)
+#define LIMITED   (OF(CAUSE_CGROUP_OOM) | OF(CAUSE_PYTHON_ERROR))
 #define ANY_CAUSE (OF(CAUSE_IDS) - 1)
 
 typedef struct FixRule {
@@ -177,43 +190,54 @@ typedef struct FixRule {
     FixNeeds needs;
     const char *what;
     const char *command;
+    bool first; /* comes before all others, whatever it needs */
     int (*advise)(CauseContext *context, Diagnosis *diagnosis); /* instead of a fix of this row */
 } FixRule;
 
 /* Fixes that need the same are shown in this order. */
 static const FixRule rules[] = {
+    {SHM, LOG | EMPTYDIR, 0, NEEDS_RESTART, FIX_EMPTYDIR, "emptyDir:\n  medium: Memory\n  sizeLimit: 8Gi",
+     true},
+    {SHM, LOG | IN_CONTAINER, INODES | EMPTYDIR, .advise = fix_container_shm, .first = true},
+
     {ANY_CAUSE, LOG, .advise = fix_of_clue},
 
     {SHM, UNGUARDED, .what = FIX_DROP_NO_GUARD_SHM},
     {SHM, GUARDED, .what = FIX_FIND_WHAT_FILLS, .command = "shmguard ps --segments"},
     {SHM, INODES | MACHINE, .advise = fix_inodes},
     {SHM, INODES, MACHINE, NEEDS_ADMIN, FIX_MORE_INODES},
-    {SHM, LOG | LARGE_SHM, INODES, .what = FIX_DOCTOR_LARGE, .command = "shmguard doctor"},
-    {SHM, LOG, LARGE_SHM | INODES, .advise = fix_measure_shm},
+    {SHM, LOG | LARGE_SHM, INODES | EMPTYDIR, .what = FIX_DOCTOR_LARGE, .command = "shmguard doctor"},
+    {SHM, LOG, LARGE_SHM | INODES | EMPTYDIR, .advise = fix_measure_shm},
     {SHM, LOG, INODES | THREADS, .advise = fix_guard},
     {SHM, 0, INODES, .advise = fix_smaller_batches},
-    {SHM, MACHINE, INODES | LARGE_SHM, .advise = fix_larger_shm},
+    {SHM, MACHINE, INODES | LARGE_SHM | EMPTYDIR, .advise = fix_larger_shm},
     {SHM, RUN, INODES | MACHINE, NEEDS_RESTART, FIX_LARGER_SHM},
-    {SHM, LOG, INODES, .advise = fix_container_shm},
-    {SHM, LOG, .what = FIX_SEE_HOLDERS, .command = "shmguard ps --segments"},
-    {SHM, LOG, .what = FIX_SEE_LEFTOVERS, .command = "shmguard clean --dry-run"},
+    {SHM, LOG | LARGE_SHM, INODES | IN_CONTAINER | EMPTYDIR, NEEDS_ROOT, FIX_REMOUNT, REMOUNT_COMMAND},
+    {SHM, LOG, MACHINE | INODES | IN_CONTAINER | EMPTYDIR, NEEDS_ROOT, FIX_REMOUNT, REMOUNT_COMMAND},
+    {SHM, LOG, INODES | IN_CONTAINER | EMPTYDIR, .advise = fix_container_shm},
+    {SHM, LOG, EMPTYDIR, .what = FIX_SEE_HOLDERS, .command = "shmguard ps --segments"},
+    {SHM, LOG, EMPTYDIR, .what = FIX_SEE_LEFTOVERS, .command = "shmguard clean --dry-run"},
     {SHM, LOG | DETAIL_NCCL, .what = FIX_NCCL_NO_SHM, .command = "export NCCL_SHM_DISABLE=1"},
 
     {ANY_CAUSE, MAPPED_FILE, .what = FIX_KEEP_FILES},
     {ANY_CAUSE, LOG | MAPPED_FILE, .what = FIX_COMPARE_SIZES},
-    {ANY_CAUSE, LOG | MAPPED_FILE, .advise = fix_kernel_log},
+    {ANY_CAUSE, LOG | MAPPED_FILE, .what = FIX_MAPPED_DISK, .command = "df -h"},
+    {ANY_CAUSE, LOG | MAPPED_FILE, FOREIGN, .advise = fix_kernel_log},
     {ANY_CAUSE, RUN | MAPPED_FILE, .what = FIX_COMPARE_SIZE, .command = "dmesg | grep -i error"},
 
-    {ANY_CAUSE, MEMORY | MACHINE, .advise = fix_memory},
+    {ANY_CAUSE, MEMORY | MACHINE, FOREIGN, .advise = fix_memory},
     {ANY_CAUSE, MEMORY, MACHINE, .what = FIX_LESS_MEMORY},
+    {ANY_CAUSE, MEMORY | FOREIGN | MACHINE, .what = FIX_LESS_MEMORY},
     {ANY_CAUSE, MEMORY, MACHINE | LOG, NEEDS_RESTART, FIX_MORE_MEMORY},
-    {OF(CAUSE_SYSTEM_OOM) | OF(CAUSE_PYTHON_ERROR), LOG | MEMORY, 0, NEEDS_RESTART, FIX_MORE_MEMORY},
-    {OF(CAUSE_CGROUP_OOM), LOG | IN_SLURM, 0, NEEDS_RESTART, FIX_MEMORY_SLURM, "sbatch --mem=64G job.sh"},
-    {OF(CAUSE_CGROUP_OOM), LOG | IN_KUBERNETES, 0, NEEDS_RESTART, FIX_MEMORY_KUBERNETES,
+    {ANY_CAUSE, LOG | MEMORY | WINDOWS, .what = FIX_PAGING_FILE},
+    {OF(CAUSE_SYSTEM_OOM), LOG, 0, NEEDS_RESTART, FIX_MACHINE_MEMORY},
+    {LIMITED, LOG | MEMORY | IN_SLURM, 0, NEEDS_RESTART, FIX_MEMORY_SLURM, "sbatch --mem=64G job.sh"},
+    {LIMITED, LOG | MEMORY | IN_KUBERNETES, 0, NEEDS_RESTART, FIX_MEMORY_KUBERNETES,
      "resources:\n  limits:\n    memory: 64Gi"},
-    {OF(CAUSE_CGROUP_OOM), LOG | IN_DOCKER, 0, NEEDS_RESTART, FIX_MEMORY_DOCKER,
+    {LIMITED, LOG | MEMORY | IN_DOCKER, 0, NEEDS_RESTART, FIX_MEMORY_DOCKER,
      "docker run --memory=64g IMAGE COMMAND"},
-    {OF(CAUSE_CGROUP_OOM), LOG, IN_SLURM | IN_KUBERNETES | IN_DOCKER, NEEDS_RESTART, FIX_MEMORY_SOMEWHERE},
+    {LIMITED, LOG | MEMORY, IN_SLURM | IN_KUBERNETES | IN_DOCKER | FOREIGN, NEEDS_RESTART,
+     FIX_MEMORY_SOMEWHERE},
     {OF(CAUSE_BUDGET_EXCEEDED), 0, MEMORY, .advise = fix_budget},
     {OF(CAUSE_BUDGET_EXCEEDED), 0, MEMORY, .what = FIX_SMALLER},
 
@@ -235,12 +259,18 @@ static const FixRule rules[] = {
     {OF(CAUSE_SEGMENTS_DELETED), LOG, MACHINE | DETAIL_PYTHON_SEGMENT, NEEDS_ADMIN, FIX_REMOVE_IPC},
 
     {OF(CAUSE_KILLED), RUN, FROM_LOG | REQUESTED, .what = FIX_FIND_SENDER},
-    {OF(CAUSE_KILLED), LOG | DETAIL_SIGKILL, .what = FIX_DOCTOR_KILLS, .command = "shmguard doctor"},
+    {OF(CAUSE_KILLED), LOG | DETAIL_SIGKILL, FOREIGN, .what = FIX_DOCTOR_KILLS, .command = "shmguard doctor"},
     {OF(CAUSE_KILLED), LOG | DETAIL_SIGKILL, .what = FIX_IF_MEMORY},
     {OF(CAUSE_SEGFAULT), RUN | PYTHON_STACK, FROM_LOG, .what = FIX_UPDATE_ONE},
     {OF(CAUSE_SEGFAULT), RUN, FROM_LOG | PYTHON_STACK, .what = CLUE_SEGFAULT_FIX,
      .command = "export PYTHONFAULTHANDLER=1"},
     {OF(CAUSE_SEGFAULT), RUN, FROM_LOG | PYTHON_STACK, .what = FIX_UPDATE_ALL},
+    {OF(CAUSE_SEGFAULT) | OF(CAUSE_UNKNOWN), LOG, WINDOWS | HARMLESS, .what = CLUE_SEGFAULT_FIX,
+     .command = "export PYTHONFAULTHANDLER=1"},
+    {OF(CAUSE_SEGFAULT) | OF(CAUSE_UNKNOWN), LOG | WINDOWS, HARMLESS, .what = CLUE_SEGFAULT_FIX,
+     .command = "set PYTHONFAULTHANDLER=1"},
+    {OF(CAUSE_SEGFAULT), LOG, .what = FIX_CRASH_NO_WORKERS},
+    {OF(CAUSE_SEGFAULT), LOG, FOREIGN, .what = FIX_CORE, .command = "coredumpctl gdb"},
 
     {OF(CAUSE_WORKER_HANG), LOG | DETAIL_COLLECTIVE, .what = FIX_RANKS},
     {OF(CAUSE_WORKER_HANG), LOG | NO_DETAIL, .what = FIX_PY_SPY, .command = "py-spy dump --pid PID"},
@@ -248,13 +278,15 @@ static const FixRule rules[] = {
     {OF(CAUSE_WORKER_HANG), LOG | NO_DETAIL, .what = FIX_FORK_HANG},
 
     {OF(CAUSE_PYTHON_ERROR), LOG | EXCEPTION | IN_WORKER, .what = FIX_WORKER_EXCEPTION},
-    {OF(CAUSE_PYTHON_ERROR), LOG | EXCEPTION, IN_WORKER, .what = FIX_EXCEPTION},
+    {OF(CAUSE_PYTHON_ERROR), LOG | EXCEPTION, IN_WORKER | IN_LIBRARY, .what = FIX_EXCEPTION},
+    {OF(CAUSE_PYTHON_ERROR), LOG | EXCEPTION | IN_LIBRARY, .what = FIX_EXCEPTION_LIBRARY},
 
-    {OF(CAUSE_UNKNOWN), LOG, .what = FIX_DOCTOR_KILLS, .command = "shmguard doctor"},
+    {OF(CAUSE_UNKNOWN), LOG | HARMLESS, .what = FIX_HARMLESS},
+    {OF(CAUSE_UNKNOWN), LOG | NO_DETAIL, HARMLESS | FOREIGN, .what = FIX_DOCTOR_KILLS,
+     .command = "shmguard doctor"},
     {OF(CAUSE_UNKNOWN), LOG | NCCL_FAILED, .what = FIX_NCCL_DEBUG, .command = "export NCCL_DEBUG=INFO"},
-    {OF(CAUSE_UNKNOWN), LOG, .what = CLUE_SEGFAULT_FIX, .command = "export PYTHONFAULTHANDLER=1"},
-    {OF(CAUSE_UNKNOWN), LOG, .what = FIX_NO_WORKERS},
-    {OF(CAUSE_UNKNOWN), LOG | WORKER_GONE, 0, NEEDS_RESTART, FIX_TRY_SHM,
+    {OF(CAUSE_UNKNOWN), LOG, HARMLESS, .what = FIX_NO_WORKERS},
+    {OF(CAUSE_UNKNOWN) | OF(CAUSE_WORKER_HANG), LOG | WORKER_GONE, FOREIGN, NEEDS_RESTART, FIX_TRY_SHM,
      "docker run --shm-size=8g IMAGE COMMAND"},
 };
 
@@ -277,6 +309,24 @@ static unsigned situation_of_detail(const char *detail)
     return detail ? 0 : NO_DETAIL;
 }
 
+/* A /dev/shm of 64 MiB is what Docker gives a container by default. */
+static bool shows_container(const CauseContext *context)
+{
+    return clue_is_seen(context, CLUE_IN_DOCKER) || clue_is_seen(context, CLUE_IN_KUBERNETES) ||
+           context->facts->shm_size_bytes == 64 * MIB;
+}
+
+static bool only_noise(const CauseContext *context, const Diagnosis *diagnosis)
+{
+    if (context->clue != CLUES || context->exception || diagnosis->cause.confidence == 0)
+        return false;
+    for (Clue clue = 0; clue < CLUES; clue++)
+        if (clue_infos[clue].tier == TIER_SYMPTOM && clue != CLUE_TEARDOWN && clue != CLUE_LEAKED &&
+            clue_is_seen(context, clue))
+            return false;
+    return true;
+}
+
 static unsigned situation_of_log(const CauseContext *context, const Diagnosis *diagnosis)
 {
     const LoggedException *exception = context->exception;
@@ -287,9 +337,19 @@ static unsigned situation_of_log(const CauseContext *context, const Diagnosis *d
            (clue_is_seen(context, CLUE_IN_KUBERNETES) ? IN_KUBERNETES : 0) |
            (clue_is_seen(context, CLUE_IN_DOCKER) ? IN_DOCKER : 0) |
            (clue_is_seen(context, CLUE_WORKER_THREADS) ? THREADS : 0) |
-           (clue_is_seen(context, CLUE_WORKER_EXITED) || clue_is_seen(context, CLUE_POOL_BROKEN) ? WORKER_GONE
-                                                                                                 : 0) |
-           (diagnosis->bus_guess && clue_is_seen(context, CLUE_MAPPED_FILE) ? MAPPED_FILE : 0) |
+           (clue_is_seen(context, CLUE_WORKER_EXITED) || clue_is_seen(context, CLUE_POOL_BROKEN) ||
+                    clue_is_seen(context, CLUE_SAYS_SHM)
+                ? WORKER_GONE
+                : 0) |
+           (clue_is_seen(context, CLUE_IN_WINDOWS) ? WINDOWS | FOREIGN : 0) |
+           (log_is_macos(context) ? FOREIGN : 0) | (shows_container(context) ? IN_CONTAINER : 0) |
+           (only_noise(context, diagnosis) ? HARMLESS : 0) |
+           (context->clue == CLUE_SHM_EMPTYDIR ? EMPTYDIR : 0) |
+           (exception && exception->inner.file[0] && !exception->user.file[0] ? IN_LIBRARY : 0) |
+           (diagnosis->bus_guess &&
+                    (clue_is_seen(context, CLUE_MAPPED_FILE) || diagnosis->cause.confidence <= BUS_DOUBTFUL)
+                ? MAPPED_FILE
+                : 0) |
            (exception ? EXCEPTION : 0) | (exception == &context->facts->worker ? IN_WORKER : 0) |
            (clue_is_seen(context, CLUE_NCCL_ERROR) ? NCCL_FAILED : 0);
 }
@@ -318,6 +378,8 @@ void diagnosis_fixes(CauseContext *context, Diagnosis *diagnosis)
 {
     unsigned cause = OF(diagnosis->cause.id);
     unsigned situation = situation_of(context, diagnosis);
+    Fixes *fixes = &diagnosis->fixes;
+    size_t first = 0;
     for (size_t i = 0; i < ARRAY_SIZE(rules) && context->r >= 0; i++) {
         const FixRule *rule = &rules[i];
         if (!(rule->causes & cause) || (rule->when & ~situation) || (rule->unless & situation))
@@ -327,6 +389,9 @@ void diagnosis_fixes(CauseContext *context, Diagnosis *diagnosis)
                     : fix_add(context->arena, &diagnosis->fixes, rule->needs, rule->what, rule->command);
         if (r < 0)
             context->r = r;
+        if (rule->first)
+            first = fixes->n;
     }
-    fixes_rank(&diagnosis->fixes);
+    if (fixes->n > first)
+        fixes_rank(&(Fixes){fixes->items + first, fixes->n - first, 0});
 }

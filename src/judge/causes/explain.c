@@ -14,8 +14,11 @@ enum { LINES_NEAR = 500, LINES_SURVIVED = 1000 };
 /* A process that has made this many segments may well be at the kernel's limit of mappings. */
 enum { MAPS_MANY = 30000 };
 
-/* Up to this confidence a bus error may just as well come from a mapped file. */
-static const double BUS_DOUBTFUL = 0.55;
+/* A bus error of a program that may not even use PyTorch. */
+static const double BUS_BARE = 0.45;
+
+/* macOS has no /dev/shm, and a bus error there has many reasons. */
+static const double BUS_MACOS_CONFIDENCE = 0.3;
 
 /* Below this confidence a failed mapping may just as well be a lack of memory. */
 static const double MAPS_DOUBTFUL = 0.6;
@@ -120,6 +123,8 @@ static double bus_confidence(const CauseContext *context, double alone)
         return MIN(alone, BUS_DOUBTFUL);
     if (context->facts->shm_size_bytes <= 128 * MIB)
         return 0.9;
+    if (!clue_is_seen(context, CLUE_PYTORCH) && !clue_is_seen(context, CLUE_LEAKED)) /* any program */
+        return MIN(alone, BUS_BARE);
     if (shm_seen_free(context->facts))
         return MIN(alone, BUS_DOUBTFUL);
     if (machine_shm_small(context->machine))
@@ -127,6 +132,12 @@ static double bus_confidence(const CauseContext *context, double alone)
     if (machine_shm_large(context->machine)) /* the log may come from another machine, but most do not */
         return MIN(alone, 0.75);
     return clue_is_seen(context, CLUE_LEAKED) ? MAX(alone, 0.7) : alone;
+}
+
+/* The native stack below the bus error shows a library that reads mapped files. */
+static bool bus_in_reader(const CauseContext *context)
+{
+    return clue_seen(context, CLUE_MAPPED_READER)->last_line > clue_seen(context, context->clue)->first_line;
 }
 
 /* A mapped file is to blame, not a full /dev/shm: storage failed, or this PyTorch cannot cause a bus error.
@@ -140,7 +151,7 @@ static bool bus_is_file(const CauseContext *context)
     for (size_t i = 0; i < ARRAY_SIZE(readers); i++)
         if (strstr(facts->fatal.file, readers[i]))
             return true;
-    return clue_is_seen(context, CLUE_STORAGE) ||
+    return bus_in_reader(context) || clue_is_seen(context, CLUE_STORAGE) ||
            (clue_is_seen(context, CLUE_MAPPED_FILE) && (torch_reserves(facts) || shm_seen_free(facts)));
 }
 
@@ -187,11 +198,11 @@ static double maps_confidence(const CauseContext *context, double alone)
     return count >= MAPS_MANY ? 0.95 : bytes >= GIB ? 0.5 : alone;
 }
 
-/* Slurm also cancels the rest of a step when one of its tasks has died. */
+/* Launchers end the other processes when one has died: Slurm cancels the step, MPI sends SIGTERM. */
 static bool death_before(const CauseContext *context, Clue clue)
 {
-    static const Clue deaths[] = {CLUE_SIGKILL, CLUE_SIGKILL_WORKER, CLUE_BUS, CLUE_BUS_WORKER,
-                                  CLUE_SEGFAULT};
+    static const Clue deaths[] = {CLUE_SIGKILL,  CLUE_SIGKILL_WORKER, CLUE_BUS, CLUE_BUS_WORKER,
+                                  CLUE_SEGFAULT, CLUE_ABORTED,        CLUE_FPE, CLUE_ILLEGAL};
     for (size_t i = 0; i < ARRAY_SIZE(deaths); i++)
         if (clue_is_seen(context, deaths[i]) &&
             clue_seen(context, deaths[i])->first_line < clue_seen(context, clue)->first_line)
@@ -239,10 +250,12 @@ static double clue_confidence(const CauseContext *context, Clue clue)
         return oom_is_another(context) ? 0.5 : alone;
     if (clue == CLUE_MAPS)
         return maps_confidence(context, alone);
-    if (clue == CLUE_NCCL_SEGMENT && clue_is_seen(context, CLUE_CUDA_ERROR))
+    if (clue == CLUE_NCCL_SEGMENT && clue_is_seen(context, CLUE_NCCL_CUDA))
         return 0.4;
     if (clue == CLUE_CANCELLED && death_before(context, clue))
         return 0.4;
+    if (clue == CLUE_SIGTERM && death_before(context, clue))
+        return 0.2;
     bool guessed = clue == CLUE_SHM_WRITE || clue == CLUE_SHM_STALE_ERRNO || clue == CLUE_NCCL_SEGMENT;
     if (clue_infos[clue].cause == CAUSE_SHM_EXHAUSTED && clue != CLUE_SHM_INODES &&
         shm_seen_free(context->facts))
@@ -370,6 +383,23 @@ static const char *cpp_summary(CauseContext *context)
     return cause_printf(context, CPP_WHAT_SUMMARY, text_shown(context, what, false, kept->cut_after));
 }
 
+/* "The node was low on resource: memory. Container …" */
+static const char *evicted_summary(CauseContext *context)
+{
+    const KeptLine *kept = kept_line(context, CLUE_EVICTED);
+    Text rest;
+    Text resource;
+    if (!kept || !text_after(kept->excerpt, " resource: ", &rest) || !text_until(&rest, '.', &resource))
+        return clue_infos[CLUE_EVICTED].summary;
+    return cause_printf(context, EVICTED_RESOURCE_SUMMARY, text_shown(context, resource, false, false));
+}
+
+static bool segfault_in_worker(const CauseContext *context)
+{
+    const KeptLine *kept = kept_line(context, CLUE_SEGFAULT);
+    return kept && text_contains(kept->excerpt, "DataLoader worker");
+}
+
 static void decide_clue(CauseContext *context)
 {
     const ClueInfo *info = &clue_infos[context->clue];
@@ -384,14 +414,23 @@ static void decide_clue(CauseContext *context)
     const LoggedVictim *victim = is_oom(context->clue) ? deciding_victim(context) : NULL;
     if (kill)
         cause->summary = decide_by_machine(context, kill);
-    else if (bus_is_file(context)) {
+    else if (is_bus(context->clue) && log_is_macos(context)) {
+        cause->id = CAUSE_UNKNOWN;
+        cause->confidence = BUS_MACOS_CONFIDENCE;
+        cause->summary = summary_fill(context, BUS_MACOS_SUMMARY, cause->pid, NULL);
+    } else if (bus_is_file(context)) {
         cause->id = CAUSE_BUS_ERROR_FILE;
         cause->confidence = 0.6;
-        cause->summary = summary_fill(context, BUS_FILE_SUMMARY, cause->pid, NULL);
+        cause->summary = summary_fill(context, bus_in_reader(context) ? BUS_READER_SUMMARY : BUS_FILE_SUMMARY,
+                                      cause->pid, NULL);
     } else if (is_bus(context->clue) && cause->confidence <= BUS_DOUBTFUL)
         cause->summary = summary_fill(context, BUS_DOUBTFUL_SUMMARY, cause->pid, NULL);
     else if (context->clue == CLUE_CPP)
         cause->summary = cpp_summary(context);
+    else if (context->clue == CLUE_EVICTED)
+        cause->summary = evicted_summary(context);
+    else if (context->clue == CLUE_SEGFAULT && segfault_in_worker(context))
+        cause->summary = summary_fill(context, SEGFAULT_WORKER_SUMMARY, cause->pid, NULL);
     else if (context->clue == CLUE_MAPS && cause->confidence < MAPS_DOUBTFUL)
         cause->summary = summary_fill(context, MAPS_DOUBTFUL_SUMMARY, cause->pid, NULL);
     else
@@ -525,6 +564,8 @@ static bool clue_is_related(const CauseContext *context, Clue clue)
     const ClueInfo *info = &clue_infos[clue];
     if (info->tier != TIER_CAUSE || context->clue == CLUES)
         return true;
+    if (context->clue == CLUE_HEAP && is_bus(clue))
+        return true;
     bool killed = clue == CLUE_SIGKILL || clue == CLUE_SIGKILL_WORKER;
     if (is_oom(context->clue))
         return is_oom(clue) || killed || (is_bus(clue) && !oom_is_another(context));
@@ -535,6 +576,10 @@ static bool clue_is_related(const CauseContext *context, Clue clue)
  * hang. */
 static bool clue_bears(const CauseContext *context, Clue clue)
 {
+    if (clue == CLUE_DISK_FULL && context->clue != clue && disk_is_guess(context))
+        return false; /* half of a message whose other half decided */
+    if (clue == CLUE_NCCL_SEGMENT && context->clue == CLUE_NCCL_CUDA)
+        return false; /* a consequence */
     if (clue == CLUE_OOM_SOME)
         return !clue_is_seen(context, CLUE_OOM_CGROUP) && !clue_is_seen(context, CLUE_OOM_MACHINE);
     if (clue_infos[clue].tier != TIER_CONTEXT)
@@ -543,6 +588,8 @@ static bool clue_bears(const CauseContext *context, Clue clue)
         return context->clue == CLUE_CPP;
     if (clue == CLUE_NCCL_WARN)
         return context->clue == CLUES && clue_is_seen(context, CLUE_NCCL_ERROR);
+    if (clue == CLUE_NO_OOM)
+        return context->clue == CLUE_SIGKILL;
     if (clue == CLUE_FORK_WARNING)
         return context->log->cause.id == CAUSE_WORKER_HANG;
     return clue_infos[clue].evidence && is_bus(context->clue);
@@ -611,7 +658,7 @@ static void evidence_bus(CauseContext *context)
         diagnosis_evidence(
             context, context->log,
             cause_printf(context, EXPLAIN_TORCH_RESERVES, facts->torch_major, facts->torch_minor));
-    else if (!shm_seen_full(facts))
+    else if (!shm_seen_full(facts) && context->log->cause.id == CAUSE_SHM_EXHAUSTED)
         diagnosis_evidence(context, context->log, EXPLAIN_BUS_AMBIGUOUS);
 }
 
@@ -705,7 +752,7 @@ static void evidence_list(CauseContext *context)
         evidence_df(context);
     if (context->clue == CLUE_SEGFAULT)
         evidence_segfault(context);
-    if (is_bus(context->clue))
+    if (is_bus(context->clue) && context->log->cause.id != CAUSE_UNKNOWN)
         evidence_bus(context);
     if (is_oom(context->clue))
         evidence_oom(context);

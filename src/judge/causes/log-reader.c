@@ -7,6 +7,9 @@
 #include "log-reader.h"
 #include "units.h"
 
+/* Within so many lines before the end of a log, the message of a source line that raises may be missing. */
+enum { LINES_CUT = 2 };
+
 static const char ESCAPE = '\x1b';
 static const char line_stops[] = {'\n', '\r', '\0', '\x1b'};
 
@@ -46,6 +49,10 @@ struct LogReader {
 
     Traceback traceback;
     LoggedException *last_exception; /* NULL if a pattern knew it */
+    LoggedException passed_on;       /* "Caught X in …": seen until the exception itself follows */
+    bool passed_on_worker;
+    Buffer raise; /* the source line that raised something, until its message follows */
+    uint64_t raise_line;
     Arena arena;
     LogFacts facts;
 };
@@ -67,10 +74,16 @@ static void text_copy(Text from, char *to, size_t size)
     to[n] = '\0';
 }
 
+/* False for a number that a person has divided by commas: "153,700kB". */
 static bool number_after(Text line, const char *literal, uint64_t *ret)
 {
     Text rest;
-    return text_after(line, literal, &rest) && text_u64(text_digits(rest), 10, ret) == 0;
+    if (!text_after(line, literal, &rest))
+        return false;
+    Text digits = text_digits(rest);
+    rest = text_skip(rest, digits.size);
+    bool divided = rest.size > 1 && rest.data[0] == ',' && isdigit((unsigned char)rest.data[1]);
+    return !divided && text_u64(digits, 10, ret) == 0;
 }
 
 /* There is room for all of them: patterns.c counts them. */
@@ -134,6 +147,7 @@ void log_reader_free(LogReader *reader)
     free(reader->facts.kept);
     buffer_free(&reader->line);
     buffer_free(&reader->wrapped);
+    buffer_free(&reader->raise);
     arena_free(&reader->arena);
     free(reader);
 }
@@ -154,6 +168,8 @@ void log_reader_reset(LogReader *reader)
     reader->escape = ESCAPE_NONE;
     reader->traceback = (Traceback){0};
     reader->last_exception = NULL;
+    reader->passed_on.seen = false;
+    buffer_clear(&reader->raise);
     for (size_t i = 0; i < n_patterns; i++)
         reader->rules[i].seen = false;
     memset(reader->death_seen, 0, sizeof reader->death_seen);
@@ -194,8 +210,8 @@ static int line_pid(Text line, PatternPid how)
     return 0;
 }
 
-/* needle may be NULL. */
-static int line_keep(LogReader *reader, Clue clue, const char *needle, Text line)
+/* A line of the clue that was kept before is replaced if `instead`. needle may be NULL. */
+static int line_keep(LogReader *reader, Clue clue, const char *needle, Text line, bool instead)
 {
     size_t start = 0;
     size_t size = line.size;
@@ -208,7 +224,13 @@ static int line_keep(LogReader *reader, Clue clue, const char *needle, Text line
     char *copy = arena_copy(&reader->arena, line.data + start, size);
     if (!copy)
         return -ENOMEM;
-    reader->facts.kept[reader->facts.n_kept++] = (KeptLine){
+    KeptLine *slot = NULL;
+    for (size_t i = 0; instead && i < reader->facts.n_kept; i++)
+        if (reader->facts.kept[i].clue == clue)
+            slot = &reader->facts.kept[i];
+    if (!slot)
+        slot = &reader->facts.kept[reader->facts.n_kept++];
+    *slot = (KeptLine){
         .clue = clue,
         .line = reader->facts.lines + 1,
         .excerpt = {copy, size},
@@ -231,7 +253,7 @@ static int match_record(LogReader *reader, const LineMatch *match, Text line, co
     ClueSeen *seen = &reader->facts.clues[match->clue];
     uint64_t number = reader->facts.lines + 1;
     if (!*match->kept) {
-        int r = line_keep(reader, match->clue, match->needle, line);
+        int r = line_keep(reader, match->clue, match->needle, line, false);
         if (r < 0)
             return r;
         *match->kept = true;
@@ -252,6 +274,11 @@ static LoggedVictim *victim_slot(LogFacts *facts, int pid)
     for (size_t i = 0; i < facts->n_victims; i++)
         if (facts->victims[i].pid == pid)
             return &facts->victims[i];
+    LoggedVictim *last = facts->n_victims > 0 ? &facts->victims[facts->n_victims - 1] : NULL;
+    if (last && last->candidate) {
+        last->pid = pid;
+        return last;
+    }
     if (facts->n_victims == LOG_VICTIMS_MAX)
         return NULL;
     LoggedVictim *victim = &facts->victims[facts->n_victims++];
@@ -267,6 +294,7 @@ static void victim_note(LogFacts *facts, Text line, int pid, bool cgroup)
     if (!victim)
         return;
     victim->cgroup |= cgroup;
+    victim->candidate = text_contains(line, "or sacrifice child");
     Text rest;
     Text name;
     if ((text_after(line, "process ", &rest) && text_after(rest, "(", &rest) &&
@@ -282,24 +310,26 @@ static void victim_note(LogFacts *facts, Text line, int pid, bool cgroup)
         victim->shmem_bytes = kib * 1024;
 }
 
-/* "tmpfs   64M   63M  1.0M  99% /dev/shm" */
-static void df_note(LogFacts *facts, Text line)
+/* "tmpfs   64M   63M  1.0M  99% /dev/shm". True: /dev/shm is fuller than in all lines before. */
+static bool df_note(LogFacts *facts, Text line)
 {
     Text fields[5];
     Text rest = line;
     for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
         if (!text_word(&rest, &fields[i]))
-            return;
+            return false;
     Text percent = fields[4];
     uint32_t used = 0;
     uint64_t size = 0;
     if (!text_ends(percent, "%") || text_u32((Text){percent.data, percent.size - 1}, 10, &used) < 0 ||
         used > 100)
-        return;
+        return false;
+    bool fuller = !facts->df_seen || used > facts->shm_used_percent;
     facts->df_seen = true;
     facts->shm_used_percent = MAX(facts->shm_used_percent, used);
     if (size_parse(fields[1], &size) == 0 && !isdigit((unsigned char)fields[1].data[fields[1].size - 1]))
         facts->shm_size_bytes = size;
+    return fuller;
 }
 
 static void version_note(LogFacts *facts, Text line, const char *needle)
@@ -321,15 +351,16 @@ static void version_note(LogFacts *facts, Text line, const char *needle)
 }
 
 /* Numbers and names that a line contains. */
-static void match_details(LogFacts *facts, const LineMatch *match, Text line)
+static int match_details(LogReader *reader, const LineMatch *match, Text line)
 {
+    LogFacts *facts = &reader->facts;
     uint64_t kib = 0;
     uint64_t bytes = 0;
     Text rest;
     if (match->clue == CLUE_OOM_CGROUP || match->clue == CLUE_OOM_MACHINE || match->clue == CLUE_OOM_SOME)
         victim_note(facts, line, match->pid, match->clue == CLUE_OOM_CGROUP);
     else if (match->clue == CLUE_DF)
-        df_note(facts, line);
+        return df_note(facts, line) ? line_keep(reader, CLUE_DF, match->needle, line, true) : 0;
     else if (match->clue == CLUE_VERSION)
         version_note(facts, line, match->needle);
     else if (match->clue == CLUE_OBJECT_STORE_SLOW && number_after(line, "has only ", &bytes))
@@ -337,6 +368,7 @@ static void match_details(LogFacts *facts, const LineMatch *match, Text line)
     else if (match->clue == CLUE_CGROUP_USAGE && text_after(line, "memory: usage ", &rest) &&
              number_after(rest, "limit ", &kib) && kib < UINT64_MAX >> 11)
         facts->cgroup_limit_bytes = kib * 1024;
+    return 0;
 }
 
 static bool death_fits(LogReader *reader, Text line, LineMatch *ret)
@@ -353,6 +385,20 @@ static bool death_fits(LogReader *reader, Text line, LineMatch *ret)
     return true;
 }
 
+/* Docker names a host after its container: 12 hexadecimal digits, "root@3f0c92d1ab47:/workspace#". */
+static bool host_is_container(Text line, const char *needle)
+{
+    enum { CONTAINER_ID = 12 };
+    Text rest;
+    size_t n = 0;
+    bool digit = false;
+    if (!text_after(line, needle, &rest))
+        return false;
+    for (; n < rest.size && isxdigit((unsigned char)rest.data[n]); n++)
+        digit |= isdigit((unsigned char)rest.data[n]) != 0;
+    return n == CONTAINER_ID && digit && (n == rest.size || !isalnum((unsigned char)rest.data[n]));
+}
+
 static bool pattern_fits(LogReader *reader, size_t i, Text line, LineKind kind, LineMatch *ret)
 {
     const Pattern *pattern = &patterns[i];
@@ -366,6 +412,8 @@ static bool pattern_fits(LogReader *reader, size_t i, Text line, LineKind kind, 
         return false;
     if (pattern->place == PLACE_EXCEPTION && kind != LINE_EXCEPTION)
         return false;
+    if (pattern->place == PLACE_HOST && !host_is_container(line, pattern->needle))
+        return false;
     *ret = (LineMatch){pattern->clue, pattern->needle, line_pid(line, pattern->pid), &rule->seen};
     return true;
 }
@@ -374,8 +422,14 @@ static bool pattern_fits(LogReader *reader, size_t i, Text line, LineKind kind, 
  * being handled when the second was raised: then it may have been harmless, and the second one counts. */
 static void exception_note(LogReader *reader, const PyException *exception)
 {
-    if (exception->wrapper || exception->ignored)
+    if (exception->ignored)
         return;
+    if (exception->wrapper) {
+        reader->passed_on = (LoggedException){.seen = true, .line = reader->facts.lines + 1};
+        reader->passed_on_worker = text_contains(exception->message, "DataLoader worker");
+        text_copy(exception->type, reader->passed_on.type, sizeof reader->passed_on.type);
+        return;
+    }
     if (exception->chain == CHAIN_CAUSE && reader->last_exception) {
         text_copy(exception->type, reader->last_exception->led_to, sizeof reader->last_exception->led_to);
         return;
@@ -405,12 +459,23 @@ static int line_search(LogReader *reader, Text line, LineKind kind, bool silent,
         if ((!context && (silent || reader->spoken)) || !pattern_fits(reader, i, line, kind, &match))
             continue;
         int r = match_record(reader, &match, line, exception);
+        if (r >= 0)
+            r = match_details(reader, &match, line);
         if (r < 0)
             return r;
-        match_details(&reader->facts, &match, line);
         reader->spoken |= !context;
     }
     return 0;
+}
+
+/* What stands in front of the header of a traceback: whole messages, if the newlines were lost. */
+static Text header_before(Text line)
+{
+    const char *header = traceback_needles[NEEDLE_HEADER];
+    Text after;
+    if (!text_after(line, header, &after))
+        return (Text){"", 0};
+    return (Text){line.data, (size_t)(after.data - line.data) - strlen(header)};
 }
 
 static int line_read(LogReader *reader, Text line)
@@ -418,7 +483,23 @@ static int line_read(LogReader *reader, Text line)
     PyException exception;
     LineKind kind =
         reader->continued ? LINE_OTHER : traceback_line(&reader->traceback, line, &reader->hits, &exception);
-    bool silent = kind == LINE_INSIDE || line_is_source(line);
+    bool source = line_is_source(line);
+    bool silent = kind == LINE_INSIDE || source;
+    if (kind == LINE_EXCEPTION) {
+        reader->passed_on.seen = false;
+        buffer_clear(&reader->raise);
+    } else if (source && line.size <= LOG_WRAP_MAX) {
+        buffer_clear(&reader->raise);
+        reader->raise_line = reader->facts.lines;
+        int r = buffer_append(&reader->raise, line.data, line.size);
+        if (r < 0)
+            return r;
+    }
+    Text before = header_before(line);
+    if (before.size > 0 && !line_is_source(before)) {
+        line = before;
+        silent = false;
+    }
     int r = line_search(reader, line, kind, silent, kind == LINE_EXCEPTION ? &exception : NULL);
     if (kind == LINE_EXCEPTION && reader->spoken)
         reader->last_exception = NULL;
@@ -447,6 +528,16 @@ static bool wrap_spans(const LogReader *reader, Text between, Text line)
     return false;
 }
 
+/* Adds the literals of a line that was put together. */
+static void line_hits(LogReader *reader, Text line)
+{
+    uint32_t state = 0;
+    const char *p = line.data;
+    while (p < line.data + line.size)
+        if (multi_search_scan(reader->needles, &state, &p, line.data + line.size) == NEEDLES_HIT)
+            needle_set_join(&reader->hits, multi_search_hits(reader->needles, state));
+}
+
 /* Reads the line together with the end of the one before, if a literal reaches from one into the other. */
 static int wrap_read(LogReader *reader, Text line)
 {
@@ -460,11 +551,7 @@ static int wrap_read(LogReader *reader, Text line)
         return r;
     Text joined = {buffer_text(&reader->wrapped), reader->wrapped.size};
     NeedleSet own = reader->hits;
-    uint32_t state = 0;
-    const char *p = joined.data;
-    while (p < joined.data + joined.size)
-        if (multi_search_scan(reader->needles, &state, &p, joined.data + joined.size) == NEEDLES_HIT)
-            needle_set_join(&reader->hits, multi_search_hits(reader->needles, state));
+    line_hits(reader, joined);
     r = line_search(reader, joined, LINE_OTHER, line_is_source(joined), NULL);
     reader->hits = own;
     if (reader->spoken && reader->last_exception && reader->last_exception->line == reader->facts.lines)
@@ -591,11 +678,35 @@ int log_reader_feed(LogReader *reader, const char *bytes, size_t n)
     return r < 0 ? r : buffer_append(&reader->line, start, (size_t)(end - start));
 }
 
+/* The log ends before the exception that it announces: what is known of it decides. */
+static int cut_exception(LogReader *reader)
+{
+    LoggedException *slot = reader->passed_on_worker ? &reader->facts.worker : &reader->facts.plain;
+    if (reader->passed_on.seen) {
+        *slot = reader->passed_on;
+        if (reader->traceback.open) {
+            slot->inner = reader->traceback.inner;
+            slot->user = reader->traceback.user;
+        }
+    }
+    if (reader->raise.size == 0 || reader->facts.lines - reader->raise_line > LINES_CUT)
+        return 0;
+    Text line = {buffer_text(&reader->raise), reader->raise.size};
+    uint64_t lines = reader->facts.lines;
+    reader->facts.lines = reader->raise_line;
+    line_hits(reader, line);
+    int r = line_search(reader, line, LINE_OTHER, false, NULL);
+    reader->facts.lines = lines;
+    return r;
+}
+
 const LogFacts *log_reader_finish(LogReader *reader)
 {
     const char *nothing = "";
     int r = line_finish(reader, nothing, nothing);
     line_begin(reader);
+    if (r >= 0)
+        r = cut_exception(reader);
     reader->facts.fatal = reader->traceback.fatal;
     return r < 0 ? NULL : &reader->facts;
 }

@@ -56,6 +56,7 @@ typedef struct LoggedVictim {
     int pid;
     char comm[32];
     bool cgroup;
+    bool candidate;      /* before 5.0 the kernel may kill a child of the process that it names first */
     uint64_t anon_bytes; /* U64_UNKNOWN */
     uint64_t shmem_bytes;
 } LoggedVictim;

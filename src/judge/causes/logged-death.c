@@ -77,6 +77,10 @@ static const struct {
     {"code=killed, status=", STYLE_SIGNAL}, /* systemd */
     {"code=dumped, status=", STYLE_SIGNAL},
     {"died with <Signals.", STYLE_NAME},
+    {"\"signal\":\"", STYLE_NAME}, /* macOS, crash reports */
+    {"EXC_BAD_ACCESS (", STYLE_NAME},
+    {"EXC_CRASH (", STYLE_NAME},
+    {"Namespace SIGNAL, Code ", STYLE_SIGNAL},
     {"codes of the workers are {", STYLE_NAME}, /* loky */
     {"Fatal Python error: ", STYLE_NAME},
     {"nexpected ", STYLE_NAME}, /* PyTorch and Paddle in their workers */
@@ -156,12 +160,27 @@ static size_t signal_of_name(Text text)
     return DEATH_SIGNALS;
 }
 
+/* Windows has exceptions instead of signals. */
+static size_t signal_of_exception(uint32_t number)
+{
+    static const struct {
+        uint32_t exception;
+        int number;
+    } exceptions[] = {{0xC0000005, SIGSEGV}, {0xC000001D, SIGILL}, {0xC0000409, SIGABRT}};
+    for (size_t i = 0; i < ARRAY_SIZE(exceptions); i++)
+        if (exceptions[i].exception == number)
+            return signal_of_number((uint32_t)exceptions[i].number);
+    return DEATH_SIGNALS;
+}
+
 static size_t signal_of_status(Text text, bool or_number)
 {
     bool negative = text_starts(text, "-");
     uint32_t number = 0;
     if (text_u32(text_digits(text_skip(text, negative)), 10, &number) < 0)
         return DEATH_SIGNALS;
+    if (number > INT16_MAX)
+        return signal_of_exception(negative ? -number : number);
     if (number > 128 && !negative)
         return signal_of_number(number - 128);
     /* 1 and 2 are codes of programs that failed more often than signals. */
@@ -311,7 +330,8 @@ bool logged_death_read(Text line, LoggedDeath *ret)
         Text rest = line;
         while (text_after(rest, wordings[i].before, &rest)) {
             size_t found = signal_after(rest, wordings[i].style);
-            if (found < DEATH_SIGNALS) {
+            if (found < DEATH_SIGNALS &&
+                !text_starts(rest, "Aborted at ")) { /* the title of glog's reports */
                 death_set(line, i, found, 0, ret);
                 return true;
             }

@@ -50,15 +50,19 @@ const Pattern patterns[] = {
     {CLUE_SHM_EMPTYDIR, "Usage of EmptyDir volume", ALSO("shm")},
     {CLUE_EVICTED, "Usage of EmptyDir volume"},
     {CLUE_DISK_FULL, NO_SPACE},
+    {CLUE_DISK_FULL, "no space left on device"},
     {CLUE_DISK_FULL, "Disk quota exceeded"},
     {CLUE_DISK_WRITE, "PytorchStreamWriter failed writing file"},
+    {CLUE_DISK_WRITE, "failed with Input/output error", ABOVE("/serialization.py")},
+    {CLUE_DISK_WRITE, " cannot be opened", ABOVE("/serialization.py")},
     {CLUE_DISK_WRITE, "unexpected pos ", ALSO("inline_container")},
 
     /* descriptors, mappings, deleted segments */
     {CLUE_FD_SYSTEM, "Too many open files in system"},
     {CLUE_FD, "unable to open shared memory object", ALSO("Too many open files"), .pid = PID_FILE},
     {CLUE_FD, "Too many open files"},
-    {CLUE_FD, "received 0 items of ancdata"},
+    {CLUE_FD, "[Errno 24]"},
+    {CLUE_FD, "items of ancdata"},
     {CLUE_FD, "could not duplicate a shared memory file descriptor"},
     {CLUE_SEGMENT_GONE, "unable to open shared memory object", ALSO(NO_FILE)},
     {CLUE_OPEN_FAILED, "unable to open shared memory object", UNLESS(" mode: ")},
@@ -88,9 +92,9 @@ const Pattern patterns[] = {
     {CLUE_OOM_MACHINE, "oom-kill:constraint=", .pid = PID_LINE},
     {CLUE_OOM_DAEMON, "systemd-oomd", ALSO("Killed"), .pid = PID_LINE},
     {CLUE_OOM_DAEMON, "earlyoom", ALSO("sending SIG"), .pid = PID_LINE},
-    {CLUE_OOM_DAEMON, "killed due to the node running low on memory"}, /* Ray */
-    {CLUE_OOM_DAEMON, "killed due to memory pressure"},
-    {CLUE_OOM_DAEMON, "exceeds the memory usage threshold"},
+    {CLUE_OOM_RAY, "killed due to the node running low on memory"}, /* Ray */
+    {CLUE_OOM_RAY, "killed due to memory pressure"},
+    {CLUE_OOM_RAY, "exceeds the memory usage threshold"},
     {CLUE_OOM_DAEMON, "exceeded 95% memory budget"}, /* Dask */
     {CLUE_OOM_SOME, "killed by the OOM killer"},     /* systemd */
     {CLUE_OOM_SOME, "result 'oom-kill'"},
@@ -124,6 +128,7 @@ const Pattern patterns[] = {
     {CLUE_EVICTED, "local storage usage exceeds"},
     {CLUE_JOB_CONTAINER, "container_g_join failed"},
     {CLUE_JOB_CONTAINER, "container_p_join"},
+    {CLUE_INTERRUPTED, "^CTraceback"},
     {CLUE_INTERRUPTED, "KeyboardInterrupt", .place = PLACE_EXCEPTION},
 
     /* crashes */
@@ -154,7 +159,7 @@ const Pattern patterns[] = {
     {CLUE_GPU_MEMORY, "Cuda failure", ALSO("out of memory")},
     {CLUE_CUDA_ERROR, "CUDA error: "},
     {CLUE_CUDA_ERROR, "device-side assert triggered"},
-    {CLUE_CUDA_ERROR, "Cuda failure"},
+    {CLUE_NCCL_CUDA, "Cuda failure"},
     {CLUE_NOT_PICKLABLE, "Can't pickle "},
     {CLUE_NOT_PICKLABLE, "can't pickle "},
     {CLUE_NOT_PICKLABLE, "cannot pickle "},
@@ -168,6 +173,7 @@ const Pattern patterns[] = {
     {CLUE_HOST_MEMORY, "not enough memory: you tried to allocate"},
     {CLUE_HOST_MEMORY, "Unable to allocate", ALSO("for an array with shape")},
     {CLUE_HOST_MEMORY, "MemoryError", .place = PLACE_EXCEPTION},
+    {CLUE_FORK_MEMORY, "[Errno 12] Cannot allocate memory", ABOVE("os.fork()")},
     {CLUE_HOST_MEMORY, "[Errno 12] Cannot allocate memory"},
     {CLUE_HOST_MEMORY, "Insufficient memory) Failed to allocate"}, /* OpenCV */
     {CLUE_HOST_MEMORY, "paging file is too small"},
@@ -183,10 +189,13 @@ const Pattern patterns[] = {
 
     /* waits */
     {CLUE_TIMEOUT, "DataLoader timed out after"},
+    {CLUE_TIMEOUT, "Worker timed out after"}, /* MXNet */
     {CLUE_COLLECTIVE_TIMEOUT, "Watchdog caught collective operation timeout"},
     {CLUE_COLLECTIVE_TIMEOUT, "Timed out waiting ", ALSO("operation to complete")},
     {CLUE_COLLECTIVE_TIMEOUT, "DistStoreError"},
     {CLUE_COLLECTIVE_TIMEOUT, "Timed out initializing process group"},
+    {CLUE_CONNECT, "connectFullMesh failed"}, /* Gloo */
+    {CLUE_CONNECT, "Connect to ", ALSO("NCCL WARN")},
     {CLUE_BROADCAST, "No available shared memory broadcast block"},
     {CLUE_BLOCKED, "blocked for more than", ALSO("task ")},
 
@@ -194,6 +203,7 @@ const Pattern patterns[] = {
     {.place = PLACE_DEATH, .pid = PID_LINE},
 
     /* after-effects */
+    {CLUE_WORKER_LEFT, "exited unexpectedly with exit code", UNLESS("exit code -"), .pid = PID_LINE},
     {CLUE_WORKER_EXITED, "exited unexpectedly", ALSO("DataLoader worker"), .pid = PID_LINE},
     {CLUE_PIN_THREAD, "Pin memory thread exited unexpectedly"},
     {CLUE_TEARDOWN, "KeyError", ABOVE("resource_tracker.py"), .place = PLACE_EXCEPTION},
@@ -210,11 +220,14 @@ const Pattern patterns[] = {
     {CLUE_PEER_LOST, "EOFError", UNLESS("Ran out of input"), .place = PLACE_EXCEPTION},
     {CLUE_LEAKED, "to clean up at shutdown", ALSO("leaked ")},
     {CLUE_POOL_BROKEN, "background workers are no longer alive"},
+    {CLUE_POOL_BROKEN, "RuntimeError", ABOVE("background workers are no longer alive"),
+     .place = PLACE_EXCEPTION}, /* cut, but the line that raised it is there */
     {CLUE_POOL_BROKEN, "TerminatedWorkerError"},
     {CLUE_POOL_BROKEN, "subprocesses has abruptly died"},        /* datasets */
     {CLUE_POOL_BROKEN, "KilledWorker"},                          /* Dask */
     {CLUE_POOL_BROKEN, "died unexpectedly"},                     /* vLLM, Ray */
     {CLUE_POOL_BROKEN, "Received sigquit from a child process"}, /* sglang */
+    {CLUE_POOL_BROKEN, "died during initialization"},
     {CLUE_POOL_BROKEN, "BrokenProcessPool"},
     {CLUE_POOL_BROKEN, "worker died or was killed"}, /* Ray */
     {CLUE_POOL_BROKEN, "Worker exit type: SYSTEM_ERROR"},
@@ -227,6 +240,8 @@ const Pattern patterns[] = {
     {CLUE_CHILD_FAILED, "root cause above"}, /* vLLM */
     {CLUE_CHILD_FAILED, "EngineDeadError"},
     {CLUE_CHILD_FAILED, "closing signal SIG"},
+    {CLUE_CHILD_FAILED, "Killing subprocess"}, /* DeepSpeed, torch.distributed.launch */
+    {CLUE_CHILD_FAILED, "exits with return code"},
     {CLUE_CHILD_FAILED, "CalledProcessError", .place = PLACE_EXCEPTION},
     {CLUE_NCCL_ERROR, "ncclSystemError"},
     {CLUE_NCCL_ERROR, "ncclInternalError"},
@@ -236,7 +251,6 @@ const Pattern patterns[] = {
     {CLUE_NCCL_ERROR, "DistBackendError"},
 
     /* background */
-    {CLUE_WRAPPED, ": Caught ", ALSO(" in DataLoader worker process")},
     {CLUE_CPP_WHAT, "what():"},
     {CLUE_FORK_WARNING, "The current process just got forked, after parallelism has already been used"},
     {CLUE_FORK_WARNING, "use of fork() may lead to deadlocks in the child"},
@@ -245,6 +259,10 @@ const Pattern patterns[] = {
     {CLUE_MAPPED_FILE, "mmap.mmap("},
     {CLUE_MAPPED_FILE, "h5py"},
     {CLUE_MAPPED_FILE, "lmdb"},
+    {CLUE_MAPPED_READER, "LMDBCursor"}, /* frames of native stacks */
+    {CLUE_MAPPED_READER, "lmdb/cpython"},
+    {CLUE_MAPPED_READER, "liblmdb"},
+    {CLUE_MAPPED_READER, " mdb_"},
     {CLUE_STORAGE, "Input/output error"},
     {CLUE_STORAGE, "I/O error"},
     {CLUE_STORAGE, "Stale file handle"},
@@ -255,6 +273,7 @@ const Pattern patterns[] = {
     {CLUE_VERSION, "PyTorch version: "},
     {CLUE_VERSION, "torch=="},
     {CLUE_CGROUP_USAGE, "memory: usage ", ALSO("limit ")},
+    {CLUE_NO_OOM, "OOMKilled", ALSO("false")},
     {CLUE_NCCL_WARN, "NCCL WARN"},
     {CLUE_WORKER_THREADS, "in DataLoader worker thread"},
     {CLUE_WORKER_THREADS, "worker_method='thread'"},
@@ -262,16 +281,35 @@ const Pattern patterns[] = {
     {CLUE_IN_DOCKER, "docker"},
     {CLUE_IN_DOCKER, "nvcr.io/"},
     {CLUE_IN_DOCKER, " container oom "},
+    {CLUE_IN_DOCKER, "root@", .place = PLACE_HOST},
+    {CLUE_IN_DOCKER, "host      : ", .place = PLACE_HOST}, /* torchrun */
     {CLUE_IN_KUBERNETES, "kube"},
     {CLUE_IN_KUBERNETES, "OOMKilled"},
     {CLUE_IN_SLURM, "slurm"},
     {CLUE_IN_SLURM, "SLURM_"},
     {CLUE_IN_SLURM, "srun: "},
+    {CLUE_IN_MACOS, "/Users/", UNLESS(":/Users/")}, /* C:/Users/ is Windows */
+    {CLUE_IN_MACOS, "/opt/homebrew/"},
+    {CLUE_IN_MACOS, ".dylib"},
+    {CLUE_IN_MACOS, "us error: 10"}, /* SIGBUS has the number 10 only there */
+    {CLUE_IN_MACOS, "SIGBUS(-10)"},
+    {CLUE_IN_MACOS, "device: mps"},
+    {CLUE_IN_MACOS, "device mps"},
+    {CLUE_IN_MACOS, "EXC_BAD_ACCESS"},
+    {CLUE_IN_WINDOWS, ":\\Users\\"},
+    {CLUE_IN_WINDOWS, "\\site-packages\\"},
+    {CLUE_IN_WINDOWS, "\\lib\\"},
+    {CLUE_IN_WINDOWS, "WinError"},
+    {CLUE_PYTORCH, "torch"},
+    {CLUE_PYTORCH, "DataLoader"},
+    {CLUE_PYTORCH, "NCCL"},
+    {CLUE_PYTORCH, "raylet"},
     {CLUE_FILE_SYSTEM_USED, "rebuild_storage_filename"},
     {CLUE_FILE_SYSTEM_USED, "_share_filename"},
     {CLUE_SAYS_FILE_SYSTEM, "set_sharing_strategy", ALSO("file_system"), UNLESS("ulimit -n")},
     {CLUE_SAYS_PIN_MEMORY, "pin_memory="},
     {CLUE_SAYS_GC, "gc.collect"},
+    {CLUE_SAYS_SHM, "Insufficient shared_memory"}, /* MXNet */
     {CLUE_SAYS_LS, "ls /dev/shm"},
     {CLUE_SAYS_LS, "ls -l /dev/shm"},
     {CLUE_SAYS_LS, "ls -la /dev/shm"},

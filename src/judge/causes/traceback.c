@@ -64,7 +64,11 @@ static FrameStyle frame_parse(Text line, size_t *ret_start, Frame *ret)
 
 static bool frame_is_library(const Frame *frame)
 {
-    return strstr(frame->file, "-packages/") || strstr(frame->file, "/lib/python") || frame->file[0] == '<';
+    static const char *const places[] = {"-packages/", "-packages\\", "/lib/python", "\\lib\\"};
+    for (size_t i = 0; i < ARRAY_SIZE(places); i++)
+        if (strstr(frame->file, places[i]))
+            return true;
+    return frame->file[0] == '<';
 }
 
 /* "2024-05-01 03:00:01 " and "2024-05-01 03:00:02 " are one prefix. */

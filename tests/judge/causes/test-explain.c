@@ -72,6 +72,13 @@ static bool list_mentions(const char **items, size_t n, const char *what)
     return false;
 }
 
+static bool answer_says(const Diagnosis *answer, const char *what)
+{
+    return strstr(answer->cause.summary, what) ||
+           list_mentions(answer->cause.evidence, answer->cause.n_evidence, what) ||
+           list_mentions(answer->matched, answer->n_matched, what);
+}
+
 typedef struct LogCase {
     const char *log;
     CauseId id;
@@ -106,7 +113,7 @@ static const LogCase log_cases[] = {
     {"torch-1.13-item", CAUSE_PYTHON_ERROR, NULL, 0.85, 0.92, 0,
      "A DataLoader worker raised ValueError: image 5 has 4 channels, expected 3, at /workspace/fail.py"},
     {"torch-1.13-lambda", CAUSE_PYTHON_ERROR, "not-picklable", 0.90, 0.97, 0, "pickle"},
-    {"torch-1.13-leave", CAUSE_UNKNOWN, NULL, 0.15, 0.22, 18091, "does not say why: it may"},
+    {"torch-1.13-leave", CAUSE_UNKNOWN, "worker-exited", 0.25, 0.32, 18091, "exited by itself"},
     {"torch-1.13-mapped", CAUSE_SHM_EXHAUSTED, NULL, 0.55, 0.62, 18233, "either /dev/shm was full"},
     {"torch-1.13-maps", CAUSE_MAPS_EXHAUSTED, NULL, 0.90, 0.97, 17889, "vm.max_map_count"},
     {"torch-1.13-nearly-full", CAUSE_SHM_EXHAUSTED, NULL, 0.80, 0.87, 17812, "/dev/shm was full"},
@@ -149,7 +156,7 @@ static const LogCase log_cases[] = {
     {"torch-2.13-item", CAUSE_PYTHON_ERROR, NULL, 0.85, 0.92, 0,
      "A DataLoader worker raised ValueError: image 5 has 4 channels, expected 3, at /workspace/fail.py"},
     {"torch-2.13-lambda", CAUSE_PYTHON_ERROR, "not-picklable", 0.90, 0.97, 0, "pickle"},
-    {"torch-2.13-leave", CAUSE_UNKNOWN, NULL, 0.15, 0.22, 18889, "does not say why: it may"},
+    {"torch-2.13-leave", CAUSE_UNKNOWN, "worker-exited", 0.25, 0.32, 18889, "exited by itself"},
     {"torch-2.13-mapped", CAUSE_SHM_EXHAUSTED, NULL, 0.55, 0.62, 19210, "either /dev/shm was full"},
     {"torch-2.13-maps", CAUSE_MAPS_EXHAUSTED, NULL, 0.90, 0.97, 18570, "vm.max_map_count"},
     {"torch-2.13-nearly-full", CAUSE_SHM_EXHAUSTED, NULL, 0.92, 0.99, 18456, "/dev/shm was full"},
@@ -230,7 +237,7 @@ static const LogCase log_cases[] = {
      "IndexError: Target 1000 is out of bounds, at /workspace/train.py line 64"},
     {"resource-tracker", CAUSE_UNKNOWN, NULL, 0.05, 0.12, 0, "does not say"},
     {"rich", CAUSE_UNKNOWN, NULL, 0.15, 0.22, 164244, "pid 164244"},
-    {"shell-core-dumped", CAUSE_SHM_EXHAUSTED, NULL, 0.55, 0.62, 0, "truncated"},
+    {"shell-core-dumped", CAUSE_SHM_EXHAUSTED, NULL, 0.42, 0.49, 0, "truncated"},
     {"shell-killed", CAUSE_KILLED, "sigkill", 0.45, 0.52, 8156, "pid 8156"},
     {"shm-file-full", CAUSE_SHM_EXHAUSTED, NULL, 0.90, 0.97, 0, "/dev/shm was full"},
     {"slurm-cancelled", CAUSE_KILLED, "cancelled", 0.80, 0.87, 0, "scancel"},
@@ -264,7 +271,7 @@ static const LogCase log_cases[] = {
     {"bus-lmdb-free", CAUSE_BUS_ERROR_FILE, NULL, 0.57, 0.64, 5120, "truncated"},
     {"bus-memmap-fault", CAUSE_BUS_ERROR_FILE, NULL, 0.57, 0.64, 0, "truncated"},
     {"bus-ray-small-shm", CAUSE_SHM_EXHAUSTED, NULL, 0.87, 0.94, 2391, "pid 2391"},
-    {"chinese-bus", CAUSE_SHM_EXHAUSTED, NULL, 0.57, 0.64, 0, "probably /dev/shm"},
+    {"chinese-bus", CAUSE_SHM_EXHAUSTED, NULL, 0.42, 0.49, 0, "either /dev/shm was full"},
     {"chinese-killed", CAUSE_KILLED, "sigkill", 0.47, 0.54, 0, "SIGKILL"},
     {"chinese-memmap", CAUSE_SHM_EXHAUSTED, NULL, 0.52, 0.59, 0, "truncated", .truth = CAUSE_BUS_ERROR_FILE,
      .fair = true},
@@ -283,11 +290,11 @@ static const LogCase log_cases[] = {
     {"joblib-serial", CAUSE_SHM_EXHAUSTED, "semaphore", 0.87, 0.94, 0, "lock, queue or array"},
     {"kubernetes-evicted-storage", CAUSE_KILLED, "evicted", 0.87, 0.94, 0, "evicted"},
     {"mmap-checkpoint", CAUSE_PYTHON_ERROR, "memory-error", 0.82, 0.89, 0, "A file could not be mapped"},
-    {"mpich-bus", CAUSE_SHM_EXHAUSTED, NULL, 0.57, 0.64, 0, "bus error"},
+    {"mpich-bus", CAUSE_SHM_EXHAUSTED, NULL, 0.42, 0.49, 0, "bus error"},
     {"mpich-killed", CAUSE_KILLED, "sigkill", 0.47, 0.54, 0, "SIGKILL"},
     {"mpirun-killed", CAUSE_KILLED, "sigkill", 0.47, 0.54, 20117, "pid 20117"},
     {"multiprocess-full", CAUSE_SHM_EXHAUSTED, "semaphore", 0.87, 0.94, 0, "The disk is not involved"},
-    {"nccl-warn", CAUSE_UNKNOWN, NULL, 0.17, 0.24, 0, "Connect to 10.4.0.7<41187> failed"},
+    {"nccl-warn", CAUSE_UNKNOWN, "connection", 0.37, 0.44, 0, "could not connect"},
     {"openmpi-segfault", CAUSE_SEGFAULT, NULL, 0.87, 0.94, 0, "segmentation fault"},
     {"paddle-bus", CAUSE_SHM_EXHAUSTED, NULL, 0.82, 0.89, 0, "DataLoader worker"},
     {"parent-gone", CAUSE_UNKNOWN, NULL, 0.12, 0.19, 0, "gone already"},
@@ -377,7 +384,7 @@ static const FormatCase format_cases[] = {
      CAUSE_UNKNOWN, NULL, 0},
     {"  traceback : Signal 9 (SIGKILL) received by PID 411", CAUSE_KILLED, "sigkill", 411},
     {"SignalException: Process 5 got signal: 2", CAUSE_KILLED, "interrupted", 5},
-    {"The exit codes of the workers are {SIGBUS(-10), SIGBUS(-10)}", CAUSE_SHM_EXHAUSTED, NULL, 0},
+    {"The exit codes of the workers are {SIGBUS(-7), SIGBUS(-7)}", CAUSE_SHM_EXHAUSTED, NULL, 0},
     {"The exit codes of the workers are {EXIT(1)}", CAUSE_UNKNOWN, NULL, 0},
     {"Fatal Python error: Bus error", CAUSE_SHM_EXHAUSTED, NULL, 0},
     {"Fatal Python error: Aborted", CAUSE_UNKNOWN, "aborted", 0},
@@ -394,6 +401,28 @@ static const FormatCase format_cases[] = {
     {"总线错误(吐核)", CAUSE_SHM_EXHAUSTED, NULL, 0},
     {"train.sh: 行 3:  4711 已杀死               python train.py", CAUSE_KILLED, "sigkill", 4711},
     {"已终止", CAUSE_KILLED, "sigterm", 0},
+    {"{\"termination\":{\"code\":11},\"exception\":{\"type\":\"X\",\"signal\":\"SIGSEGV\"}}", CAUSE_SEGFAULT,
+     NULL, 0},
+    {"Exception Type:        EXC_BAD_ACCESS (SIGSEGV)", CAUSE_SEGFAULT, NULL, 0},
+    {"Exception Type:        EXC_CRASH (SIGABRT)", CAUSE_UNKNOWN, "aborted", 0},
+    {"Termination Reason:    Namespace SIGNAL, Code 11 Segmentation fault: 11", CAUSE_SEGFAULT, NULL, 0},
+    {"Process finished with exit code -1073741819 (0xC0000005)", CAUSE_SEGFAULT, NULL, 0},
+    {"Process finished with exit code 3221225477", CAUSE_SEGFAULT, NULL, 0},
+    {"DataLoader worker (pid(s) 7120) exited unexpectedly with exit code -1073741795", CAUSE_UNKNOWN,
+     "illegal-instruction", 7120},
+    {"=   EXIT CODE: 134\nYOUR APPLICATION TERMINATED WITH THE EXIT STRING: Terminated (signal 15)",
+     CAUSE_UNKNOWN, "aborted", 0},
+    /* macOS has no /dev/shm */
+    {"training on device: mps\n[1]    6120 bus error  python fit.py", CAUSE_UNKNOWN, NULL, 6120},
+    {"python fit.py --device mps\nzsh: bus error  python fit.py --device mps", CAUSE_UNKNOWN, NULL, 0},
+    {"/Users/anna/fit.sh: line 8: 991 Bus error: 10           python fit.py", CAUSE_UNKNOWN, NULL, 991},
+    {"/Users/anna/venv/lib/python3.11/site-packages/x.py:3: UserWarning: y\nBus error", CAUSE_UNKNOWN, NULL,
+     0},
+    {"Library not loaded: libomp.dylib\nBus error", CAUSE_UNKNOWN, NULL, 0},
+    {"/opt/homebrew/bin/python3 fit.py\nBus error", CAUSE_UNKNOWN, NULL, 0},
+    {"The exit codes of the workers are {SIGBUS(-10)}", CAUSE_UNKNOWN, NULL, 0},
+    {"docker run -v /Users/anna:/data fit\nBus error (core dumped)", CAUSE_SHM_EXHAUSTED, NULL, 0},
+    {"C:/Users/anna/fit.py\nBus error (core dumped)", CAUSE_SHM_EXHAUSTED, NULL, 0},
     /* words that are no deaths */
     {"Aborted!", CAUSE_UNKNOWN, NULL, 0},
     {"Filled", CAUSE_UNKNOWN, NULL, 0},
@@ -404,6 +433,8 @@ static const FormatCase format_cases[] = {
     {"Unexpected key(s) in state_dict", CAUSE_UNKNOWN, NULL, 0},
     {"received signal 99", CAUSE_UNKNOWN, NULL, 0},
     {"exit code -1", CAUSE_UNKNOWN, NULL, 0},
+    {"exit code 1073741819", CAUSE_UNKNOWN, NULL, 0},
+    {"*** Aborted at 1600000000 (unix time) try \"date -d @1600000000\" ***", CAUSE_UNKNOWN, NULL, 0},
     {"W 123] Sending process 7 closing signal SIGTERM", CAUSE_UNKNOWN, NULL, 0},
     /* messages that were wrapped, between words and in one */
     {"DataLoader worker (pid 9) is killed by signal:\nKilled.", CAUSE_KILLED, "sigkill", 9},
@@ -418,6 +449,32 @@ static const FormatCase format_cases[] = {
     {"OSError: [Errno 24] Too many op\nen files", CAUSE_FD_EXHAUSTED, NULL, 0},
     {"ray: 2 Workers killed due to memory\npressure (OOM)", CAUSE_SYSTEM_OOM, "oom-daemon", 0},
     {"unable to write to file </torch_7_1_2>: No space left\n on device (28)", CAUSE_SHM_EXHAUSTED, NULL, 7},
+    /* messages without their newlines or their ends */
+    {"0/4 [00:00<?, ?it/s]WARNING:api:Sending process 31 closing signal SIGTERM          ERROR:api:failed "
+     "(exitcode: "
+     "-9) local_rank: 2 (pid: 33) of binary: /usr/bin/python          Traceback (most recent call last):     "
+     "File "
+     "\"/usr/bin/torchrun\", line 8, in <module>",
+     CAUSE_KILLED, "sigkill", 33},
+    {"IndexError: Caught IndexError in DataLoader worker process 3.\nOriginal Traceback (most recent call "
+     "last):\n"
+     "  File \"/srv/data.py\", line 40, in __getitem__\n    x = self.items[",
+     CAUSE_PYTHON_ERROR, NULL, 0},
+    {"ValueError: Caught ValueError in pin memory thread for device 1.\nOriginal Traceback (most recent call "
+     "last):",
+     CAUSE_PYTHON_ERROR, NULL, 0},
+    {"  File \"/usr/lib/python3.9/multiprocessing/reduction.py\", line 164, in recvfds\n"
+     "    raise RuntimeError('received %d items of ancdata' %",
+     CAUSE_FD_EXHAUSTED, NULL, 0},
+    {"  File \"/usr/lib/python3.9/site-packages/batchgenerators/a.py\", line 9, in results_loop\n"
+     "    raise RuntimeError(\"One or more background workers are no longer alive. Exiting.\")\n"
+     "RuntimeError: One or more backgr",
+     CAUSE_UNKNOWN, NULL, 0},
+    {"^CTraceback (most recent call last):\n  File \"/srv/train.py\", line 7, in <module>\n", CAUSE_KILLED,
+     "interrupted", 0},
+    {"OSERROR: [Errno 24] too many files", CAUSE_FD_EXHAUSTED, NULL, 0},
+    {"it says ''no space left on device''", CAUSE_PYTHON_ERROR, "disk-full", 0},
+    {"Worker timed out after 90 seconds. This might be caused by", CAUSE_WORKER_HANG, NULL, 0},
     /* shared memory, and what only looks like a full disk */
     {"RuntimeError: unable to resize file </torch_5_1_2> to the right size: No space left on device (28)",
      CAUSE_SHM_EXHAUSTED, NULL, 5},
@@ -429,6 +486,12 @@ static const FormatCase format_cases[] = {
     {"[Errno 28] No space left on device: '/tmp/joblib_memmapping_folder_61/x.pkl'", CAUSE_SHM_EXHAUSTED,
      "joblib", 0},
     {"RuntimeError:unable to write to file </torch>.....", CAUSE_SHM_EXHAUSTED, NULL, 0},
+    {"  File \"/srv/venv/lib/python3.9/site-packages/torch/serialization.py\", line 297, in _save\n"
+     "RuntimeError: write(): fd 7 failed with Input/output error",
+     CAUSE_PYTHON_ERROR, "disk-full", 0},
+    {"  File \"/srv/venv/lib/python3.9/site-packages/torch/serialization.py\", line 287, in __init__\n"
+     "RuntimeError: File out/epoch_3.pt cannot be opened.",
+     CAUSE_PYTHON_ERROR, "disk-full", 0},
     {"OSError: [Errno 122] Disk quota exceeded: 'last.ckpt'", CAUSE_PYTHON_ERROR, "disk-full", 0},
     {"OSError: [Errno 23] Too many open files in system", CAUSE_FD_EXHAUSTED, "whole-machine", 0},
     {"RuntimeError: could not duplicate a shared memory file descriptor: Bad file descriptor",
@@ -488,6 +551,9 @@ static const FormatCase format_cases[] = {
     {"=>> PBS: job killed: mem 4200000kb exceeded limit 4194304kb", CAUSE_CGROUP_OOM, "scheduler", 0},
     {"=>> PBS: job killed: vmem 9000000kb exceeded limit 8388608kb", CAUSE_CGROUP_OOM, "scheduler", 0},
     {"OSError: [Errno 12] Cannot allocate memory", CAUSE_PYTHON_ERROR, "memory-error", 0},
+    {"  File \"/usr/lib/python3.9/multiprocessing/popen_fork.py\", line 66, in _launch\n"
+     "    self.pid = os.fork()\nOSError: [Errno 12] Cannot allocate memory",
+     CAUSE_PYTHON_ERROR, "memory-error", 0},
     {"terminate called after throwing an instance of 'std::bad_alloc'", CAUSE_PYTHON_ERROR, "memory-error",
      0},
     {"W device_host_allocator.h:46] could not allocate pinned host memory of size: 34359738368",
@@ -570,6 +636,21 @@ static const FormatCase format_cases[] = {
      0},
     {"ncclInternalError: Internal check failed.", CAUSE_UNKNOWN, NULL, 0},
     {"ncclRemoteError: A call failed possibly due to a network error.", CAUSE_UNKNOWN, NULL, 0},
+    {"[E901 ProcessGroupGloo.cpp:98] Gloo connectFullMesh failed with [pair.cc:99] no error", CAUSE_UNKNOWN,
+     "connection", 0},
+    {"n3:71:90 [0] NCCL WARN Connect to 10.1.0.9<3001> failed : Connection refused", CAUSE_UNKNOWN,
+     "connection", 0},
+    {"[launch.py:315:sigkill_handler] Killing subprocess 3301", CAUSE_UNKNOWN, NULL, 0},
+    {"['python', 'fit.py'] exits with return code = 1", CAUSE_UNKNOWN, NULL, 0},
+    {"RuntimeError: Rank 2 scheduler died during initialization (exit code: -3).", CAUSE_UNKNOWN, NULL, 0},
+    {"RuntimeError: DataLoader worker (pid 61) exited unexpectedly with exit code 1.", CAUSE_UNKNOWN,
+     "worker-exited", 61},
+    /* where it ran */
+    {"root@3f0c92d1ab47:/workspace# python fit.py\n  host      : 3f0c92d1ab47\nBus error (core dumped)",
+     CAUSE_SHM_EXHAUSTED, NULL, 0},
+    {"  File \"C:\\Users\\anna\\env\\lib\\site-packages\\torch\\x.py\", line 3, in f\nMemoryError",
+     CAUSE_PYTHON_ERROR, "memory-error", 0},
+    {"- Insufficient shared_memory if `timeout` is large enough.", CAUSE_UNKNOWN, NULL, 0},
     /* background: it changes how a bus error is read */
     {"np.load(path, mmap_mode='r')\nBus error (core dumped)\ntorch==2.12.0", CAUSE_BUS_ERROR_FILE, NULL, 0},
     {"OSError: [Errno 5] Input/output error\nBus error (core dumped)", CAUSE_BUS_ERROR_FILE, NULL, 0},
@@ -577,6 +658,16 @@ static const FormatCase format_cases[] = {
     {"cp: Stale file handle\nBus error (core dumped)", CAUSE_BUS_ERROR_FILE, NULL, 0},
     {"warning: the file is truncated\nBus error (core dumped)", CAUSE_BUS_ERROR_FILE, NULL, 0},
     {"lmdb: truncated file\nBus error (core dumped)", CAUSE_BUS_ERROR_FILE, NULL, 0},
+    {"*** SIGBUS (@0x7f0011aa2000) received by PID 310 (TID 0x7f00) from PID 3; stack trace: ***\n"
+     "    @     0x7f00aa0011ca net::db::LMDBCursor::Next()",
+     CAUSE_BUS_ERROR_FILE, NULL, 310},
+    {"[box:00077] Signal: Bus error (7)\n[box:00077] [ 1] "
+     "/srv/venv/lib/python3.8/site-packages/lmdb/cpython.cpython-38-x86_64-linux-gnu.so(+0x9c0)[0x7f]",
+     CAUSE_BUS_ERROR_FILE, NULL, 0},
+    {"Program terminated with signal SIGBUS, Bus error.\n#1  0x00007f in mdb_node_search () from "
+     "liblmdb.so.0",
+     CAUSE_BUS_ERROR_FILE, NULL, 0},
+    {"loading imdb_reviews\nBus error (core dumped)", CAUSE_SHM_EXHAUSTED, NULL, 0},
     {"DeprecationWarning: use of fork() may lead to deadlocks in the child\nRuntimeError: DataLoader timed "
      "out "
      "after 60 seconds",
@@ -1051,7 +1142,21 @@ static void test_fixes_fit_the_log(void **state)
         {"torch-2.13-small-shm-fork-file_system", "--shm-size=8g", NULL},
         {"background-workers", "--shm-size=8g", NULL},
         {"background-workers", "nnUNet_n_proc_DA=0", NULL},
-        {"torch-2.13-leave", "--shm-size=8g", NULL},
+        {"torch-2.13-leave", "num_workers=0", "OOM"},
+        {"background-workers", "OOM", NULL},
+        {"shell-core-dumped", "df -h", NULL},
+        {"shell-core-dumped", "mount -o remount,size=8g /dev/shm", NULL},
+        {"bus-ray-small-shm", "--shm-size=8g", "remount"},
+        {"kubernetes-emptydir", "Raise the sizeLimit", "shm-size"},
+        {"kernel-oom-new", "Run fewer jobs", "limits.memory"},
+        {"torch-2.13-cpu-memory", "--mem (Slurm)", NULL},
+        {"ray-memory-wrapped", "ray logs", NULL},
+        {"mp-spawn-sigsegv", "num_workers=0", NULL},
+        {"mp-spawn-sigsegv", "coredumpctl", NULL},
+        {"shm-file-full", "elsewhere", "batch_size"},
+        {"resource-tracker-key", "nothing to do", "OOM"},
+        {"nccl-warn", "NCCL_SOCKET_IFNAME", "OOM"},
+        {"nccl-attach", "--ipc=host", NULL},
         {"torch-2.13-healthy", "shmguard doctor", "--shm-size"},
         {"slurm-oom", "sbatch --mem=", "limits.memory"},
         {"kubernetes-oomkilled", "limits:\n    memory:", "--mem "},
@@ -1084,6 +1189,40 @@ static void test_fixes_fit_the_log(void **state)
     }
 }
 
+/* What the log shows about the machine comes first, and what does not exist there not at all. */
+static void test_fixes_fit_the_system(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        const char *fix;
+        const char *first;    /* in the first one, or NULL */
+        const char *not_this; /* or NULL */
+    } cases[] = {
+        {"root@3f0c92d1ab47:/w# python fit.py\nBus error (core dumped)", "df -h", "--shm-size=8g", "remount"},
+        {"root@gpu-server-01:/w# python fit.py\nBus error (core dumped)", "remount", NULL, NULL},
+        {"Warning Evicted kubelet Usage of EmptyDir volume \"shm\" exceeds the limit \"2Gi\".",
+         "sizeLimit: 8Gi", "sizeLimit: 8Gi", "docker"},
+        {"/Users/anna/fit.sh: line 8: 991 Bus error: 10           python fit.py", "df -h", NULL, "doctor"},
+        {"OSError: [WinError 1455] The paging file is too small", "paging file", NULL, "--mem"},
+        {"  File \"D:\\env\\lib\\site-packages\\loky\\x.py\", line 3, in f\nBrokenProcessPool: x",
+         "set PYTHONFAULTHANDLER=1", NULL, "docker"},
+        {"  File \"/v/lib/python3.9/site-packages/torch/x.py\", line 3, in f\nValueError: x", "in a library",
+         NULL, "Fix the exception"},
+        {"Worker timed out after 90 seconds.\n - Insufficient shared_memory", "--shm-size=8g", NULL, NULL},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        _cleanup_arena_ Arena arena = {0};
+        Diagnosis got;
+        explain_text(cases[i].text, strlen(cases[i].text), 0, NULL, &arena, &got);
+        const Fixes first = {got.fixes.items, MIN(got.fixes.n, (size_t)1), 0};
+        if (!fixes_mention(&got.fixes, cases[i].fix) ||
+            (cases[i].first && !fixes_mention(&first, cases[i].first)) ||
+            (cases[i].not_this && fixes_mention(&got.fixes, cases[i].not_this)))
+            fail_msg("%s: %s", cases[i].text, cases[i].fix);
+    }
+}
+
 /* The reaper's line comes after the kill, and says what is left of the process. */
 static void test_victim_keeps_its_memory(void **state)
 {
@@ -1094,6 +1233,74 @@ static void test_victim_keeps_its_memory(void **state)
     log_load("background-oom", &text);
     explain_text(buffer_text(&text), text.size, 0, NULL, &arena, &got);
     assert_true(list_mentions(got.cause.evidence, got.cause.n_evidence, "had 28.7 GiB of private"));
+}
+
+/* What stands beside the cause must be true as well. */
+static void test_facts_beside_the_cause(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        const char *says;     /* in the summary, the evidence or the matching lines; or NULL */
+        const char *not_this; /* nowhere among them; or NULL */
+    } cases[] = {
+        /* before 5.0 the kernel names a candidate, and may kill its child */
+        {"kernel: Memory cgroup out of memory: Kill process 410 (server) score 950 or sacrifice child\n"
+         "kernel: Killed process 512 (helper), UID 0, total-vm:9000000kB, anon-rss:4194304kB, file-rss:0kB, "
+         "shmem-rss:0kB",
+         "(pid 512, helper)", "pid 410"},
+        {"kernel: Memory cgroup out of memory: Kill process 410 (server) score 950 or sacrifice child\n"
+         "kernel: Killed process 512 (helper), UID 0, total-vm:9000000kB, anon-rss:4194304kB, file-rss:0kB, "
+         "shmem-rss:0kB",
+         "512 had 4.0 GiB", NULL},
+        {"Out of memory: Killed process 71 (python) total-vm:1,000,000kB, anon-rss:900,000kB, shmem-rss:0kB",
+         "pid 71", "of private"},
+        {"*** Aborted at 1600000000 (unix time) ***\n*** SIGBUS (@0x7f) received by PID 5; stack trace: ***",
+         "bus error", "SIGABRT"},
+        {"  File \"/usr/lib/python3.8/multiprocessing/spawn.py\", line 116, in spawn_main\n"
+         "_pickle.UnpicklingError: pickle data was truncated",
+         "had failed", "locks"},
+        {"  File \"/usr/lib/python3.9/multiprocessing/synchronize.py\", line 57, in __init__\n"
+         "OSError: [Errno 28] No space left on device\nOSError\n[Errno 28] No space left on device",
+         "lock, queue", "separate"},
+        {"[1] shmutils.cc:80 NCCL WARN Cuda failure 'invalid argument'\n"
+         "[1] shmutils.cc:91 NCCL WARN Error while creating shared memory segment /dev/shm/nccl-a (size 7)",
+         "CUDA", "separate"},
+        {"tmpfs 8.0G 40M 7.9G 1% /dev/shm\ntmpfs 8.0G 7.8G 200M 98% /dev/shm\ntmpfs 8.0G 1.0G 7.0G 13% "
+         "/dev/shm\n"
+         "RuntimeError: DataLoader worker (pid 13) is killed by signal: Bus error.",
+         "tmpfs 8.0G 7.8G 200M 98% /dev/shm", "40M"},
+        {"malloc(): memory corruption\nRuntimeError: DataLoader worker (pid 9) is killed by signal: Bus "
+         "error.",
+         "bus error", "separate"},
+        {"UserWarning: resource_tracker: There appear to be 2 leaked shared_memory objects to clean up at "
+         "shutdown",
+         "harmless", "death"},
+        {"[box:00077] Signal: Bus error (7)\n[box:00077] [ 1] /srv/lmdb/cpython.cpython-38.so(+0x9c0)[0x7f]",
+         "in a library that reads mapped files", "PyTorch"},
+        {"The node was low on resource: memory. Container x was using 7Ki", "ran low on memory.", NULL},
+        {"RuntimeError: DataLoader worker (pid 9) is killed by signal: Segmentation fault.",
+         "in a DataLoader worker (pid 9)", NULL},
+        {"\"OOMKilled\": false,\n\"ExitCode\": 137,", "was not the memory limit", NULL},
+        {"  File \"/usr/lib/python3.9/multiprocessing/reduction.py\", line 164, in recvfds\n"
+         "    raise RuntimeError('received %d items of ancdata' %\n\n",
+         "Line 2: ", NULL},
+        {"Exception Type:  EXC_BAD_ACCESS (SIGSEGV)\n"
+         "Termination Reason:    Namespace SIGNAL, Code 11 Segmentation fault: 11",
+         "segmentation fault", "pid 11"},
+        {"IndexError: Caught IndexError in DataLoader worker process 3.\n"
+         "Original Traceback (most recent call last):\n  File \"/srv/data.py\", line 40, in __getitem__\n",
+         "A DataLoader worker raised IndexError, at /srv/data.py line 40", NULL},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        _cleanup_arena_ Arena arena = {0};
+        Diagnosis got;
+        explain_text(cases[i].text, strlen(cases[i].text), 0, NULL, &arena, &got);
+        const char *const parts[] = {cases[i].says, cases[i].not_this};
+        for (size_t k = 0; k < ARRAY_SIZE(parts); k++)
+            if (parts[k] && answer_says(&got, parts[k]) != (k == 0))
+                fail_msg("%s\n%s: %s", cases[i].text, k == 0 ? "not said" : "said", parts[k]);
+    }
 }
 
 /* An answer says that it does not know only where it does not sound certain. */
@@ -1256,7 +1463,9 @@ int main(void)
         cmocka_unit_test(test_survived_exception),
         cmocka_unit_test(test_notes_fit_the_log),
         cmocka_unit_test(test_fixes_fit_the_log),
+        cmocka_unit_test(test_fixes_fit_the_system),
         cmocka_unit_test(test_victim_keeps_its_memory),
+        cmocka_unit_test(test_facts_beside_the_cause),
         cmocka_unit_test(test_doubt_is_not_called_likely),
         cmocka_unit_test(test_what_is_shown_is_harmless),
         cmocka_unit_test(test_machine_knows_the_victim),
