@@ -67,7 +67,9 @@ static bool shm_is_large(const Machine *machine)
 static int fix_of_clue(CauseContext *context, Diagnosis *diagnosis)
 {
     const ClueInfo *info = context->clue == CLUES ? NULL : &clue_infos[context->clue];
-    return info && info->fix
+    if (context->clue == CLUE_NOT_PICKLABLE && clue_is_seen(context, CLUE_IN_WINDOWS)) /* without fork */
+        return fix_add(context->arena, &diagnosis->fixes, NEEDS_NOTHING, NOT_PICKLABLE_WINDOWS_FIX, NULL);
+    return info && info->fix && info->cause == diagnosis->cause.id
                ? fix_add(context->arena, &diagnosis->fixes, NEEDS_NOTHING, info->fix, info->command)
                : 0;
 }
@@ -322,7 +324,7 @@ static bool only_noise(const CauseContext *context, const Diagnosis *diagnosis)
         return false;
     for (Clue clue = 0; clue < CLUES; clue++)
         if (clue_infos[clue].tier == TIER_SYMPTOM && clue != CLUE_TEARDOWN && clue != CLUE_LEAKED &&
-            clue_is_seen(context, clue))
+            !(clue == CLUE_PEER_LOST && clue_is_seen(context, CLUE_FINISHED)) && clue_is_seen(context, clue))
             return false;
     return true;
 }
