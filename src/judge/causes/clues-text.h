@@ -295,6 +295,9 @@
     "Start it again, from the last checkpoint. If it hung, dump the stacks of its processes while it hangs " \
     "(py-spy dump --pid PID). If nobody pressed Ctrl-C, look for what sent SIGINT: a "                       \
     "launcher, a notebook or a batch system."
+#define INTERRUPTED_WAITING_FIX                                                                              \
+    "It was waiting for another process or thread when it was interrupted. If it hung, start it again and "  \
+    "dump the stacks of all of its processes while it hangs."
 
 /* --- Crashes --- */
 

@@ -218,6 +218,7 @@ const ClueInfo clue_infos[CLUES] = {
     [CLUE_CPP_WHAT] = {.tier = TIER_CONTEXT},
     [CLUE_FORK_WARNING] = {.tier = TIER_CONTEXT, .evidence = CLUE_FORK_WARNING_EVIDENCE},
     [CLUE_SHARING_CODE] = {.tier = TIER_CONTEXT},
+    [CLUE_WAITING] = {.tier = TIER_CONTEXT},
     [CLUE_FINISHED] = {.tier = TIER_CONTEXT},
     [CLUE_ROOT_CAUSE] = {.tier = TIER_CONTEXT},
     [CLUE_MAPPED_FILE] = {.tier = TIER_CONTEXT, .evidence = CLUE_MAPPED_FILE_EVIDENCE},

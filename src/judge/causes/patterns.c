@@ -274,6 +274,9 @@ const Pattern patterns[] = {
     {CLUE_FINISHED, "raining complete"},
     {CLUE_FINISHED, "raining of ", ALSO(" is done")},
     {CLUE_FINISHED, "Exception ignored in", ALSO("DataLoaderIter.__del__")},
+    {CLUE_WAITING, "in _try_get_"}, /* the DataLoader, for a batch */
+    {CLUE_WAITING, "popen_fork.py"},
+    {CLUE_WAITING, "in _wait_for_tstate_lock"},
     {CLUE_ROOT_CAUSE, "Root Cause (first observed failure)"},
     {CLUE_MAPPED_FILE, "memmap"},
     {CLUE_MAPPED_FILE, "mmap_mode"},
@@ -323,6 +326,7 @@ const Pattern patterns[] = {
     {CLUE_IN_WINDOWS, "WinError"},
     {CLUE_PYTORCH, "torch"},
     {CLUE_PYTORCH, "DataLoader"},
+    {CLUE_PYTORCH, "error encountered in worker"},
     {CLUE_PYTORCH, "NCCL"},
     {CLUE_PYTORCH, "raylet"},
     {CLUE_FILE_SYSTEM_USED, "rebuild_storage_filename"},
