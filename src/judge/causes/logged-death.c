@@ -71,6 +71,7 @@ static const struct {
     {": Signal ", STYLE_SIGNAL},      /* torchrun */
     {"was sent code ", STYLE_STATUS}, /* gunicorn */
     {"was sent ", STYLE_NAME},
+    {"ERROR: error code ", STYLE_STATUS},   /* DIGITS */
     {"[signal ", STYLE_SIGNAL},             /* Go */
     {"(signal ", STYLE_SIGNAL},             /* MPICH */
     {"Signal: ", STYLE_SIGNAL},             /* Open MPI */
