@@ -13,6 +13,7 @@
 
 #include "clues.h"
 #include "explain.h"
+#include "fixes-mention.h"
 #include "logged-death.h"
 
 static void explainer_cleanup(Explainer **explainer)
@@ -1175,15 +1176,6 @@ static void test_notes_fit_the_log(void **state)
         else
             assert_int_equal(got.n_notes, 0);
     }
-}
-
-static bool fixes_mention(const Fixes *fixes, const char *what)
-{
-    for (size_t i = 0; i < fixes->n; i++)
-        if (strstr(fixes->items[i].what, what) ||
-            (fixes->items[i].command && strstr(fixes->items[i].command, what)))
-            return true;
-    return false;
 }
 
 /* The log may come from another machine than this one, which is bare and large. */
