@@ -13,6 +13,7 @@
 #define CLI_OUTPUT_PARTIAL  "the output could not be written completely"
 #define CLI_NO_SUPERVISOR   "%s: cannot supervise a command here: %s"
 #define CLI_INTERNAL_OPTION "%s is used by shmguard itself only"
+#define CLI_LIBRARY_REFUSES "%s: %s is available on the command line only"
 
 /* --- Commands and options ----------------------------------------------------------------------------- */
 

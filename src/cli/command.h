@@ -57,6 +57,9 @@ void command_help(const Command *command, FILE *out);
 bool command_parse(const Command *command, int argc, char **argv, void *values, Operands *ret_operands,
                    int *ret_code);
 
+/* The command explain, with --json, of a log in memory. */
+int explain_text(Text log);
+
 /* After json_*: EX_OK, or the exit code for what went wrong, which was said. */
 int json_finish(int r);
 
