@@ -115,6 +115,21 @@
     "%s-wal to a writable directory"
 #define CLI_READ_FAILED "%s: %s: %s; give a file that shmguard record has written"
 
+/* --- kernel ------------------------------------------------------------------------------------------- */
+
+#define CLI_KERNEL_WHAT "kernel: say what to do: shmguard kernel install"
+#define CLI_KERNEL_NAME                                                                                      \
+    "kernel: --name takes letters, digits, dots, dashes and underscores, and no dot at the start, not "      \
+    "\"%s\""
+#define CLI_KERNEL_NO_IPYKERNEL                                                                              \
+    "kernel: %s has no ipykernel; install it: %s -m pip install ipykernel, or name another Python with "     \
+    "--python"
+#define CLI_KERNEL_NO_HOME "kernel: HOME is not set; say where to install: --prefix DIR"
+#define CLI_KERNEL_FAILED  "kernel: %s: %s"
+/* A file, and the two names of the kernel. */
+#define CLI_KERNEL_INSTALLED                                                                                 \
+    "wrote %s; choose \"%s\" as the kernel of a notebook. To remove it: jupyter kernelspec remove %s"
+
 /* --- clean -------------------------------------------------------------------------------------------- */
 
 #define CLI_CLEAN_NOT_TMPFS  "/dev/shm is not a tmpfs; shmguard doctor says what to do"
