@@ -64,7 +64,10 @@ def _mib(size: int) -> str:
 
 def _first(dataset: Any) -> Any:
     """One sample, of a dataset with an index or of an iterable one."""
-    return dataset[0] if hasattr(dataset, "__getitem__") else next(iter(dataset))
+    try:
+        return dataset[0]
+    except (NotImplementedError, TypeError):  # PyTorch's IterableDataset inherits an index that does not work
+        return next(iter(dataset))
 
 
 def _fits(sample: Any, batch_size: int, workers: int, prefetch: int, guarded: bool) -> bool:

@@ -82,35 +82,25 @@ def _store_arrive(duplicate: Any) -> Store:
     return Store(duplicate.detach())
 
 
-class Writer:
-    """Makes a store, item by item."""
-
-    def __init__(self) -> None:
-        self._fd = _memfd()
-        self._file = open(self._fd, "wb", buffering=1 << 20)
-        self._file.write(bytes(HEADER.size))
-        self._at = HEADER.size
-        self._offsets = array.array("Q", [self._at])
-
-    def add(self, pickled: bytes) -> None:
-        self._file.write(pickled)
-        self._at += len(pickled)
-        self._offsets.append(self._at)
-
-    def close(self, table: "array.array[int]" = array.array("Q")) -> Store:
-        padding = -self._at % 8
-        begin = self._at + padding
-        behind = begin + 8 * len(self._offsets)
-        with self._file:
-            self._file.write(bytes(padding))
-            self._offsets.tofile(self._file)
-            table.tofile(self._file)
-            self._file.seek(0)
-            self._file.write(HEADER.pack(MAGIC, len(self._offsets) - 1, begin, behind, len(table) // 2))
-            self._file.flush()
-            fcntl.fcntl(self._fd, ADD_SEALS, EVERY_SEAL)
-            # Through a description that cannot write: kernels before 6.7 refuse to map a sealed file through any other.
-            return Store(os.open("/proc/self/fd/{}".format(self._fd), os.O_RDONLY | os.O_CLOEXEC))
+def _store_make(pickles: Iterable[bytes], table: "array.array[int]" = array.array("Q")) -> Store:
+    """With a table that may be filled while the items are made."""
+    fd = _memfd()
+    with open(fd, "wb", buffering=1 << 20) as file:
+        file.write(bytes(HEADER.size))
+        offsets = array.array("Q", [HEADER.size])
+        for pickled in pickles:
+            file.write(pickled)
+            offsets.append(offsets[-1] + len(pickled))
+        begin = offsets[-1] + -offsets[-1] % 8
+        file.write(bytes(begin - offsets[-1]))
+        offsets.tofile(file)
+        table.tofile(file)
+        file.seek(0)
+        file.write(HEADER.pack(MAGIC, len(offsets) - 1, begin, begin + 8 * len(offsets), len(table) // 2))
+        file.flush()
+        fcntl.fcntl(fd, ADD_SEALS, EVERY_SEAL)
+        # Through a description that cannot write: kernels before 6.7 refuse to map a sealed file through any other.
+        return Store(os.open("/proc/self/fd/{}".format(fd), os.O_RDONLY | os.O_CLOEXEC))
 
 
 class SharedList(Sequence[T], Generic[T]):
@@ -119,10 +109,7 @@ class SharedList(Sequence[T], Generic[T]):
     __slots__ = ("_store", "_range")
 
     def __init__(self, items: Iterable[T] = ()) -> None:
-        writer = Writer()
-        for item in items:
-            writer.add(pickle.dumps(item, pickle.HIGHEST_PROTOCOL))
-        self._store = writer.close()
+        self._store = _store_make(pickle.dumps(item, pickle.HIGHEST_PROTOCOL) for item in items)
         self._range = range(self._store.n)
 
     def __len__(self) -> int:
@@ -197,16 +184,17 @@ class SharedDict(Mapping[K, V], Generic[K, V]):
         while slots < 2 * len(found):
             slots *= 2
         table = array.array("Q", bytes(16 * slots))  # hash, and number of the entry from 1 on; 0: empty
-        writer = Writer()
-        for number, (key, value) in enumerate(found.items(), 1):
-            writer.add(_dumps(key))
-            writer.add(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
-            mixed = _hash(_dumps(_plain(key)))
-            slot = mixed % slots
-            while table[2 * slot + 1]:
-                slot = (slot + 1) % slots
-            table[2 * slot], table[2 * slot + 1] = mixed, number
-        self._store = writer.close(table)
+
+        def pickles() -> Iterator[bytes]:
+            for number, (key, value) in enumerate(found.items(), 1):
+                yield _dumps(key)
+                yield pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+                mixed = _hash(_dumps(_plain(key)))
+                slot = mixed % slots
+                while table[2 * slot + 1]:
+                    slot = (slot + 1) % slots
+                table[2 * slot], table[2 * slot + 1] = mixed, number
+        self._store = _store_make(pickles(), table)
 
     def _find(self, key: Any) -> int:
         """The position of the value, or -1."""

@@ -10,26 +10,26 @@
 
 #define PUBLIC __attribute__((visibility("default")))
 
-typedef struct Question {
+typedef struct ApiCall {
     const Command *command; /* NULL: explain */
     int argc;
     char **argv;
     Text log;
-} Question;
+} ApiCall;
 
-static int question_ask(const Question *question)
+static int call_command(const ApiCall *call)
 {
-    return question->command ? question->command->run(question->command, question->argc, question->argv)
-                             : explain_text(question->log);
+    return call->command ? call->command->run(call->command, call->argc, call->argv)
+                         : explain_text(call->log);
 }
 
 /* Numbers are read and written with a point, whatever locale the process has. */
-static int question_ask_collected(const Question *question, FILE *result, FILE *messages)
+static int call_collected(const ApiCall *call, FILE *result, FILE *messages)
 {
     locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     locale_t before = plain ? uselocale(plain) : (locale_t)0;
     output_collect(result, messages);
-    int code = question_ask(question);
+    int code = call_command(call);
     output_collect(NULL, NULL);
     if (plain) {
         uselocale(before);
@@ -44,7 +44,7 @@ static bool stream_close(FILE *stream)
     return stream && fclose(stream) == 0 && whole;
 }
 
-static int answer(const Question *question, char **ret_json, char **ret_error)
+static int answer(const ApiCall *call, char **ret_json, char **ret_error)
 {
     int error = errno;
     _cleanup_free_ char *json = NULL;
@@ -53,7 +53,7 @@ static int answer(const Question *question, char **ret_json, char **ret_error)
     size_t line_size = 0;
     FILE *result = open_memstream(&json, &json_size);
     FILE *messages = open_memstream(&line, &line_size);
-    int code = result && messages ? question_ask_collected(question, result, messages) : EX_SOFTWARE;
+    int code = result && messages ? call_collected(call, result, messages) : EX_SOFTWARE;
     bool whole = stream_close(result);
     whole = stream_close(messages) && whole;
     if (!whole)
@@ -85,8 +85,8 @@ static int answer_command(const Command *command, const char *const *options, ch
     argv[1] = (char *)"--json";
     for (size_t i = 0; i < n; i++)
         argv[i + 2] = (char *)options[i];
-    const Question question = {.command = command, .argc = (int)n + 2, .argv = argv};
-    int code = answer(&question, ret_json, ret_error);
+    const ApiCall call = {.command = command, .argc = (int)n + 2, .argv = argv};
+    int code = answer(&call, ret_json, ret_error);
     free(argv);
     return code;
 }
@@ -113,8 +113,8 @@ PUBLIC int shmguard_plan(const char *const *options, char **ret_json, char **ret
 
 PUBLIC int shmguard_explain(const char *log, size_t size, char **ret_json, char **ret_error)
 {
-    const Question question = {.log = {log, size}};
-    return answer(&question, ret_json, ret_error);
+    const ApiCall call = {.log = {log, size}};
+    return answer(&call, ret_json, ret_error);
 }
 
 PUBLIC void shmguard_free(char *text)

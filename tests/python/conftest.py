@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Python package as it is installed: beside a bin with the program of the build."""
+import atexit
 import glob
 import os
 import pathlib
@@ -17,6 +18,7 @@ WITH_TORCH = {"system": "/usr/bin/python3", "2.13": str(PROJECT / ".venv-torch-2
 EVERY_PYTHON = [sys.executable, *sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python")))]
 
 _prefix = tempfile.TemporaryDirectory()
+atexit.register(_prefix.cleanup)
 PREFIX = pathlib.Path(_prefix.name)
 (PREFIX / "bin").mkdir()
 (PREFIX / "bin" / "shmguard").symlink_to(PROGRAM)

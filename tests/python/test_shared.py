@@ -9,7 +9,7 @@ import signal
 import numpy
 import pytest
 
-from shmguard import SharedDict, SharedList
+from shmguard import SharedDict, SharedList, ps
 from shmguard._shared import Store
 
 ITEMS = [None, 1, "two", b"three", {"four": [4]}, (5, 5.0), numpy.arange(6), "x" * 100000, ""]
@@ -82,6 +82,11 @@ def test_another_file_is_refused(tmp_path):
         Store(os.open(tmp_path / "file", os.O_RDONLY))
 
 
+def test_an_item_that_cannot_be_pickled():
+    with pytest.raises(Exception, match="pickle"):
+        SharedList([1, lambda: None])
+
+
 def test_freed_with_the_last_holder():
     """The holder is killed, and the memory is gone with it."""
     reading, writing = os.pipe()
@@ -91,11 +96,10 @@ def test_freed_with_the_last_holder():
         os.write(writing, str(os.stat(shared._store.fd).st_ino).encode())
         signal.pause()
     inode = int(os.read(reading, 100))
-    held = "/proc/{}/map_files".format(child)
+    held = "/proc/{}/fd".format(child)
     assert any(os.stat(os.path.join(held, name)).st_ino == inode for name in os.listdir(held))
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     os.close(reading)
     os.close(writing)
-    import shmguard
-    assert inode not in [segment["inode"] for segment in shmguard.ps()["segments"] if segment["backing"] == "memfd"]
+    assert inode not in [segment["inode"] for segment in ps()["segments"] if segment["backing"] == "memfd"]

@@ -4,7 +4,7 @@ import sys
 
 import numpy
 import torch
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 import shmguard
 
@@ -23,6 +23,11 @@ class Samples(Dataset):
                 "scalar": numpy.float32(2), "name": self.names[number], "pair": (torch.zeros((), dtype=torch.int16), torch.zeros(2, dtype=torch.bfloat16))}
 
 
+class Stream(IterableDataset):
+    def __iter__(self):
+        return iter(Samples())
+
+
 def tensors(batch):
     if isinstance(batch, torch.Tensor):
         yield batch
@@ -35,6 +40,7 @@ def main():
     dataset = Samples()
     need = shmguard.plan(dataset[0], batch_size=BATCH, num_workers=2)["loaders"][0]
     settings = shmguard.loader_kwargs(dataset, BATCH, 2)
+    assert shmguard.loader_kwargs(Stream(), BATCH, 2) == settings
     for number, batch in enumerate(DataLoader(dataset, **settings)):
         shared = list(tensors(batch))
         assert all(tensor.is_shared() for tensor in shared)
