@@ -8,7 +8,8 @@
  * other pointer is left as it is. Whoever calls frees what it got, with shmguard_free.
  *
  * The functions may be called by several threads at once, also in processes that use CUDA: they neither print
- * nor exit, start no program, and leave signals, locale and descriptors as they were.
+ * nor exit, start no program, and leave signals, locale and descriptors as they were. A program that catches
+ * SIGURG may get one from ps and doctor, which ask the kernel for leases on files in /dev/shm.
  *
  * `options` are the words of the command's options, up to NULL: {"--pid", "1234", NULL}. NULL: none. Options
  * that start a command (plan --measure) are refused.
