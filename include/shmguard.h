@@ -5,7 +5,7 @@
  * Each function answers as the command of that name does with --json, for this machine as this process sees
  * it. It returns the exit code of the command: below 64, *ret_json is one JSON object (the manual page
  * describes it); from 64 on (sysexits.h), *ret_error is one line without newline that says what is wrong. The
- * other pointer is left as it is. Whoever calls frees what it got, with shmguard_free.
+ * other pointer is left as it is. The caller frees the text with shmguard_free.
  *
  * The functions may be called by several threads at once, also in processes that use CUDA: they neither print
  * nor exit, start no program, and leave signals, locale and descriptors as they were. A program that catches

@@ -118,7 +118,7 @@ def ps(pid: Optional[int] = None, **options: Any) -> Dict[str, Any]:
 
 def explain(text: Union[str, bytes]) -> Dict[str, Any]:
     """What happened, from a traceback or log: `shmguard explain`."""
-    log = text if isinstance(text, bytes) else text.encode("utf-8", "surrogateescape")
+    log = text if isinstance(text, bytes) else text.encode("utf-8", "replace")
     return _ask("explain", log, len(log))
 
 

@@ -74,6 +74,9 @@ class Store:
     def item(self, i: int) -> Any:
         return pickle.loads(self.raw(i))
 
+    def __deepcopy__(self, _: Any) -> "Store":
+        return self  # nobody can change it
+
     def __reduce__(self) -> Tuple[Callable[..., "Store"], Tuple[Any, ...]]:
         return _store_arrive, (reduction.DupFd(self.fd),)
 

@@ -51,7 +51,7 @@ def test_doctor_ps_and_explain():
     assert doctor["schema"] == "shmguard.doctor/1" and doctor["environment"]["guard_ready"]
     assert os.getpid() in [process["pid"] for process in shmguard.ps(all=True)["processes"]]
     assert shmguard.explain(BUS_ERROR) == json.loads(run(PROGRAM, "explain", "--json", input=BUS_ERROR).stdout)
-    assert shmguard.explain(b"\xff\x00 odd")["cause"]["id"] == "unknown"
+    assert shmguard.explain(b"\xff\x00 odd")["cause"]["id"] == shmguard.explain("\ud800 odd")["cause"]["id"] == "unknown"
     assert shmguard.version() in run(PROGRAM, "--version").stdout
 
 

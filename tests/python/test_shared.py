@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """SharedList and SharedDict behave as the list and the dict that they were made from, and cannot be written."""
+import copy
 import decimal
 import os
 import pickle
@@ -80,6 +81,13 @@ def test_another_file_is_refused(tmp_path):
     (tmp_path / "file").write_bytes(bytes(64))
     with pytest.raises(Exception, match="not that of a SharedList"):
         Store(os.open(tmp_path / "file", os.O_RDONLY))
+
+
+def test_copies_are_the_same_memory():
+    shared, index = SharedList(ITEMS), SharedDict({"a": 1})
+    for again in copy.copy(shared), copy.deepcopy(shared):
+        assert again._store is shared._store and len(again) == len(shared)
+    assert copy.deepcopy({"data": index})["data"]["a"] == 1
 
 
 def test_an_item_that_cannot_be_pickled():
