@@ -9,6 +9,7 @@ from ._library import Error, ask, is_guarded
 
 NUMBERS = {bool: "bool", int: "int64", float: "float64"}  # what the default collate makes of them
 PREFETCH = 2  # PyTorch's default
+BUDGET = 0.75  # of the available memory: what the guard allows, by default
 OTHER_DESCRIPTORS = 128  # that a trainer has open besides those of its batches
 
 
@@ -74,9 +75,8 @@ def _fits(sample: Any, batch_size: int, workers: int, prefetch: int, guarded: bo
     need = plan(sample, batch_size, workers, prefetch)
     if not guarded:
         return bool(need["fits"])
-    # Batches are not in /dev/shm then, and the room is the memory.
     memory = need["memory"]["available"] or need["memory"]["total"]
-    return not memory or bool(plan(sample, batch_size, workers, prefetch, shm=memory, memory=memory)["fits"])
+    return not memory or bool(need["guard"]["memory"] <= BUDGET * memory)
 
 
 def _most_workers(sample: Any, batch_size: int, workers: int, guarded: bool) -> int:
@@ -114,19 +114,19 @@ def loader_kwargs(dataset: Any, batch_size: int, num_workers: int) -> LoaderKwar
     cpus = len(os.sched_getaffinity(0))
     workers, reasons = num_workers, []
     for most, why in (
-            (cpus, "{} CPUs are available".format(cpus)),
-            (_most_descriptors(segments, guarded), "a batch has {} tensors, and each takes a descriptor".format(segments)),
+            (cpus, "that is the number of CPUs"),
+            (_most_descriptors(segments, guarded), "every tensor of a batch ({}) takes a descriptor".format(segments)),
             (_most_workers(sample, batch_size, num_workers, guarded), "more batches of {} do not fit into {}".format(batch, where))):
         if most < workers:
             workers = most
-            reasons.append("At most {} workers: {}.".format(most, why))
+            reasons.append("num_workers is at most {}, because {}.".format(most, why))
     prefetch = PREFETCH
     if workers == 0 and _fits(sample, batch_size, 1, 1, guarded):
         workers, prefetch = 1, 1
         reasons.append("One worker fits with prefetch_factor=1.")
     if workers == 0:
-        reasons.append("Without workers nothing is shared; or run it under shmguard run, or use a smaller batch_size.")
+        reasons.append("Without workers nothing is shared. To have workers, run the training under shmguard run, or lower batch_size.")
         return LoaderKwargs({"batch_size": batch_size, "num_workers": 0}, reasons)
     need = plan(sample, batch_size, workers, prefetch)
-    reasons.append("{} batches of {} exist at a time: with a margin {}.".format(need["in_flight"], batch, _mib(need["with_margin"])))
+    reasons.append("{} batches of {} exist at a time; with a margin they need {}.".format(need["in_flight"], batch, _mib(need["with_margin"])))
     return LoaderKwargs({"batch_size": batch_size, "num_workers": workers, "prefetch_factor": prefetch}, reasons)

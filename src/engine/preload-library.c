@@ -38,7 +38,7 @@ static bool program_of_library(const char *library, char path[static PATH_MAX])
     return false;
 }
 
-/* Of the program that is running or, in somebody else's, of the one that belongs to the C API. */
+/* Of the running program or, in another one that uses the C API, of the one that belongs to that. */
 static bool program_directory(char path[static PATH_MAX])
 {
     Dl_info info;

@@ -95,7 +95,7 @@ def test_loader_kwargs(monkeypatch):
     assert settings("16M", workers=0) == {"num_workers": 0}
     monkeypatch.setattr(_plan, "is_guarded", lambda: True)
     assert settings("16M") == {"num_workers": 4, "prefetch_factor": 2}
-    assert settings("16M", memory="64M") == {"num_workers": 2, "prefetch_factor": 2}
+    assert settings("16M", memory="70M") == {"num_workers": 2, "prefetch_factor": 2}
 
 
 def test_with_pytorch(torch_python):
