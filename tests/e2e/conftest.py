@@ -6,6 +6,7 @@ control groups that they created themselves.
 """
 
 import contextlib
+import functools
 import itertools
 import os
 import pathlib
@@ -53,6 +54,7 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "slow: starts many processes that load PyTorch afresh")
     config.addinivalue_line("markers", "long: takes minutes; for make soak")
     config.addinivalue_line("markers", "outside: needs the machine's own process numbers; see scripts/e2e")
+    os.environ["PYTHONPATH"] = str(HERE / "site")
     if not os.access(PROGRAM, os.X_OK):
         pytest.exit(f"{PROGRAM} is not there: run make build", returncode=2)
 
@@ -113,12 +115,15 @@ def torch_version(version):
     return subprocess.run([PYTHONS[version], "-c", ask], stdout=subprocess.PIPE, check=True, text=True).stdout.strip()
 
 
+@functools.lru_cache(maxsize=None)
+def system_has_torchrun():
+    probe = "from torch.distributed import TCPStore; TCPStore('127.0.0.1', 0, 1, True)"
+    return subprocess.run([PYTHONS["system"], "-c", probe], stderr=subprocess.DEVNULL, check=False).returncode == 0
+
+
 def skip_without_torchrun(python):
     """Debian 13's PyTorch is built without libuv, which its launcher requires."""
-    if python != PYTHONS["system"]:
-        return
-    probe = "from torch.distributed import TCPStore; TCPStore('127.0.0.1', 0, 1, True)"
-    if subprocess.run([python, "-c", probe], stderr=subprocess.DEVNULL, check=False).returncode != 0:
+    if python == PYTHONS["system"] and not system_has_torchrun():
         pytest.skip("the launcher of this PyTorch does not work")
 
 
