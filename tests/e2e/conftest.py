@@ -10,6 +10,7 @@ import functools
 import itertools
 import os
 import pathlib
+import re
 import shutil
 import signal
 import socket
@@ -199,7 +200,7 @@ class Machine:
                     bytes_at_rest = min(steps, 2 * workers + 2) * batch * 3 * side * side
                     its_machine = Machine(pid=job.pid)
                     wait_until(lambda: its_machine.shm_used >= bytes_at_rest, 60, "the workers fill their queues")
-                    time.sleep(0.1)  # the last batch is on its way to the trainer
+                    wait_until(lambda: is_at_rest([job.pid, *children(job.pid)]), 60, "the last batch is in its queue")
                 yield job.pid
             finally:
                 end_tree(job)
@@ -267,6 +268,17 @@ def end_tree(job):
     if job.stdout:
         job.stdout.close()
     wait_until(lambda: all(map(has_ended, pids)), 10, "killed processes end")
+
+
+def is_at_rest(pids):
+    """Whether all threads sleep for a tenth of a second."""
+    def look():
+        status = [path.read_text() for pid in pids for path in pathlib.Path(f"/proc/{pid}/task").glob("*/status")]
+        return [re.findall(r"^(?:State|\w+_ctxt_switches):\t(\w+)", text, re.M) for text in status]
+
+    before = look()
+    time.sleep(0.1)
+    return look() == before and all(state == "S" for state, *_ in before)
 
 
 def has_ended(pid):
