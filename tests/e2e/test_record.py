@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from conftest import PROGRAM, PYTHONS, TRAIN, Machine, end_tree, needs_root, prepared_namespace, wait_until
+from conftest import PROGRAM, PYTHONS, TRAIN, Machine, end_tree, needs_root, open_to_all, prepared_namespace, wait_until
 
 # Two epochs, each with new workers. Each worker keeps 200 kB of each of its samples.
 EPOCHS = """
@@ -232,9 +232,7 @@ def test_bad_input(here, file, tmp_path):
 
 @needs_root
 def test_what_is_not_ours_is_refused(here, ordinary, tmp_path):
-    tmp_path.chmod(0o777)
-    for parent in tmp_path.parents[:2]:
-        parent.chmod(0o755)
+    open_to_all(tmp_path)
     user = ordinary(Machine())
     done = user.shmguard("record", "-o", tmp_path / "run.db", "--pid", os.getpid())
     assert done.returncode == 77, done
