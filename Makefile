@@ -30,7 +30,7 @@ demo:
 	@ninja -C $(BUILD)-demo shmguard libshmguard-preload.so
 	@demo/run $(BUILD)-demo/shmguard
 
-# Unit tests, the corpora of the fuzz targets, and the real program with real PyTorch.
+# Unit tests, the corpora of the fuzz targets, the real program with real PyTorch, and the Python package.
 test:
 	@scripts/need build test
 	@test -e $(BUILD)/build.ninja || meson setup $(BUILD) --prefix=$(PREFIX)
@@ -38,6 +38,7 @@ test:
 	@ninja -C $(BUILD)
 	$(UNIT_TESTS) $(BUILD)
 	scripts/e2e $(BUILD) "not long"
+	SHMGUARD=$(abspath $(BUILD))/shmguard $(PYTHON) -m pytest tests/python --numprocesses `nproc`
 
 # The two targets above on fresh systems, Debian 12 and 13, as committed. Needs root; takes an hour.
 test-distros:
@@ -99,6 +100,7 @@ bench: build
 	$(PYTHON) bench/record.py $(BUILD)/shmguard
 	$(PYTHON) bench/tune.py $(BUILD)/shmguard
 	$(PYTHON) bench/watch.py $(BUILD)/shmguard
+	$(PYTHON) bench/shared-list.py
 
 lint: build
 	@scripts/need lint

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks the files of a release: check.py PREFIX ARCHITECTURE GLIBC
 
-They must start with that glibc and need nothing else, be hardened, and the preload library must export what the guard interposes."""
+They must start with that glibc and need nothing else, be hardened, the preload library must export what the guard interposes, and the C
+library nothing but its functions."""
 import os
 import re
 import subprocess
@@ -27,6 +28,10 @@ def symbols(path):
     """(section index, binding, name) of its dynamic symbols."""
     rows = (line.split() for line in readelf(path, "--dyn-syms").splitlines())
     return [(row[6], row[4], row[7].split("@")[0]) for row in rows if len(row) > 7 and row[0][:-1].isdigit()]
+
+
+def exports(path):
+    return sorted(name for section, binding, name in symbols(path) if section != "UND" and binding in ("GLOBAL", "WEAK"))
 
 
 def complaints(path, architecture, glibc):
@@ -61,8 +66,10 @@ def complaints(path, architecture, glibc):
 def main(prefix, architecture, glibc):
     program = os.path.join(prefix, "bin/shmguard")
     library = os.path.join(prefix, "libexec/shmguard/libshmguard-preload.so")
-    found = [(path, complaint) for path in (program, library) for complaint in complaints(path, architecture, glibc)]
-    exported = sorted(name for section, binding, name in symbols(library) if section != "UND" and binding in ("GLOBAL", "WEAK"))
+    api = os.path.join(prefix, "lib/libshmguard.so.1")
+    found = [(path, complaint) for path in (program, library, api) for complaint in complaints(path, architecture, glibc)]
+    found += [(api, "exports " + name) for name in exports(api) if not name.startswith(("shmguard_", "SHMGUARD_"))]
+    exported = exports(library)
     with open(os.path.join(os.path.dirname(__file__), "../tests/guard/exports.list"), encoding="ascii") as wanted:
         difference = set(exported) ^ set(wanted.read().split())
     found += [(library, "differs from tests/guard/exports.list in " + name) for name in sorted(difference)]

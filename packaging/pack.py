@@ -22,6 +22,7 @@ EPOCH = int(os.environ["SOURCE_DATE_EPOCH"])
 VERSION = re.search(r"^ *version: '(.*)',$", (ROOT / "meson.build").read_text(), re.M).group(1)
 PROGRAM = "bin/shmguard"
 LIBRARY = "libexec/shmguard/libshmguard-preload.so"
+API = "lib/libshmguard.so.1"
 MANUAL = "share/man/man1/shmguard.1"
 
 
@@ -48,7 +49,7 @@ def bill_of_materials(files, parts):
                   "licenses": [{"license": {"id": license_id}}], **({"hashes": sha256(digest)} if digest else {})}
                  for name, version, license_id, where, digest, _ in parts]
     binaries = [{"type": "file", "bom-ref": path, "name": path, "hashes": sha256(hashlib.sha256(files[path]).hexdigest())}
-                for path in (PROGRAM, LIBRARY)]
+                for path in (PROGRAM, LIBRARY, API)]
     me = f"pkg:pypi/shmguard@{VERSION}"
     return json.dumps({
         "bomFormat": "CycloneDX", "specVersion": "1.6", "version": 1,
@@ -76,7 +77,9 @@ def write_wheel(path, files, licenses, bill, tags):
         f"shmguard-{VERSION}.data/scripts/shmguard": files[PROGRAM],
         f"shmguard-{VERSION}.data/data/{LIBRARY}": files[LIBRARY],
         f"shmguard-{VERSION}.data/data/{MANUAL}": files[MANUAL],
-        **{f"shmguard/{source.name}": source.read_bytes() for source in sorted((ROOT / "python/shmguard").iterdir()) if source.is_file()},
+        "shmguard/libshmguard.so": files[API],
+        **{f"shmguard/{source.name}": source.read_bytes() for source in sorted((ROOT / "python/shmguard").iterdir())
+           if source.suffix in (".py", ".typed")},
         f"{info}/METADATA": metadata(licenses),
         f"{info}/WHEEL": "".join(["Wheel-Version: 1.0\nGenerator: shmguard packaging\nRoot-Is-Purelib: false\n",
                                   *(f"Tag: py3-none-{tag}\n" for tag in tags)]).encode(),
@@ -96,6 +99,7 @@ def write_wheel(path, files, licenses, bill, tags):
 def write_archive(path, files, licenses, bill, top):
     members = {
         **files,
+        "include/shmguard.h": (ROOT / "include/shmguard.h").read_bytes(),
         "share/doc/shmguard/README.md": (ROOT / "README.md").read_bytes(),
         "share/doc/shmguard/shmguard.cdx.json": bill,
         **{f"share/doc/shmguard/licenses/{name}": text for name, text in licenses.items()},
@@ -108,7 +112,7 @@ def write_archive(path, files, licenses, bill, top):
 
 
 def main(kind, prefix, sources, architecture, glibc, out):
-    files = {name: pathlib.Path(prefix, name).read_bytes() for name in (PROGRAM, LIBRARY, MANUAL)}
+    files = {name: pathlib.Path(prefix, name).read_bytes() for name in (PROGRAM, LIBRARY, API, MANUAL)}
     parts = list(linked(pathlib.Path(sources)))
     licenses = {"LICENSE": (ROOT / "LICENSE").read_bytes(), **{f"{part[0]}-LICENSE": part[-1] for part in parts if part[-1]}}
     bill = bill_of_materials(files, parts)

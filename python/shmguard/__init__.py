@@ -1,17 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""shmguard keeps PyTorch training alive. The program does the work; this package finds it."""
-import os
+"""shmguard keeps PyTorch training alive. The program does the work; this package has its answers for Python, and shared data for workers."""
+from ._library import Error, doctor, explain, is_guarded, program, ps, version
+from ._monitor import Monitor
+from ._plan import LoaderKwargs, loader_kwargs, plan
+from ._shared import SharedDict, SharedList
 
-__all__ = ["program"]
-
-
-def program() -> str:
-    """The path of the shmguard program that was installed together with this package."""
-    directory = os.path.dirname(os.path.abspath(__file__))
-    # Environments differ in how deep packages lie, but all have a bin above them; with pip's --target it is beside them.
-    while directory != os.path.dirname(directory):
-        directory = os.path.dirname(directory)
-        path = os.path.join(directory, "bin", "shmguard")
-        if os.path.isfile(path):
-            return path
-    raise FileNotFoundError("the shmguard program is missing; reinstall the package: pip install --force-reinstall shmguard")
+__all__ = ["Error", "LoaderKwargs", "Monitor", "SharedDict", "SharedList", "doctor", "explain", "is_guarded", "loader_kwargs", "plan", "program",
+           "ps", "version"]

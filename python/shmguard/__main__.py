@@ -3,13 +3,13 @@
 import os
 import sys
 
-from shmguard import program
+from ._library import Error, program
 
 
 def main() -> str:
     try:
         path = program()
-    except FileNotFoundError as error:
+    except Error as error:
         return "shmguard: {}".format(error)
     try:
         os.execv(path, [path] + sys.argv[1:])

@@ -13,6 +13,7 @@
 #define CLI_OUTPUT_PARTIAL  "the output could not be written completely"
 #define CLI_NO_SUPERVISOR   "%s: cannot supervise a command here: %s"
 #define CLI_INTERNAL_OPTION "%s is used by shmguard itself only"
+#define CLI_LIBRARY_REFUSES "%s: %s is available on the command line only"
 
 /* --- Commands and options ----------------------------------------------------------------------------- */
 
@@ -113,6 +114,21 @@
     "%s: %s was not closed properly, and reading it requires write access to its directory; copy it and "    \
     "%s-wal to a writable directory"
 #define CLI_READ_FAILED "%s: %s: %s; give a file that shmguard record has written"
+
+/* --- kernel ------------------------------------------------------------------------------------------- */
+
+#define CLI_KERNEL_WHAT "kernel: say what to do: shmguard kernel install"
+#define CLI_KERNEL_NAME                                                                                      \
+    "kernel: --name takes letters, digits, dots, dashes and underscores, and no dot at the start, not "      \
+    "\"%s\""
+#define CLI_KERNEL_NO_IPYKERNEL                                                                              \
+    "kernel: %s has no ipykernel; install it: %s -m pip install ipykernel, or name another Python with "     \
+    "--python"
+#define CLI_KERNEL_NO_HOME "kernel: HOME is not set; say where to install: --prefix DIR"
+#define CLI_KERNEL_FAILED  "kernel: %s: %s"
+/* A file, and the two names of the kernel. */
+#define CLI_KERNEL_INSTALLED                                                                                 \
+    "wrote %s; choose \"%s\" as the kernel of a notebook. To remove it: jupyter kernelspec remove %s"
 
 /* --- clean -------------------------------------------------------------------------------------------- */
 

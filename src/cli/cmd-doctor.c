@@ -39,9 +39,10 @@ static int doctor_run(const Command *command, int argc, char **argv)
     int r = checks_run(&opened.survey, &guard, options.pid, &arena, &findings);
     if (r < 0)
         return complain(EX_SOFTWARE, CLI_OUT_OF_MEMORY);
-    Terminal terminal = terminal_of(stdout, (ColorMode)options.color);
+    Terminal terminal = terminal_of(result_stream(), (ColorMode)options.color);
     if (options.json) {
-        code = json_finish(json_doctor(stdout, terminal.is_tty, &opened.survey.machine, &guard, &findings));
+        code = json_finish(
+            json_doctor(terminal.out, terminal.is_tty, &opened.survey.machine, &guard, &findings));
         if (code != EX_OK)
             return code;
     } else

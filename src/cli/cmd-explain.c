@@ -61,6 +61,36 @@ static int input_feed(int fd, const char *path, Explainer *explainer)
     }
 }
 
+/* Most logs come from the machine on which they are explained: if it can be read, the fixes are for it. */
+static int explanation_print(Explainer *explainer, const ExplainOptions *options)
+{
+    _cleanup_arena_ Arena arena = {0};
+    Root root = ROOT_NONE;
+    Machine machine;
+    bool known =
+        root_open(NULL, &root) >= 0 && machine_read(&root, 0, MACHINE_KERNEL_LOG, &arena, &machine) >= 0;
+    GuardOffer guard = guard_offer_find(known ? &machine : NULL);
+    Diagnosis explanation;
+    int r = explainer_finish(explainer, known ? &machine : NULL, &guard, &arena, &explanation);
+    root_close(&root);
+    if (r < 0)
+        return complain(EX_SOFTWARE, CLI_OUT_OF_MEMORY);
+
+    Terminal terminal = terminal_of(result_stream(), (ColorMode)options->color);
+    if (options->json)
+        return json_finish(json_explanation(terminal.out, terminal.is_tty, &explanation));
+    show_explanation(&terminal, &explanation);
+    return EX_OK;
+}
+
+int explain_text(Text log)
+{
+    _cleanup_(explainer_free_pointer) Explainer *explainer = explainer_new();
+    if (!explainer || explainer_feed(explainer, log.data, log.size) < 0)
+        return complain(EX_SOFTWARE, CLI_OUT_OF_MEMORY);
+    return explanation_print(explainer, &(const ExplainOptions){.json = true});
+}
+
 static int explain_run(const Command *command, int argc, char **argv)
 {
     ExplainOptions options = {0};
@@ -77,28 +107,7 @@ static int explain_run(const Command *command, int argc, char **argv)
     if (!explainer)
         return complain(EX_SOFTWARE, CLI_OUT_OF_MEMORY);
     code = input_feed(fd, path, explainer);
-    if (code != EX_OK)
-        return code;
-
-    /* Most logs come from the machine on which they are explained: if it can be read, the fixes are for
-     * it. */
-    _cleanup_arena_ Arena arena = {0};
-    Root root = ROOT_NONE;
-    Machine machine;
-    bool known =
-        root_open(NULL, &root) >= 0 && machine_read(&root, 0, MACHINE_KERNEL_LOG, &arena, &machine) >= 0;
-    GuardOffer guard = guard_offer_find(known ? &machine : NULL);
-    Diagnosis explanation;
-    int r = explainer_finish(explainer, known ? &machine : NULL, &guard, &arena, &explanation);
-    root_close(&root);
-    if (r < 0)
-        return complain(EX_SOFTWARE, CLI_OUT_OF_MEMORY);
-
-    Terminal terminal = terminal_of(stdout, (ColorMode)options.color);
-    if (options.json)
-        return json_finish(json_explanation(stdout, terminal.is_tty, &explanation));
-    show_explanation(&terminal, &explanation);
-    return EX_OK;
+    return code == EX_OK ? explanation_print(explainer, &options) : code;
 }
 
 const Command command_explain = {

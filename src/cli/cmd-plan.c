@@ -314,6 +314,10 @@ static bool basis_take(Planning *planning, int *ret_code)
 static bool measure_check(const Planning *planning, int *ret_code)
 {
     const PlanOptions *options = &planning->options;
+    if (options->measure && output_is_collected()) {
+        *ret_code = complain(EX_USAGE, CLI_LIBRARY_REFUSES, "plan", "--measure");
+        return false;
+    }
     bool measures = options->measure || options->pid;
     const char *wrong = NULL;
     if (options->measure && !planning->command)
@@ -492,9 +496,9 @@ static int plan_answer(Planning *planning, const Machine *machine)
     GuardOffer guard = guard_offer_find(machine);
     PlanView view = {question, &plan, plan.recommended_bytes > 0 ? &flags : NULL, &guard,
                      measured ? &planning->measured : NULL};
-    Terminal terminal = terminal_of(stdout, (ColorMode)planning->options.color);
+    Terminal terminal = terminal_of(result_stream(), (ColorMode)planning->options.color);
     if (planning->options.json)
-        return json_finish(json_plan(stdout, terminal.is_tty, &view));
+        return json_finish(json_plan(terminal.out, terminal.is_tty, &view));
     show_plan(&terminal, &view);
     return EX_OK;
 }

@@ -82,9 +82,9 @@ static int ps_run(const Command *command, int argc, char **argv)
     int r = ps_view_make(&opened.survey, &selection, &arena, &view);
     if (r < 0)
         return complain(EX_SOFTWARE, CLI_OUT_OF_MEMORY);
-    Terminal terminal = terminal_of(stdout, (ColorMode)options.color);
+    Terminal terminal = terminal_of(result_stream(), (ColorMode)options.color);
     if (options.json)
-        return json_finish(json_ps(stdout, terminal.is_tty, &view));
+        return json_finish(json_ps(terminal.out, terminal.is_tty, &view));
     show_ps(&terminal, &view, options.segments);
     return EX_OK;
 }

@@ -4,11 +4,6 @@
 #include "cli-text.h"
 #include "command.h"
 
-const Command *const commands[COMMANDS + 1] = {
-    &command_doctor, &command_ps,   &command_clean,  &command_explain, &command_plan,
-    &command_run,    &command_tune, &command_record, &command_report,  &command_watch,
-};
-
 const char *const color_choices[] = {"auto", "always", "never", NULL};
 
 void command_help(const Command *command, FILE *out)
@@ -28,6 +23,10 @@ bool command_parse(const Command *command, int argc, char **argv, void *values, 
     Operands operands = {0};
     switch (options_parse(command->options, argc - 1, argv + 1, values, &operands, &error)) {
     case PARSED_HELP:
+        if (output_is_collected()) {
+            *ret_code = complain(EX_USAGE, CLI_LIBRARY_REFUSES, command->name, "--help");
+            return false;
+        }
         command_help(command, stdout);
         *ret_code = EX_OK;
         return false;

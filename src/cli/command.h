@@ -22,6 +22,7 @@ struct Command {
 extern const Command command_clean;
 extern const Command command_doctor;
 extern const Command command_explain;
+extern const Command command_kernel;
 extern const Command command_plan;
 extern const Command command_ps;
 extern const Command command_record;
@@ -31,7 +32,7 @@ extern const Command command_tune;
 extern const Command command_watch;
 
 /* In the order in which they are listed; NULL behind the last. */
-enum { COMMANDS = 10 };
+enum { COMMANDS = 11 };
 extern const Command *const commands[COMMANDS + 1];
 
 /* Options that mean the same everywhere; T is the command's struct of values. */
@@ -56,6 +57,9 @@ void command_help(const Command *command, FILE *out);
 /* True: go on. False: exit with *ret_code; everything has been said. */
 bool command_parse(const Command *command, int argc, char **argv, void *values, Operands *ret_operands,
                    int *ret_code);
+
+/* The command explain, with --json, of a log in memory. */
+int explain_text(Text log);
 
 /* After json_*: EX_OK, or the exit code for what went wrong, which was said. */
 int json_finish(int r);

@@ -2,6 +2,7 @@
 /* What several commands say on standard error, and the exit codes that follow (sysexits.h). */
 #pragma once
 
+#include <stdio.h>
 #include <sysexits.h>
 
 #include "child.h"
@@ -9,6 +10,14 @@
 
 /* One line on standard error, after the program's name. Returns code. */
 int complain(int code, const char *format, ...) _printf_(2, 3);
+
+/* Where a command writes its result: standard output. */
+FILE *result_stream(void);
+
+/* For the C API, which must not print: from now on, this thread writes results and messages to these streams,
+ * messages without the program's name. NULL: to the standard streams again. */
+void output_collect(FILE *result, FILE *messages);
+bool output_is_collected(void);
 
 /* The user's command could not be started. The exit code is that of a shell. name: of our command. */
 int start_complain(const char *name, const char *command, ChildStage stage, int error);

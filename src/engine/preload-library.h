@@ -12,5 +12,5 @@
 GuardOffer guard_offer_find(const Machine *machine);
 
 /* The path of the preload library: beside the program, or where it is installed, which may have been moved
- * together with the program. False: it is in neither place. */
+ * together with the program. False: it is in neither place. The C API looks for the program first. */
 bool guard_library(char path[static PATH_MAX]);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -224,24 +226,38 @@ static bool may_remount(const Root *root, const Mounts *mounts, const Sandbox *s
            !is_confined(root, scratch);
 }
 
+static int namespaces_enter(void *unused)
+{
+    (void)unused;
+    return unshare(CLONE_NEWUSER) < 0 || unshare(CLONE_NEWNS) < 0;
+}
+
 /*
  * With a mount namespace in it, because that is its purpose, and because Ubuntu 24.04 lets every user make a
- * user namespace and then removes the rights in it. The child has no exit signal, so that a program which
- * handles or ignores SIGCHLD does not notice it.
+ * user namespace and then removes the rights in it.
+ *
+ * We may be in the process of a large training (the C API). So the child borrows our memory instead of
+ * copying its page tables, while this thread waits, and no signal handler runs in it. It has no exit signal,
+ * so that a program which handles or ignores SIGCHLD does not notice it.
  */
 static bool namespaces_make(void)
 {
-    long pid = syscall(SYS_clone, 0UL, NULL, NULL, NULL, NULL);
-    if (pid == 0)
-        _exit(unshare(CLONE_NEWUSER) < 0 || unshare(CLONE_NEWNS) < 0);
+    enum { STACK_BYTES = 16 * 1024 };
+    _Alignas(16) char stack[STACK_BYTES];
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    pid_t pid = clone(namespaces_enter, stack + sizeof stack, CLONE_VM | CLONE_VFORK, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (pid < 0)
         return false;
     int status = 0;
     pid_t r;
     do
-        r = waitpid((pid_t)pid, &status, __WALL);
+        r = waitpid(pid, &status, __WALL);
     while (r < 0 && errno == EINTR);
-    return r == (pid_t)pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    return r == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
 static uint64_t sysctl_number(const Root *root, const char *path, uint64_t otherwise, Buffer *scratch)

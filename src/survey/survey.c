@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 
 #include "internal.h"
@@ -48,14 +49,20 @@ static void *read_training(void *context)
     }
 }
 
+/* The threads take no signals: those are for the program's own, which may not be ours (the C API). */
 static void costly_start(Costly *costly)
 {
     size_t wanted = MIN((size_t)costly->survey->machine.cpus, (size_t)THREADS_MAX);
-    if (costly->flags &
-        (SURVEY_PSS | SURVEY_PSS_ALL | SURVEY_MAPS)) /* if no thread can be started, this one does it all */
-        while (costly->n_threads + 1 < wanted &&
-               pthread_create(&costly->threads[costly->n_threads], NULL, read_training, costly) == 0)
-            costly->n_threads++;
+    if (!(costly->flags & (SURVEY_PSS | SURVEY_PSS_ALL | SURVEY_MAPS)))
+        return;
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    while (costly->n_threads + 1 < wanted && /* if no thread can be started, this one does it all */
+           pthread_create(&costly->threads[costly->n_threads], NULL, read_training, costly) == 0)
+        costly->n_threads++;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 static void costly_finish(Costly *costly)

@@ -56,6 +56,7 @@ AROUND = {
     "record": (["-o", "/nonexistent/run.db"], ["--", "true"]),
     "report": ([], ["/nonexistent/run.db"]),
     "watch": (["--once"], []),
+    "kernel": ([], ["install"]),
 }
 
 # Values that an option with this argument must refuse.
@@ -78,8 +79,9 @@ BAD_VALUES = {
     "NAME=V1,V2,...": ["batch", "a-b=1", ""],
     "DTYPE[D0,D1,...]": ["float33", "float32[3", "float32[0]", ""],
     '"NAME=VALUE;..."': ["workers", "wrkers=2"],
+    "WORD": ["a b", "", "../x"],
 }
-PATHS = {"FILE", "DIR", "ARGS"}  # any text can be a path
+PATHS = {"FILE", "DIR", "ARGS", "PROGRAM", "TEXT"}  # any text can be a path
 
 
 def with_option(command, *words):
@@ -173,6 +175,10 @@ CASES = {
               (["--once", "--replay", "/nonexistent/run.db"], 65, ["/nonexistent/run.db", "No such file"]),
               (["--once", "--replay", "/etc/passwd"], 65, ["/etc/passwd", "not a recording"]),
               (["--once", "--replay", "x", "--pid", "1"], 64, ["--replay", "--pid"])],
+    "kernel": [([], 64, ["shmguard kernel install"]),
+               (["remove"], 64, ["shmguard kernel install"]),
+               (["install", "--python", "/nonexistent/python"], 69, ["/nonexistent/python", "No such file"]),
+               (["install", "--python", "false"], 69, ["false", "pip install ipykernel", "--python"])],
 }
 
 

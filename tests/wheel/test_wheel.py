@@ -78,7 +78,7 @@ def test_wheel_has_what_it_records(architecture):
         metadata = archive.read(f"{info}/METADATA").decode()
         assert f"\nVersion: {VERSION}\n" in metadata and "Requires-Dist" not in metadata
         assert set(re.findall(r"License-File: (.*)", metadata)) == {name.split("/licenses/")[1] for name in names if "/licenses/" in name}
-        assert "shmguard/py.typed" in names
+        assert {"shmguard/py.typed", "shmguard/libshmguard.so", "shmguard/auto.py"} <= names and "shmguard/meson.build" not in names
         bill = json.loads(archive.read(f"{info}/sboms/shmguard.cdx.json"))
         program = hashlib.sha256(archive.read(f"shmguard-{VERSION}.data/scripts/shmguard")).hexdigest()
     parts = {part["name"]: part for part in bill["components"]}
@@ -97,16 +97,18 @@ def test_check_finds_faults(tmp_path):
     """A program built without any of this, and a library with other exports."""
     source = tmp_path / "bad.c"
     source.write_text("#define _GNU_SOURCE\n#include <threads.h>\nint main(void) { return thrd_sleep(0, 0); }\n")
-    program, library = tmp_path / "bin/shmguard", tmp_path / "libexec/shmguard/libshmguard-preload.so"
-    for path in program, library:
+    program, library, api = tmp_path / "bin/shmguard", tmp_path / "libexec/shmguard/libshmguard-preload.so", tmp_path / "lib/libshmguard.so.1"
+    for path in program, library, api:
         path.parent.mkdir(parents=True)
     run("cc", "-no-pie", "-fno-stack-protector", "-Wl,-z,norelro,-z,lazy,-z,execstack,-rpath,/opt", "-o", program, source)
-    run("cc", "-shared", "-fPIC", "-o", library, source)
+    for path in library, api:
+        run("cc", "-shared", "-fPIC", "-o", path, source)
     done = subprocess.run([REPOSITORY / "packaging/check.py", tmp_path, "x86_64", "2.17"], stderr=subprocess.PIPE, universal_newlines=True, check=False)
     assert done.returncode == 1
     for fault in ("is not position-independent", "has no RELRO", "binds symbols late", "has an executable stack", "has an RPATH", "has no stack protector",
                   "needs glibc 2.", "has no fortified calls"):
         assert f"check: bin/shmguard {fault}" in done.stderr
+    assert "check: lib/libshmguard.so.1 exports main\n" in done.stderr
     assert "libshmguard-preload.so differs from tests/guard/exports.list in shm_open" in done.stderr
 
 
@@ -214,7 +216,9 @@ def on_aarch64(command, *files):
 
 
 def test_program_on_aarch64():
-    print(on_aarch64(f"python3 use.py shmguard-{VERSION}-linux-aarch64/bin/shmguard", HERE / "use.py", HERE / "job.py"))
+    top = f"shmguard-{VERSION}-linux-aarch64"
+    print(on_aarch64(f"python3 use.py {top}/bin/shmguard", HERE / "use.py", HERE / "job.py"))
+    on_aarch64(f"python3 -c 'import ctypes; ctypes.CDLL(\"{top}/lib/libshmguard.so.1\").shmguard_version'")
 
 
 # What qemu does not let pass: it calls a program by its file, not by the name that it was started by; and the kernel cannot hand it a

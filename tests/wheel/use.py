@@ -61,9 +61,19 @@ def train(command):
         assert os.path.getsize(page) > 50000
 
 
+PACKAGE = """
+import shmguard
+assert shmguard.doctor()["environment"]["guard_ready"]
+assert shmguard.plan([1, 2.0], 8, 2)["loaders"][0]["segments"] == 2
+assert list(shmguard.SharedList("abc")[1:]) == ["b", "c"] and shmguard.SharedDict({"a": 1})["a"] == 1
+"""
+
+
 def main(command):
     look(command)
     train(command)
+    if command[1:] == ["-m", "shmguard"]:
+        call(command[:1], ["-W", "error", "-c", PACKAGE])
     print("{} works with {} and Python {}".format(call(command, ["--version"]).strip(), os.confstr("CS_GNU_LIBC_VERSION"), sys.version.split()[0]))
 
 
