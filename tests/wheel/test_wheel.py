@@ -19,8 +19,8 @@ import zipfile
 
 import pytest
 
-HERE = pathlib.Path(__file__).parent
-REPOSITORY = HERE.parent.parent
+REPOSITORY = pathlib.Path(__file__).parents[2]
+INSTALLED = REPOSITORY / "tests/installed"
 DIST, AGAIN, ROOTS, GUARD_TESTS = (pathlib.Path(os.environ[name]) for name in ("DIST", "AGAIN", "ROOTS", "GUARD_TESTS"))
 VERSION = re.search(r"version: '(.*)'", (REPOSITORY / "meson.build").read_text()).group(1)
 ARCHITECTURES = ["x86_64", "aarch64"]
@@ -51,7 +51,7 @@ def run(*command, **options):
 
 
 def use(python, *command, **options):
-    print(run(python, HERE / "use.py", *command, **options))
+    print(run(python, INSTALLED / "use.py", *command, **options))
 
 
 def pip_of(python, directory):
@@ -178,7 +178,7 @@ def test_fresh_system(suite):
     there = root / "opt/shmguard"
     shutil.rmtree(there, ignore_errors=True)
     there.mkdir(parents=True)
-    for path in (wheel(), HERE / "use.py", HERE / "job.py"):
+    for path in (wheel(), INSTALLED / "use.py", INSTALLED / "job.py"):
         shutil.copy(path, there)
     print(run(REPOSITORY / "scripts/inside", root, f"""cd /opt/shmguard && python3 -m venv env && env/bin/pip install --no-index {wheel().name} &&
         python3 use.py env/bin/shmguard && python3 use.py env/bin/python -m shmguard"""))
@@ -214,7 +214,7 @@ def on_aarch64(command, *files):
 
 
 def test_program_on_aarch64():
-    print(on_aarch64(f"python3 use.py shmguard-{VERSION}-linux-aarch64/bin/shmguard", HERE / "use.py", HERE / "job.py"))
+    print(on_aarch64(f"python3 use.py shmguard-{VERSION}-linux-aarch64/bin/shmguard", INSTALLED / "use.py", INSTALLED / "job.py"))
 
 
 # What qemu does not let pass: it calls a program by its file, not by the name that it was started by; and the kernel cannot hand it a
