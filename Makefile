@@ -135,7 +135,7 @@ dist:
 
 # For apt, in dist/: packages for this Debian, from the source as committed.
 deb:
-	@scripts/need build deb
+	@scripts/need build web deb
 	@packaging/deb dist $(BUILD)-deb
 
 clean:
