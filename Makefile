@@ -53,7 +53,7 @@ test-frameworks: build
 test-wheel:
 	@scripts/test-wheel
 
-# The Debian packages, checked by lintian, installed, used and removed on fresh Debian 12 and 13. Needs root; takes 15 minutes.
+# The Debian packages, checked by lintian, installed, used and removed on fresh Debian 12 and 13. Needs root; takes 20 minutes.
 test-deb:
 	@scripts/test-deb
 

@@ -142,6 +142,19 @@ def test_user_target_and_prefix(tmp_path):
     use(python, tmp_path / "prefix/bin/shmguard")
 
 
+def test_prefix_of_its_own(tmp_path):
+    """As in a conda environment: Python lies in the prefix that the wheel is installed into."""
+    interpreter = pathlib.Path(PYTHONS[-1])
+    prefix = tmp_path / "prefix"
+    shutil.copytree(interpreter.parents[1], prefix, symlinks=True)
+    python = prefix / "bin/python"
+    run(python, "-m", "pip", "install", "--no-index", wheel())
+    use(python, prefix / "bin/shmguard")
+    use(python, python, "-m", "shmguard")
+    run(python, "-m", "pip", "uninstall", "--yes", "shmguard")
+    assert not list(prefix.rglob("*shmguard*"))
+
+
 def test_uv_and_pipx(tmp_path):
     bin_ = tools()
     env = {**os.environ, "HOME": str(tmp_path), "PIPX_HOME": str(tmp_path / "pipx"), "PIPX_BIN_DIR": str(tmp_path / "pipx-bin"),
@@ -201,6 +214,18 @@ def test_musl_declines(tmp_path):
     assert done.stderr == "shmguard: this program needs glibc, and this system has another C library (musl?)\n"
 
 
+def test_musl_program_is_left_alone(tmp_path):
+    top = f"shmguard-{VERSION}-linux-x86_64"
+    with tarfile.open(DIST / f"{top}.tar.xz") as archive:
+        archive.extractall(tmp_path)
+    source = tmp_path / "hello.c"
+    source.write_text('#include <stdio.h>\nint main(void) { return puts("hello") < 0; }\n')
+    for options in [], ["-static"]:
+        run("musl-gcc", *options, "-o", tmp_path / "hello", source)
+        for command in [tmp_path / "hello"], ["sh", "-c", tmp_path / "hello"], [sys.executable, "-c", f"import os; os.execl('{tmp_path}/hello', 'hello')"]:
+            assert run(tmp_path / top / "bin/shmguard", "run", "--quiet", "--", *command) == "hello\n"
+
+
 def on_aarch64(command, *files):
     root = ROOTS / "arm64"
     there = root / "opt/shmguard"
@@ -215,6 +240,11 @@ def on_aarch64(command, *files):
 
 def test_program_on_aarch64():
     print(on_aarch64(f"python3 use.py shmguard-{VERSION}-linux-aarch64/bin/shmguard", INSTALLED / "use.py", INSTALLED / "job.py"))
+
+
+def test_pytorch_on_aarch64():
+    print(on_aarch64(f"""export PYTHONPATH=/opt/torch PYTHONDONTWRITEBYTECODE=1; python3 -W error -c 'import torch' &&
+        python3 use.py shmguard-{VERSION}-linux-aarch64/bin/shmguard""", INSTALLED / "use.py", INSTALLED / "job.py"))
 
 
 # What qemu does not let pass: it calls a program by its file, not by the name that it was started by; and the kernel cannot hand it a
