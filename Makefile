@@ -1,5 +1,5 @@
 # The front door. Meson does the work; every target installs what it needs (Debian packages, with sudo when not root).
-.PHONY: all build page demo test test-distros test-frameworks test-wheel sanitize coverage soak gpu bench lint fuzz install wheel dist clean
+.PHONY: all build page demo test test-distros test-frameworks test-wheel test-deb test-container sanitize coverage soak gpu bench lint fuzz install wheel dist deb clean
 
 BUILD := build
 PYTHON := /usr/bin/python3
@@ -50,9 +50,17 @@ test-frameworks: build
 	@scripts/frameworks
 	SHMGUARD=$(abspath $(BUILD))/shmguard $(PYTHON) -m pytest tests/frameworks
 
-# What the two targets below build, installed and used on fresh systems and with every Python of pyenv. Needs root; takes half an hour.
+# What wheel and dist build, installed and used on fresh systems and with every Python of pyenv. Needs root; takes half an hour.
 test-wheel:
 	@scripts/test-wheel
+
+# The Debian packages, checked by lintian, installed, used and removed on fresh Debian 12 and 13. Needs root; takes 20 minutes.
+test-deb:
+	@scripts/test-deb
+
+# What dist builds, in containers with few rights. Needs root and podman; takes 10 minutes.
+test-container:
+	@scripts/test-container
 
 # The same tests but for the slowest, with AddressSanitizer and UndefinedBehaviorSanitizer in the program and in the unit tests,
 # and the guard's tables under ThreadSanitizer.
@@ -127,5 +135,10 @@ dist:
 	@scripts/need web wheel
 	@packaging/build dist $(BUILD)-wheel dist
 
+# For apt, in dist/: packages for this Debian, from the source as committed.
+deb:
+	@scripts/need build web deb
+	@packaging/deb dist $(BUILD)-deb
+
 clean:
-	rm -rf dist $(BUILD)-wheel $(BUILD) $(BUILD)-demo $(BUILD)-distros $(BUILD)-sanitize $(BUILD)-coverage $(BUILD)-fuzz
+	rm -rf dist $(BUILD)-wheel $(BUILD)-deb $(BUILD)-container $(BUILD) $(BUILD)-demo $(BUILD)-distros $(BUILD)-sanitize $(BUILD)-coverage $(BUILD)-fuzz

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <alloca.h>
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +10,7 @@
 #include <unistd.h>
 
 #include "guard.h"
+#include "linker.h"
 #include "preload.h"
 
 /*
@@ -24,13 +23,15 @@
  *   - to one that names another supervisor: that is an inner run, which has set what it needs;
  *   - if our library is no longer readable here, or the program's dynamic linker cannot load it: the result
  *     would be an error message at best. A set-user-ID program ignores the library by itself.
+ * From the environment of a program whose dynamic linker is musl's, our library is removed, because that
+ * linker ends a program if it cannot load one.
  *
  * exec is called by children of vfork, which share their parent's memory, by signal handlers and by several
  * threads at once. So only our own stack is written to, no lock is taken, no memory is allocated, and files
  * are read by system calls, which are not cancellation points. An environment that lacks nothing, which is
- * the ordinary case, is passed on unchanged and costs one look at each of its strings. Any other takes no
- * more stack than ENTRIES_MAX pointers and PRELOAD_MAX bytes; a larger environment is passed on unchanged.
- * errno is that of the real call.
+ * the ordinary case, is passed on unchanged and costs one look at each of its strings, and one at the
+ * program. Any other takes no more stack than ENTRIES_MAX pointers and PRELOAD_MAX bytes; a larger
+ * environment is passed on unchanged. errno is that of the real call.
  *
  * posix_spawn returns when its child has left our memory, so the array may be in this frame. system() and
  * popen() call glibc's posix_spawn internally, where no library can interpose it, with the process's own
@@ -76,7 +77,7 @@ void exec_start(const char *path)
 
 typedef struct Lack {
     size_t n;            /* strings in the environment */
-    const char *preload; /* the value of LD_PRELOAD: of several, the last, as in the dynamic linker */
+    const char *preload; /* the value of LD_PRELOAD */
     bool library;
     bool settings[N_SETTINGS];
 } Lack;
@@ -102,20 +103,32 @@ static bool lacks_any(const Lack *lack)
     return any;
 }
 
+/* The value of LD_PRELOAD, of several the last, as in the dynamic linker; "" if there is none. */
+static const char *preload_find(char *const *given, size_t *ret_n)
+{
+    const char *found = "";
+    size_t n = 0;
+    for (; given && given[n]; n++) {
+        const char *value = value_of(given[n], preload_name);
+        if (value)
+            found = value;
+    }
+    *ret_n = n;
+    return found;
+}
+
 /* False: the environment stays as it is. */
 static bool environment_lacks(char *const *given, Lack *ret)
 {
-    Lack lack = {.preload = ""};
-    if (library[0] == '\0')
+    Lack lack;
+    lack.preload = preload_find(given, &lack.n);
+    if (library[0] == '\0' || lack.n > ENTRIES_MAX)
         return false;
     for (size_t i = 0; i < N_SETTINGS; i++)
         lack.settings[i] = settings[i].text[0] != '\0';
-    for (; given && given[lack.n]; lack.n++) {
-        const char *text = given[lack.n];
-        const char *preload = value_of(text, preload_name);
-        if (preload)
-            lack.preload = preload;
-        if (strcmp(text, PROTOCOL_OFF) == 0 || lack.n >= ENTRIES_MAX ||
+    for (size_t e = 0; e < lack.n; e++) {
+        const char *text = given[e];
+        if (strcmp(text, PROTOCOL_OFF) == 0 ||
             (setting_is_there(text, 0) && strcmp(text, settings[0].text) != 0))
             return false;
         for (size_t i = 0; i < N_SETTINGS; i++)
@@ -161,112 +174,13 @@ static void environment_fill(char *const *given, const Lack *lack, char *preload
     *ret = NULL;
 }
 
-/* --- Whether a program can be started with our library ------------------------------------------------ */
-
-/* By system calls: open and read of libc are cancellation points, and exec is not. */
-static int program_open(int directory, const char *path)
+static Linker call_linker(const ExecCall *call)
 {
-    if (syscall(SYS_faccessat, directory, path, X_OK) < 0)
-        return -1;
-    return (int)syscall(SYS_openat, directory, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-}
-
-static ssize_t program_read(int fd, void *ret, size_t size, uint64_t offset)
-{
-    return syscall(SYS_pread64, fd, ret, size, offset);
-}
-
-/* Where execvp looks. */
-static int program_search(const char *file)
-{
-    char path[1024];
-    const char *list = getenv("PATH");
-    for (list = list ? list : "/bin:/usr/bin"; list;) {
-        size_t n = strcspn(list, ":");
-        int fits = snprintf(path, sizeof path, "%.*s%s%s", (int)n, list, n > 0 ? "/" : "", file);
-        int fd = fits > 0 && (size_t)fits < sizeof path ? program_open(AT_FDCWD, path) : -1;
-        if (fd >= 0)
-            return fd;
-        list = list[n] ? list + n + 1 : NULL;
-    }
-    return -1;
-}
-
-typedef ElfW(Ehdr) ElfHead;
-typedef ElfW(Phdr) ElfPart;
-
-/* musl's linker tries to load our library, fails on it, and ends the program. */
-static bool linker_is_ours(int fd, const ElfPart *part)
-{
-    static const char musl[] = "ld-musl";
-    char path[256];
-    size_t size = part->p_filesz < sizeof path - 1 ? part->p_filesz : sizeof path - 1;
-    ssize_t n = program_read(fd, path, size, part->p_offset);
-    path[n > 0 ? n : 0] = '\0';
-    return !strstr(path, musl);
-}
-
-/* A program without a dynamic linker ignores LD_PRELOAD, and may pass the environment on to one that has it.
- */
-static bool elf_takes(int fd, const ElfHead *head)
-{
-    static const unsigned char class = sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32;
-    if (head->e_ident[EI_CLASS] != class)
-        return false;
-    for (unsigned i = 0; i < head->e_phnum; i++) {
-        ElfPart part;
-        if (program_read(fd, &part, sizeof part, head->e_phoff + (uint64_t)i * head->e_phentsize) !=
-            sizeof part)
-            break;
-        if (part.p_type == PT_INTERP)
-            return linker_is_ours(fd, &part);
-    }
-    return true;
-}
-
-/* The interpreter of a script that starts with these bytes; -1: it is not a script. */
-static int interpreter_open(char *head, size_t n)
-{
-    if (n < 3 || head[0] != '#' || head[1] != '!')
-        return -1;
-    head[n - 1] = '\0';
-    char *path = head + 2 + strspn(head + 2, " \t");
-    path[strcspn(path, " \t\n")] = '\0';
-    return program_open(AT_FDCWD, path);
-}
-
-/* Takes ownership of fd. A program that cannot be read is assumed to be an ordinary one. */
-static bool program_takes(int fd)
-{
-    enum { SCRIPTS_MAX = 4 };
-    union {
-        ElfHead elf;
-        char text[256];
-    } head;
-    bool takes = true;
-    for (int depth = 0; fd >= 0 && depth < SCRIPTS_MAX; depth++) {
-        ssize_t n = program_read(fd, &head, sizeof head, 0);
-        if (n >= (ssize_t)sizeof head.elf && memcmp(head.elf.e_ident, ELFMAG, SELFMAG) == 0) {
-            takes = elf_takes(fd, &head.elf);
-            break;
-        }
-        int next = interpreter_open(head.text, n > 0 ? (size_t)n : 0);
-        syscall(SYS_close, fd);
-        fd = next;
-    }
-    if (fd >= 0)
-        syscall(SYS_close, fd);
-    return takes;
-}
-
-static bool call_takes(const ExecCall *call)
-{
-    bool search = (call->kind == EXEC_SEARCH || call->kind == SPAWN_SEARCH) && !strchr(call->path, '/');
     bool empty = call->kind == EXEC_FD || (call->kind == EXEC_AT && call->path[0] == '\0');
-    int fd = search  ? program_search(call->path)
+    int fd = call->kind == EXEC_SEARCH || call->kind == SPAWN_SEARCH ? program_search(call->path)
              : empty ? (int)syscall(SYS_fcntl, call->fd, F_DUPFD_CLOEXEC, 0)
                      : program_open(call->kind == EXEC_AT ? call->fd : AT_FDCWD, call->path);
-    return program_takes(fd);
+    return program_linker(fd);
 }
 
 /* --- The calls ---------------------------------------------------------------------------------------- */
@@ -310,16 +224,45 @@ static bool library_is_readable(void)
     return syscall(SYS_faccessat, AT_FDCWD, library, R_OK) == 0;
 }
 
-int exec_call(const ExecCall *call, char *const *given)
+/* With what the environment lacks. */
+static int call_complete(const ExecCall *call, char *const *given, Linker linker)
 {
     Lack lack;
-    if (!environment_lacks(given, &lack) || (call->kind != EXEC_FD && !call->path))
+    if (!environment_lacks(given, &lack))
         return call_make(call, given);
     int saved = errno;
     if (lack.library)
-        lack.library = library_is_readable() && call_takes(call);
+        lack.library = linker == LINKER_LOADS && library_is_readable();
     errno = saved;
     return call_make_with(call, given, &lack);
+}
+
+/* Without our library, whatever the environment says about us: the program would not start. */
+static __attribute__((noinline)) int call_make_without(const ExecCall *call, char *const *given, size_t n,
+                                                       const char *list)
+{
+    char *preload = alloca(sizeof preload_name + 1 + strlen(list));
+    char **environment = alloca((n + 1) * sizeof *environment);
+    preload_remove(list, library, stpcpy(stpcpy(preload, preload_name), "="));
+    for (size_t i = 0; i < n; i++)
+        environment[i] = value_of(given[i], preload_name) ? preload : given[i];
+    environment[n] = NULL;
+    return call_complete(call, environment, LINKER_FAILS);
+}
+
+int exec_call(const ExecCall *call, char *const *given)
+{
+    if (library[0] == '\0' || (call->kind != EXEC_FD && !call->path))
+        return call_make(call, given);
+    int saved = errno;
+    Linker linker = call_linker(call);
+    errno = saved;
+    size_t n = 0;
+    const char *list = preload_find(given, &n);
+    if (linker == LINKER_FAILS && preload_names(list, library) && n <= ENTRIES_MAX &&
+        strlen(list) < PRELOAD_MAX)
+        return call_make_without(call, given, n, list);
+    return call_complete(call, given, linker);
 }
 
 /* False: the command stays as it is. A quote in the present value would end ours. */

@@ -48,6 +48,32 @@ static inline bool preload_holds(const char *list, const char *library)
     return found;
 }
 
+/* Whether our library or a copy of it is in the list. */
+static inline bool preload_names(const char *list, const char *library)
+{
+    const char *name = NULL;
+    size_t n = 0;
+    bool found = false;
+    while (preload_next(&list, &name, &n))
+        found |= preload_is_ours(name, n, library);
+    return found;
+}
+
+/* The list without our library and its copies. ret has room for the list. */
+static inline void preload_remove(const char *list, const char *library, char *ret)
+{
+    const char *name = NULL;
+    size_t n = 0;
+    char *end = ret;
+    while (preload_next(&list, &name, &n)) {
+        if (preload_is_ours(name, n, library))
+            continue;
+        end = stpcpy(end, end == ret ? "" : ":");
+        end = (char *)memcpy(end, name, n) + n;
+    }
+    *end = '\0';
+}
+
 /* AddressSanitizer ends a program in which it is not the first library. */
 static inline bool preload_comes_first(const char *name, size_t n)
 {

@@ -17,12 +17,15 @@ bool library_can_be_preloaded(const char *library)
     return library[strcspn(library, ": \t\n")] == '\0';
 }
 
-static char *preload_make(const char *old, const char *library, Arena *arena)
+static char *preload_make(const char *old, const GuardSettings *settings, Arena *arena)
 {
-    if (preload_holds(old, library))
+    const char *library = settings->library;
+    if (!settings->no_library && preload_holds(old, library))
         return arena_printf(arena, "%s%s", preload, old);
     char *made = arena_alloc(arena, sizeof preload + strlen(old) + strlen(library) + 2);
-    if (made)
+    if (made && settings->no_library)
+        preload_remove(old, library, stpcpy(made, preload));
+    else if (made)
         (void)preload_join(old, library, stpcpy(made, preload));
     return made;
 }
@@ -81,7 +84,7 @@ int environment_make(char *const *old, const GuardSettings *settings, Arena *are
         else if (!is_replaced(*old, settings))
             made[m++] = *old;
     size_t before = m;
-    made[m++] = preload_make(preloaded, settings->library, arena);
+    made[m++] = preload_make(preloaded, settings, arena);
     made[m++] = arena_printf(arena, "%s%s", supervisor, settings->socket);
     if (settings->inner)
         made[m++] = arena_printf(arena, "%s%s", inner, settings->inner);

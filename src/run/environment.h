@@ -20,10 +20,11 @@ typedef struct GuardSettings {
     const char *inner; /* the socket of a run within a run; NULL: none */
     bool only_witness; /* the library must leave memory alone */
     bool no_pin;       /* it must not register anything with CUDA */
+    bool no_library;   /* the command would not start with it (LINKER_FAILS) */
 } GuardSettings;
 
 /*
  * `library` comes first in LD_PRELOAD, before the old value; it is not added if a file of its name is already
- * there. -ENOMEM. Unchanged strings stay where they are.
+ * there, and removed for `no_library`. -ENOMEM. Unchanged strings stay where they are.
  */
 int environment_make(char *const *old, const GuardSettings *settings, Arena *arena, char ***ret);

@@ -19,6 +19,7 @@
 #include "environment.h"
 #include "free-memory.h"
 #include "journal.h"
+#include "linker.h"
 #include "macro.h"
 #include "protocol.h"
 #include "run.h"
@@ -552,6 +553,7 @@ int run_start(Run *run, char *const *command, char *const *settings, ChildStage 
     arena_free(&run->arena);
     int r = environment_set(environ, settings, &run->arena, &environment);
     GuardSettings guard = guard_settings(run);
+    guard.no_library = program_linker(program_search(command[0])) == LINKER_FAILS;
     if (r >= 0 && run->broker)
         r = environment_make(environment, &guard, &run->arena, &environment);
     if (r < 0)

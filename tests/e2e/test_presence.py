@@ -160,8 +160,13 @@ def test_what_cannot_load_it_is_left_alone(here, mark, tmp_path):
     script = tmp_path / "script"
     script.write_text(f"#!{tmp_path}/show\n")
     script.chmod(0o755)
-    for command in ([tmp_path / "show"], [script], ["sh", "-c", f"PATH={tmp_path}:$PATH; LD_PRELOAD= exec show"]):
+    show = tmp_path / "show"
+    for command in ([show], [script], ["sh", "-c", f"PATH={tmp_path}:$PATH; LD_PRELOAD= exec show"]):
         _, out, _ = run_job(here, mark, "env", "-u", "LD_PRELOAD", *command, options=("-q",))
+        assert out == "unset\n", command
+    for command in ([show], [script], ["env", show], ["env", "SHMGUARD=off", show],
+                    [PYTHON, "-c", f"import subprocess; subprocess.run(['{show}'])"]):
+        _, out, _ = run_job(here, mark, *command, options=("-q",))
         assert out == "unset\n", command
 
     alone = tmp_path / "shmguard"

@@ -77,6 +77,31 @@ static void test_environment(void **state)
     }
 }
 
+static void test_no_library(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *preload;
+        const char *expected;
+    } cases[] = {
+        {"", ""},
+        {LIBRARY, ""},
+        {"/lib/a.so", "/lib/a.so"},
+        {"/lib/a.so " LIBRARY ":libshmguard-preload.so:b.so", "/lib/a.so:b.so"},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        _cleanup_arena_ Arena arena = {0};
+        char preload[256];
+        snprintf(preload, sizeof preload, "LD_PRELOAD=%s", cases[i].preload);
+        char *old[] = {preload, NULL};
+        char **made = NULL;
+        GuardSettings settings = {.library = LIBRARY, .socket = "ours", .no_library = true};
+        assert_int_equal(environment_make(old, &settings, &arena, &made), 0);
+        assert_string_equal(value_of(made, "LD_PRELOAD"), cases[i].expected);
+        assert_string_equal(value_of(made, "SHMGUARD_SOCKET"), "ours");
+    }
+}
+
 static void test_set(void **state)
 {
     (void)state;
@@ -111,6 +136,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_environment),
+        cmocka_unit_test(test_no_library),
         cmocka_unit_test(test_set),
         cmocka_unit_test(test_path),
     };

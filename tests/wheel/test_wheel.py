@@ -19,8 +19,8 @@ import zipfile
 
 import pytest
 
-HERE = pathlib.Path(__file__).parent
-REPOSITORY = HERE.parent.parent
+REPOSITORY = pathlib.Path(__file__).parents[2]
+INSTALLED = REPOSITORY / "tests/installed"
 DIST, AGAIN, ROOTS, GUARD_TESTS = (pathlib.Path(os.environ[name]) for name in ("DIST", "AGAIN", "ROOTS", "GUARD_TESTS"))
 VERSION = re.search(r"version: '(.*)'", (REPOSITORY / "meson.build").read_text()).group(1)
 ARCHITECTURES = ["x86_64", "aarch64"]
@@ -51,7 +51,7 @@ def run(*command, **options):
 
 
 def use(python, *command, **options):
-    print(run(python, HERE / "use.py", *command, **options))
+    print(run(python, INSTALLED / "use.py", *command, **options))
 
 
 def pip_of(python, directory):
@@ -144,6 +144,19 @@ def test_user_target_and_prefix(tmp_path):
     use(python, tmp_path / "prefix/bin/shmguard")
 
 
+def test_prefix_of_its_own(tmp_path):
+    """As in a conda environment: Python lies in the prefix that the wheel is installed into."""
+    interpreter = pathlib.Path(PYTHONS[-1])
+    prefix = tmp_path / "prefix"
+    shutil.copytree(interpreter.parents[1], prefix, symlinks=True)
+    python = prefix / "bin/python"
+    run(python, "-m", "pip", "install", "--no-index", wheel())
+    use(python, prefix / "bin/shmguard")
+    use(python, python, "-m", "shmguard")
+    run(python, "-m", "pip", "uninstall", "--yes", "shmguard")
+    assert not list(prefix.rglob("*shmguard*"))
+
+
 def test_uv_and_pipx(tmp_path):
     bin_ = tools()
     env = {**os.environ, "HOME": str(tmp_path), "PIPX_HOME": str(tmp_path / "pipx"), "PIPX_BIN_DIR": str(tmp_path / "pipx-bin"),
@@ -180,7 +193,7 @@ def test_fresh_system(suite):
     there = root / "opt/shmguard"
     shutil.rmtree(there, ignore_errors=True)
     there.mkdir(parents=True)
-    for path in (wheel(), HERE / "use.py", HERE / "job.py"):
+    for path in (wheel(), INSTALLED / "use.py", INSTALLED / "job.py"):
         shutil.copy(path, there)
     print(run(REPOSITORY / "scripts/inside", root, f"""cd /opt/shmguard && python3 -m venv env && env/bin/pip install --no-index {wheel().name} &&
         python3 use.py env/bin/shmguard && python3 use.py env/bin/python -m shmguard"""))
@@ -203,6 +216,18 @@ def test_musl_declines(tmp_path):
     assert done.stderr == "shmguard: this program needs glibc, and this system has another C library (musl?)\n"
 
 
+def test_musl_program_is_left_alone(tmp_path):
+    top = f"shmguard-{VERSION}-linux-x86_64"
+    with tarfile.open(DIST / f"{top}.tar.xz") as archive:
+        archive.extractall(tmp_path)
+    source = tmp_path / "hello.c"
+    source.write_text('#include <stdio.h>\nint main(void) { return puts("hello") < 0; }\n')
+    for options in [], ["-static"]:
+        run("musl-gcc", *options, "-o", tmp_path / "hello", source)
+        for command in [tmp_path / "hello"], ["sh", "-c", tmp_path / "hello"], [sys.executable, "-c", f"import os; os.execl('{tmp_path}/hello', 'hello')"]:
+            assert run(tmp_path / top / "bin/shmguard", "run", "--quiet", "--", *command) == "hello\n"
+
+
 def on_aarch64(command, *files):
     root = ROOTS / "arm64"
     there = root / "opt/shmguard"
@@ -217,8 +242,13 @@ def on_aarch64(command, *files):
 
 def test_program_on_aarch64():
     top = f"shmguard-{VERSION}-linux-aarch64"
-    print(on_aarch64(f"python3 use.py {top}/bin/shmguard", HERE / "use.py", HERE / "job.py"))
+    print(on_aarch64(f"python3 use.py {top}/bin/shmguard", INSTALLED / "use.py", INSTALLED / "job.py"))
     on_aarch64(f"python3 -c 'import ctypes; ctypes.CDLL(\"{top}/lib/libshmguard.so.1\").shmguard_version'")
+
+
+def test_pytorch_on_aarch64():
+    print(on_aarch64(f"""export PYTHONPATH=/opt/torch PYTHONDONTWRITEBYTECODE=1; python3 -W error -c 'import torch' &&
+        python3 use.py shmguard-{VERSION}-linux-aarch64/bin/shmguard""", INSTALLED / "use.py", INSTALLED / "job.py"))
 
 
 # What qemu does not let pass: it calls a program by its file, not by the name that it was started by; and the kernel cannot hand it a
