@@ -54,6 +54,7 @@
 #pragma once
 
 #include <poll.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdbool.h>
@@ -174,6 +175,7 @@ uint64_t batch_number(void); /* how many this process has begun */
 /* A descriptor is copied, as PyTorch does with each tensor that it sends; n bytes were written. Neither
  * function takes the lock or changes errno. */
 void batch_copied(int fd);
+void batch_by_lane(void); /* a batch is about to be written that may have no descriptor */
 void batch_written(size_t n);
 
 /* --- views.c: the mappings that are kept --- */
@@ -324,8 +326,17 @@ int manager_wait(struct pollfd *files, int msec); /* poll, which the supervisor 
 void python_find(void *(*find)(const char *name));
 bool python_has_stack(void); /* signal handlers may call this one and the next */
 void python_write_stack(int fd);
-void *python_let_run(void); /* lets other Python threads run until python_go_on */
+void *python_symbol(const char *name); /* NULL: there is none */
+void *python_let_run(void);            /* lets other Python threads run until python_go_on */
 void python_go_on(void *thread);
+
+/* --- python-part.c: our part in Python; the argument is there --- */
+
+extern const char python_lane[]; /* its text */
+void python_part_start(void);    /* by the constructor, once */
+
+/* Python may have made this semaphore: the part is installed soon, if it can be. Without the lock. */
+void python_part_offer(const char *semaphore);
 
 /* --- budget-client.c: whether there is memory for a segment; called without the lock --- */
 

@@ -36,6 +36,9 @@
 /* "off": nothing is registered with CUDA. */
 #define PROTOCOL_PIN "SHMGUARD_PIN"
 
+/* "off": batches travel as PyTorch sends them. */
+#define PROTOCOL_LANE "SHMGUARD_LANE"
+
 #define SEGMENT_NAME "shmguard"      /* of memfds that are recycled */
 #define SINGLE_NAME  "shmguard:once" /* of memfds that are not */
 
@@ -157,6 +160,14 @@ typedef struct TestimonyHead {
     TESTIMONY_HEAD;
 } TestimonyHead;
 
+/* Why a process has no lane (src/guard/python/lane.py has the same numbers). */
+typedef enum LaneWhy {
+    LANE_OFF,     /* the user said so. Set by the supervisor */
+    LANE_PYTHON,  /* an interpreter that the lane does not know */
+    LANE_TORCH,   /* a PyTorch that it does not know, or that was changed */
+    LANE_TRAINER, /* a worker whose trainer has no lane */
+} LaneWhy;
+
 /*
  * One page that every process of the job maps. The figures only increase, by relaxed atomic additions: they
  * are shown to people, and no decision depends on them. What a process has added stays when it is killed.
@@ -187,5 +198,11 @@ typedef struct Counters {
     _Atomic uint64_t pinned_bytes; /* of tensors that the GPU could read in place */
     _Atomic uint32_t below;        /* lines that the job wrote below the cursor */
     _Atomic uint32_t adrift;       /* 1: the job moves the cursor in ways that cannot be followed */
-    _Atomic uint64_t batches;      /* sent by DataLoader workers; batches shared by name are not counted */
+    _Atomic uint64_t batches;      /* sent by DataLoader workers; batches shared by name are not counted,
+                                      unless they take the lane */
+    _Atomic uint64_t lane_batches;
+    _Atomic uint64_t lane_value_bytes;   /* of their tensors, within the message */
+    _Atomic uint64_t lane_segment_bytes; /* of their tensors, in shared memory */
+    _Atomic uint64_t lane_declined;      /* batches that the lane left to PyTorch */
+    _Atomic uint32_t lane_whys;          /* bits, by LaneWhy: why processes have no lane */
 } Counters;

@@ -228,6 +228,21 @@ int our_fcntl(int fd, int command, ...)
     return real_fcntl(fd, command, argument);
 }
 
+sem_t *our_sem_open(const char *name, int flags, ...)
+{
+    va_list list;
+    va_start(list, flags);
+    /* NOLINTBEGIN(clang-analyzer-valist.Uninitialized): see mremap */
+    mode_t mode = flags & O_CREAT ? va_arg(list, mode_t) : 0;
+    unsigned value = flags & O_CREAT ? va_arg(list, unsigned) : 0;
+    /* NOLINTEND(clang-analyzer-valist.Uninitialized) */
+    va_end(list);
+    sem_t *semaphore = real_sem_open(name, flags, mode, value);
+    if (semaphore != SEM_FAILED)
+        python_part_offer(name);
+    return semaphore;
+}
+
 int our_fstat(int fd, struct stat *st)
 {
     int r = real_fstat(fd, st);

@@ -20,6 +20,7 @@ typedef struct GuardSettings {
     const char *inner; /* the socket of a run within a run; NULL: none */
     bool only_witness; /* the library must leave memory alone */
     bool no_pin;       /* it must not register anything with CUDA */
+    bool no_lane;      /* batches must travel as PyTorch sends them */
 } GuardSettings;
 
 /*

@@ -421,11 +421,12 @@ for epoch in range(2):
 """
 
 
+@pytest.mark.parametrize("lane", ["auto", "off"])
 @pytest.mark.parametrize("way", ["small", "several", "long", "feeder", "names"])
-def test_batches_are_counted(here, one_python, mark, tmp_path, way):
-    done = here.shmguard("run", "--report", tmp_path / "r", "--", one_python, *QUIET_PYTHON, "-c", COUNTED, way, env=mark)
+def test_batches_are_counted(here, one_python, mark, tmp_path, way, lane):
+    done = here.shmguard("run", "--lane", lane, "--report", tmp_path / "r", "--", one_python, *QUIET_PYTHON, "-c", COUNTED, way, env=mark)
     assert done.returncode == 0, done
-    assert json.loads((tmp_path / "r").read_text())["guard"]["batches"] == (0 if way == "names" else 12)
+    assert json.loads((tmp_path / "r").read_text())["guard"]["batches"] == (0 if (way, lane) == ("names", "off") else 12)
 
 
 @pytest.mark.parametrize("code, command", [
