@@ -5,7 +5,7 @@
 
 Run it under the guard (shmguard run -- python3 tests/guard/stress.py …) or plainly, to see that the test itself is sound. Each round
 takes a random loader: sharing strategies of the workers and of the trainer, start method, number of workers, prefetching, persistent
-workers, the sizes of the tensors of a batch (around and far from the guard's threshold), and how long batches are kept. In some rounds
+workers, the number and the sizes of the tensors of a batch (around and far from the guard's thresholds), and how long batches are kept. In some rounds
 a worker is killed in mid-epoch; in some the trainer forks while it holds batches, lets go of them, and the child must still find them
 whole; in some it shares batches that it keeps again, or sends them to another process and back.
 
@@ -24,7 +24,7 @@ import torch
 import torch.multiprocessing as mp
 from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
 
-PLACE_STRIDE = 1 << 24
+PLACE_STRIDE = 1 << 20
 NUMBER_STRIDE = 1 << 28
 _ARANGE = {}
 
@@ -52,11 +52,16 @@ def first_word(number, place):
 def make_batch(plan, number):
     tensors = [positions(words_of(plan, number, place)) + first_word(number, place)
                for place in range(len(plan["words"]))]
-    return {"number": number, "tensors": tensors, "nested": ([tensors[0][: 3].clone()], number)}
+    last = tensors[-1]
+    return {"number": number, "tensors": tensors, "nested": ([tensors[0][: 3].clone()], number), "view": last[len(last) // 2:],
+            "array": last[:100].numpy().copy()}
 
 
 def check_batch(plan, batch, number):
     assert batch["number"] == number, f"batch {number} came as {batch['number']}"
+    last, view = batch["tensors"][-1], batch["view"]
+    assert view.data_ptr() == last.data_ptr() + len(last) // 2 * 8, f"batch {number}: a view has memory of its own"
+    assert view.numel() == len(last) - len(last) // 2 and torch.equal(torch.from_numpy(batch["array"]), last[:100]), f"batch {number}"
     for place, tensor in enumerate(batch["tensors"]):
         words = words_of(plan, number, place)
         assert tensor.numel() == words, f"batch {number}, tensor {place}: {tensor.numel()} words instead of {words}"
@@ -101,8 +106,15 @@ class StartWorker:
         torch.set_num_threads(1)
 
 
+def as_it_is(batch):
+    """Otherwise PyTorch makes tensors of arrays."""
+    return batch
+
+
 def random_plan(rng, methods, scale):
     sizes = [rng.choice([1, 100, 4096, 60_000, 65_536, 70_000, 131_072, 400_000, 1_000_000]) for _ in range(rng.randint(1, 3))]
+    if rng.random() < 0.4:  # many small ones, which travel in the message, as far as it has room for them
+        sizes = [rng.choice([1, 7, 100, 400, 1000, 4096, 5000]) for _ in range(rng.randint(4, 60))]
     heavy = sum(sizes) > 300_000
     return {
         "batches": scale * (rng.randint(20, 120) if heavy else rng.randint(100, 600)),
@@ -236,7 +248,7 @@ def run_round(plan, rng):
     dataset = NumberStream(plan) if plan["stream"] else Numbers(plan)
     loader = DataLoader(dataset, batch_size=None, num_workers=plan["workers"], prefetch_factor=plan["prefetch"],
                         multiprocessing_context=plan["method"], persistent_workers=plan["persistent"] and not plan["kill"],
-                        worker_init_fn=StartWorker(plan["strategy"]), timeout=120)
+                        worker_init_fn=StartWorker(plan["strategy"]), collate_fn=as_it_is, timeout=120)
     epochs = 2 if plan["persistent"] and not plan["kill"] else 1
     # A worker that dies raises an error wherever the trainer happens to be: not amid a talk to a partner.
     partner = Partner(plan, rng) if plan["again"] == "send" and plan["keep"] and not plan["kill"] else None
