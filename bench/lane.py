@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batches of many and of small tensors, plain and under the guard, in interleaved rounds on the same machine.
+
+    python3 bench/lane.py PROGRAM [--rounds N] [--python PYTHON] [SHAPE…]
+
+Prints the median and the spread (min to max) of batches per second on both sides and of their ratio, round by round. Ratios are what
+counts: absolute rates are the machine's. Fails when a target is missed.
+"""
+
+import argparse
+import statistics
+import subprocess
+import sys
+import time
+
+KIB = 1 << 10
+MIB = 1 << 20
+
+
+def tensors(count, size):
+    import torch
+
+    return [torch.full((size // 4,), float(number)) for number in range(count)]
+
+
+def pictures(count, size):
+    """A list for detection: a picture, and the small tensors that describe it, for each."""
+    import torch
+
+    return [{"picture": torch.zeros(size // 4 - 1000 * number), "boxes": torch.zeros(5, 4), "labels": torch.zeros(5, dtype=torch.int64),
+             "area": torch.zeros(5), "crowd": torch.zeros(5, dtype=torch.int64), "size": torch.tensor([3, 4]),
+             "original": torch.tensor([5, 6]), "id": torch.tensor([number])} for number in range(count)]
+
+
+def arrays():
+    import numpy
+
+    return {"array": numpy.zeros(MIB, numpy.float32), "small": [numpy.zeros(256, numpy.float32) for _ in range(3)]}
+
+
+# name: how a batch is made, batches, workers, strategy, the ratio to reach
+SHAPES = {
+    "48x1KiB": (lambda: tensors(48, KIB), 1500, 2, "file_descriptor", 12),
+    "48x1KiB-busy": (lambda: tensors(48, KIB), 400, 2, "file_descriptor", 2),
+    "8x64KiB": (lambda: tensors(8, 64 * KIB), 1500, 2, "file_descriptor", 0.95),
+    "4x256KiB": (lambda: tensors(4, 256 * KIB), 1500, 2, "file_descriptor", 0.95),
+    "9MiB+labels": (lambda: tensors(1, 9 * MIB) + tensors(1, 128), 400, 2, "file_descriptor", 1.5),
+    "detection": (lambda: pictures(16, MIB), 150, 2, "file_descriptor", 1.5),
+    "numpy": (arrays, 300, 2, "file_descriptor", 0.95),
+    "file_system-8x64KiB": (lambda: tensors(8, 64 * KIB), 800, 2, "file_system", 0.6),
+    "file_system-48x1KiB": (lambda: tensors(48, KIB), 800, 2, "file_system", 4),
+    "number": (lambda: 7, 12000, 2, "file_descriptor", 0.97),
+    "tiny": (lambda: tensors(1, 32), 6000, 2, "file_descriptor", 2),
+}
+BUSY_SECONDS = 0.005
+
+
+def work():
+    end = time.perf_counter() + BUSY_SECONDS
+    while time.perf_counter() < end:
+        pass
+
+
+def load(name):
+    """One side: prints the steady rate in batches per second."""
+    import torch
+    from torch.utils.data import DataLoader, Dataset
+
+    make, batches, workers, strategy, _ = SHAPES[name]
+    warm = max(10, batches // 5)
+
+    class Batches(Dataset):
+        def __len__(self):
+            return batches + warm
+
+        def __getitem__(self, index):
+            if name.endswith("busy"):
+                work()
+            return make()
+
+    torch.set_num_threads(1)
+    torch.multiprocessing.set_sharing_strategy(strategy)
+    start = None
+    for number, _ in enumerate(DataLoader(Batches(), batch_size=None, num_workers=workers, collate_fn=lambda batch: batch)):
+        if number == warm:
+            start = time.perf_counter()
+    print(batches / (time.perf_counter() - start))
+
+
+def spread(values):
+    return f"{statistics.median(values):9.2f} ({min(values):.2f} to {max(values):.2f})"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("program")
+    parser.add_argument("shape", nargs="*", metavar="SHAPE", help=", ".join(SHAPES))
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--python", default=sys.executable)
+    parser.add_argument("--load", action="store_true", help="be one side: PROGRAM is the shape")
+    args = parser.parse_intermixed_args()
+    if args.load:
+        return load(args.program)
+    missed = []
+    for name in args.shape or SHAPES:
+        command = [args.python, "-W", "ignore", __file__, "--load", name]
+        plain, guarded = [], []
+        for _ in range(args.rounds):
+            for rates, prefix in ((plain, []), (guarded, [args.program, "run", "--quiet", "--"])):
+                done = subprocess.run([*prefix, *command], stdout=subprocess.PIPE, check=True)
+                rates.append(float(done.stdout))
+        ratios = [under / without for under, without in zip(guarded, plain)]
+        target = SHAPES[name][-1]
+        reached = statistics.median(ratios) >= target
+        print(f"{name}\n  plain  {spread(plain)} batches/s\n  guard  {spread(guarded)} batches/s\n"
+              f"  ratio  {spread(ratios)}, target {target}: {'reached' if reached else 'MISSED'}", flush=True)
+        if not reached:
+            missed.append(name)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
