@@ -64,14 +64,15 @@ sanitize:
 	scripts/test-threads
 	scripts/e2e $(BUILD)-sanitize "not slow and not long"
 
-# Which lines of src/ the tests run, folder by folder. Processes that are killed, or end by _exit, do not tell.
+# Which lines of src/ the tests run, folder by folder. Processes that are killed, or end by _exit, do not tell. Nor do those of other users, who may
+# not write the counts: tests of what such users see fail here.
 coverage:
 	@scripts/need build test
 	@test -e $(BUILD)-coverage/build.ninja || meson setup $(BUILD)-coverage -Dtests=enabled -Db_coverage=true
 	@ninja -C $(BUILD)-coverage
 	@find $(BUILD)-coverage -name '*.gcda' -delete
 	$(UNIT_TESTS) $(BUILD)-coverage
-	GCOV_ERROR_FILE=/dev/null scripts/e2e $(BUILD)-coverage "not long"
+	-GCOV_ERROR_FILE=/dev/null scripts/e2e $(BUILD)-coverage "not long"
 	@scripts/coverage $(BUILD)-coverage
 
 # Hours of random loaders under the guard, every byte checked, and the tests that take minutes. Not part of the tests.

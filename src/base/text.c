@@ -287,6 +287,19 @@ int text_escape(Text a, Buffer *out)
     return 0;
 }
 
+int text_escape_prose(Text a, Buffer *out)
+{
+    size_t before = out->size;
+    size_t backslashes = 0;
+    for (size_t i = 0; i < a.size; i++)
+        backslashes += a.data[i] == '\\';
+    int r = text_escape(a, out);
+    if (r < 0 || out->size - before != a.size + backslashes)
+        return r;
+    out->size = before;
+    return buffer_append(out, a.data, a.size);
+}
+
 size_t text_unescape_octal(Text a, char *out)
 {
     size_t n = 0;

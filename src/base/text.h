@@ -73,6 +73,10 @@ int text_decimal(Text a, double *ret);
  */
 int text_escape(Text a, Buffer *out);
 
+/* The same for prose, paths and commands to copy: a backslash is only doubled if something else is escaped.
+ */
+int text_escape_prose(Text a, Buffer *out);
+
 /* Appends text with U+FFFD in place of each byte that is not UTF-8. */
 int text_repair(Text a, Buffer *out);
 

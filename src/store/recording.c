@@ -542,18 +542,11 @@ static bool file_is_there(const Recording *recording)
     return stat(recording->path, &st) == 0 && st.st_dev == recording->device && st.st_ino == recording->inode;
 }
 
-static int pid_write(Recording *recording)
+static int meta_write(Recording *recording, const char *key, uint64_t value)
 {
     char sql[96];
-    snprintf(sql, sizeof sql, "UPDATE meta SET value = %d WHERE key = 'pid'", recording->pid);
-    return sqlite_run(recording->db, sql);
-}
-
-static int open_files_write(Recording *recording)
-{
-    char sql[96];
-    snprintf(sql, sizeof sql, "INSERT OR REPLACE INTO meta VALUES('open_files', %llu)",
-             (unsigned long long)recording->open_files);
+    snprintf(sql, sizeof sql, "INSERT OR REPLACE INTO meta VALUES('%s', %llu)", key,
+             (unsigned long long)value);
     return sqlite_run(recording->db, sql);
 }
 
@@ -566,9 +559,9 @@ static int moments_write(Recording *recording, const Moment *moment)
     if (r < 0)
         return r;
     if (recording->pid_due)
-        r = pid_write(recording);
+        r = meta_write(recording, "pid", (uint64_t)recording->pid);
     if (r >= 0 && recording->open_files_due)
-        r = open_files_write(recording);
+        r = meta_write(recording, "open_files", recording->open_files);
     for (size_t i = 0; r >= 0 && i < recording->pending.n; i++)
         r = moment_add(recording, recording->pending.items[i]);
     if (r >= 0 && moment)

@@ -113,18 +113,21 @@ FEED = """
 import multiprocessing, sys, time
 import torch
 
-def produce(queue):  # as batchgenerators' workers do
+def produce(queue, number):  # as batchgenerators' workers do
     while True:
-        queue.put(torch.rand(2, 3, 32, 32))
+        queue.put((number, torch.rand(2, 3, 32, 32)))
 
 multiprocessing.set_start_method("fork")
 queue = multiprocessing.Queue(4)
-workers = [multiprocessing.Process(target=produce, args=(queue,), daemon=True) for _ in range(3)]
+workers = [multiprocessing.Process(target=produce, args=(queue, number), daemon=True) for number in range(3)]
 for worker in workers:
     worker.start()
 model = torch.nn.Conv2d(3, 4, 3)
-for _ in range(6):
-    model(queue.get()).sum().backward()
+seen = set()
+while len(seen) < 3:
+    number, batch = queue.get()
+    seen.add(number)
+    model(batch).sum().backward()
 print("ready", flush=True)
 sys.stdin.read()
 """

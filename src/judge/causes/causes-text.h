@@ -243,10 +243,14 @@
 #define FIX_MEMORY_SOMEWHERE                                                                                 \
     "Raise the memory limit where it is set: --mem (Slurm), limits.memory (Kubernetes), --memory (Docker), " \
     "MemoryMax= (systemd)."
+#define FIX_POD_KILLED     "Ask Kubernetes whether it was the pod's memory limit: the reason is then OOMKilled."
+#define COMMAND_POD_KILLED "kubectl describe pod POD"
+#define FIX_CONTAINER_KILLED                                                                                 \
+    "If it ran in a container, ask Docker whether it was the container's memory limit."
 #define FIX_IF_MEMORY                                                                                        \
     "If it was the OOM killer, use less memory (lower num_workers first, then batch_size), or raise the "    \
     "limit: --mem (Slurm), limits.memory (Kubernetes), --memory (Docker)."
-#define FIX_FILES_DOCKER "Start the container again with a higher limit of open files."
+#define FIX_FILES_DOCKER "If it runs in a container, start that again with a higher limit of open files."
 #define FIX_BUDGET       "Raise --budget to several times the largest batch (%s), or remove --budget."
 #define FIX_SMALLER      "Or make the batches smaller: lower batch_size."
 #define FIX_OPEN_FILES   "Raise the limit of open files in the shell that starts the training."
@@ -262,7 +266,11 @@
     "have native code."
 #define FIX_UPDATE_ALL                                                                                       \
     "Update or reinstall the packages that have native code, all together; suspect the newest one first."
-#define FIX_RANKS   "Look at the output of every rank for the one that stopped first."
+#define FIX_RANKS        "Look at the output of every rank for the one that stopped first."
+#define FIX_PY_SPY_RANKS "While it hangs, dump the stack of every rank: one of them waits elsewhere."
+#define FIX_GROUP_TIMEOUT                                                                                    \
+    "If a rank is only slow (it prepares data or saves a checkpoint alone), give the process group more "    \
+    "time."
 #define FIX_PY_SPY  "Find where the worker waits: dump its stack while it hangs."
 #define FIX_TIMEOUT "If items are only slow, raise the DataLoader's timeout= or add workers."
 #define FIX_FORK_HANG                                                                                        \

@@ -31,6 +31,11 @@
 #define CLUE_SHM_WRITE_SUMMARY                                                                               \
     "Shared memory ran out: /dev/shm was full when a process{pid} needed space for a tensor."
 
+#define CLUE_SHM_RESIZE_EVIDENCE "An older PyTorch could not give a segment its size, and does not say why."
+#define CLUE_SHM_RESIZE_SUMMARY                                                                              \
+    "A process{pid} could not give a segment in /dev/shm the size of its tensor: most likely /dev/shm is "   \
+    "full or too small. The message does not tell."
+
 #define CLUE_SHM_FILE_EVIDENCE "A file in /dev/shm could not be written because no space was left."
 #define CLUE_SHM_FILE_SUMMARY  "Shared memory ran out: /dev/shm was full when the program wrote a file there."
 
@@ -95,6 +100,9 @@
     "A process{pid} died of a bus error, and the log mentions mapped files or failing storage: most likely " \
     "a file that it had mapped was truncated or could not be read. PyTorch only guesses that shared memory " \
     "is to blame."
+#define DISK_SHM_SUMMARY                                                                                     \
+    "Most likely shared memory ran out: no space was left, and the traceback is in code that shares "        \
+    "objects between processes, which needs /dev/shm. If /dev/shm has room, a disk was full."
 #define BUS_READER_SUMMARY                                                                                   \
     "A process{pid} died of a bus error in a library that reads mapped files: most likely such a file was "  \
     "truncated, lies on a full disk or could not be read."
@@ -235,6 +243,13 @@
 #define CLUE_PREEMPTED_FIX                                                                                   \
     "Save checkpoints and let the job be requeued, or use a partition without preemption."
 
+#define CLUE_REQUEUED_EVIDENCE "The batch system says that the job was put back into its queue."
+#define CLUE_REQUEUED_SUMMARY                                                                                \
+    "The batch system stopped the job and put it back into its queue: to make room for another one, or "     \
+    "because an administrator or the job itself asked for it. Memory is not involved."
+#define CLUE_REQUEUED_FIX                                                                                    \
+    "Let the job continue from its last checkpoint when it starts again, and look at its earlier attempts."
+
 #define CLUE_NODE_FAILURE_EVIDENCE "The batch system says that a node failed."
 #define CLUE_NODE_FAILURE_SUMMARY  "A node that the job ran on failed, and the batch system cancelled the job."
 #define CLUE_NODE_FAILURE_FIX                                                                                \
@@ -280,6 +295,9 @@
     "Start it again, from the last checkpoint. If it hung, dump the stacks of its processes while it hangs " \
     "(py-spy dump --pid PID). If nobody pressed Ctrl-C, look for what sent SIGINT: a "                       \
     "launcher, a notebook or a batch system."
+#define INTERRUPTED_WAITING_FIX                                                                              \
+    "It was waiting for another process or thread when it was interrupted. If it hung, start it again and "  \
+    "dump the stacks of all of its processes while it hangs."
 
 /* --- Crashes --- */
 
@@ -372,6 +390,10 @@
     "Replace lambdas and inner functions with functions of a module, and open files, locks and database "    \
     "handles in the worker (in __getitem__ or worker_init_fn) instead of in __init__. Where fork does no "   \
     "harm, multiprocessing_context='fork' needs no pickling."
+#define NOT_PICKLABLE_WINDOWS_FIX                                                                            \
+    "Replace lambdas and inner functions with functions of a module, and open files, locks and database "    \
+    "handles in the worker (in __getitem__ or worker_init_fn) instead of in __init__. With num_workers=0 "   \
+    "nothing is pickled."
 
 #define CLUE_MAIN_ATTRIBUTE_EVIDENCE "A worker did not find a name of the main module."
 #define CLUE_MAIN_ATTRIBUTE_SUMMARY                                                                          \
@@ -474,18 +496,18 @@
 #define CLUE_BROADCAST_FIX                                                                                   \
     "If it does not continue by itself, find the process that waits: dump its stack while it hangs."
 
-#define CLUE_CONNECT_EVIDENCE "A rank could not connect to another one."
+#define CLUE_CONNECT_EVIDENCE "A rank could not reach another one."
 #define CLUE_CONNECT_SUMMARY                                                                                 \
-    "A rank could not connect to another one: it used the wrong network interface, a firewall is in "        \
-    "between, or the other rank had ended already. Memory is not involved."
+    "A rank could not reach another one: it used the wrong network interface, a firewall is in between, or " \
+    "the other rank had ended already. Memory is not involved."
 #define CLUE_CONNECT_FIX                                                                                     \
     "Name the interface that connects the nodes (here eth0) for Gloo and NCCL, and look at the output of "   \
     "every rank for the one that ended first."
 
 #define CLUE_WORKER_LEFT_EVIDENCE                                                                            \
-    "The trainer noticed that a worker had exited by itself, with an error code."
+    "The program noticed that a worker had exited by itself, with an error code."
 #define CLUE_WORKER_LEFT_SUMMARY                                                                             \
-    "A DataLoader worker{pid} exited by itself, with an error code: an exception or sys.exit() in the "      \
+    "A worker{pid} exited by itself, with an error code: an exception or sys.exit() in the "                 \
     "worker, whose own output is not in this log. No signal ended it."
 
 #define CLUE_OBJECT_STORE_SLOW_EVIDENCE "Ray found /dev/shm too small for its object store."

@@ -22,6 +22,7 @@ typedef enum Clue {
     CLUE_SHM_FULL,
     CLUE_SHM_STALE_ERRNO,
     CLUE_SHM_WRITE,
+    CLUE_SHM_RESIZE,
     CLUE_SHM_FILE,
     CLUE_SHM_PYTHON,
     CLUE_SHM_SEMAPHORE,
@@ -53,6 +54,7 @@ typedef enum Clue {
     CLUE_SIGKILL,
     CLUE_TIME_LIMIT,
     CLUE_PREEMPTED,
+    CLUE_REQUEUED,
     CLUE_NODE_FAILURE,
     CLUE_CANCELLED,
     CLUE_EVICTED,
@@ -108,6 +110,10 @@ typedef enum Clue {
     /* background */
     CLUE_CPP_WHAT,
     CLUE_FORK_WARNING,
+    CLUE_SHARING_CODE,
+    CLUE_FINISHED,
+    CLUE_WAITING,
+    CLUE_ROOT_CAUSE,
     CLUE_MAPPED_FILE,
     CLUE_MAPPED_READER,
     CLUE_STORAGE,
@@ -157,6 +163,8 @@ typedef enum PatternPlace {
     PLACE_ANYWHERE,
     PLACE_EXCEPTION, /* only in the line of a Python exception */
     PLACE_HOST,      /* only before a name that a container has by default */
+    PLACE_SEGMENT,   /* only in a line that names a segment of PyTorch */
+    PLACE_AFFIRMED,  /* only where no word before it denies it: "I do not use docker" */
     PLACE_DEATH,     /* where a death by signal is reported (logged-death.h), which also gives the clue */
 } PatternPlace;
 

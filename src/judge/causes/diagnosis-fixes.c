@@ -64,10 +64,21 @@ static bool shm_is_large(const Machine *machine)
 
 /* --- Fixes that need more than a row of the table --- */
 
+/* Those who interrupt a program that waits do so because it hangs. */
+static int fix_interrupted(CauseContext *context, Diagnosis *diagnosis)
+{
+    if (context->clue != CLUE_INTERRUPTED || !clue_is_seen(context, CLUE_WAITING))
+        return 0;
+    return fix_add(context->arena, &diagnosis->fixes, NEEDS_NOTHING, INTERRUPTED_WAITING_FIX,
+                   "py-spy dump --pid PID");
+}
+
 static int fix_of_clue(CauseContext *context, Diagnosis *diagnosis)
 {
     const ClueInfo *info = context->clue == CLUES ? NULL : &clue_infos[context->clue];
-    return info && info->fix
+    if (context->clue == CLUE_NOT_PICKLABLE && clue_is_seen(context, CLUE_IN_WINDOWS)) /* without fork */
+        return fix_add(context->arena, &diagnosis->fixes, NEEDS_NOTHING, NOT_PICKLABLE_WINDOWS_FIX, NULL);
+    return info && info->fix && info->cause == diagnosis->cause.id
                ? fix_add(context->arena, &diagnosis->fixes, NEEDS_NOTHING, info->fix, info->command)
                : 0;
 }
@@ -200,6 +211,7 @@ static const FixRule rules[] = {
      true},
     {SHM, LOG | IN_CONTAINER, INODES | EMPTYDIR, .advise = fix_container_shm, .first = true},
 
+    {OF(CAUSE_KILLED), LOG, .advise = fix_interrupted},
     {ANY_CAUSE, LOG, .advise = fix_of_clue},
 
     {SHM, UNGUARDED, .what = FIX_DROP_NO_GUARD_SHM},
@@ -244,7 +256,7 @@ static const FixRule rules[] = {
     {OF(CAUSE_FD_EXHAUSTED), RUN, .what = CLUE_FD_FIX},
     {OF(CAUSE_FD_EXHAUSTED), MACHINE, .advise = fix_open_files},
     {OF(CAUSE_FD_EXHAUSTED), 0, MACHINE, .what = FIX_OPEN_FILES, .command = "ulimit -n $(ulimit -Hn)"},
-    {OF(CAUSE_FD_EXHAUSTED), LOG | IN_DOCKER, 0, NEEDS_RESTART, FIX_FILES_DOCKER,
+    {OF(CAUSE_FD_EXHAUSTED), LOG | NO_DETAIL, FOREIGN, NEEDS_RESTART, FIX_FILES_DOCKER,
      "docker run --ulimit nofile=65536:65536 IMAGE COMMAND"},
     {OF(CAUSE_MAPS_EXHAUSTED), MACHINE, .advise = fix_maps},
     {OF(CAUSE_MAPS_EXHAUSTED), 0, MACHINE, .what = FIX_HOLD_FEWER},
@@ -260,6 +272,10 @@ static const FixRule rules[] = {
 
     {OF(CAUSE_KILLED), RUN, FROM_LOG | REQUESTED, .what = FIX_FIND_SENDER},
     {OF(CAUSE_KILLED), LOG | DETAIL_SIGKILL, FOREIGN, .what = FIX_DOCTOR_KILLS, .command = "shmguard doctor"},
+    {OF(CAUSE_KILLED), LOG | DETAIL_SIGKILL | IN_KUBERNETES, .what = FIX_POD_KILLED,
+     .command = COMMAND_POD_KILLED},
+    {OF(CAUSE_KILLED), LOG | DETAIL_SIGKILL, IN_KUBERNETES | IN_SLURM | FOREIGN, .what = FIX_CONTAINER_KILLED,
+     .command = "docker inspect -f '{{.State.OOMKilled}}' NAME"},
     {OF(CAUSE_KILLED), LOG | DETAIL_SIGKILL, .what = FIX_IF_MEMORY},
     {OF(CAUSE_SEGFAULT), RUN | PYTHON_STACK, FROM_LOG, .what = FIX_UPDATE_ONE},
     {OF(CAUSE_SEGFAULT), RUN, FROM_LOG | PYTHON_STACK, .what = CLUE_SEGFAULT_FIX,
@@ -273,6 +289,10 @@ static const FixRule rules[] = {
     {OF(CAUSE_SEGFAULT), LOG, FOREIGN, .what = FIX_CORE, .command = "coredumpctl gdb"},
 
     {OF(CAUSE_WORKER_HANG), LOG | DETAIL_COLLECTIVE, .what = FIX_RANKS},
+    {OF(CAUSE_WORKER_HANG), LOG | DETAIL_COLLECTIVE, .what = FIX_PY_SPY_RANKS,
+     .command = "py-spy dump --pid PID"},
+    {OF(CAUSE_WORKER_HANG), LOG | DETAIL_COLLECTIVE, .what = FIX_GROUP_TIMEOUT,
+     .command = "init_process_group(timeout=datetime.timedelta(hours=2))"},
     {OF(CAUSE_WORKER_HANG), LOG | NO_DETAIL, .what = FIX_PY_SPY, .command = "py-spy dump --pid PID"},
     {OF(CAUSE_WORKER_HANG), LOG | NO_DETAIL, .what = FIX_TIMEOUT},
     {OF(CAUSE_WORKER_HANG), LOG | NO_DETAIL, .what = FIX_FORK_HANG},
@@ -322,7 +342,7 @@ static bool only_noise(const CauseContext *context, const Diagnosis *diagnosis)
         return false;
     for (Clue clue = 0; clue < CLUES; clue++)
         if (clue_infos[clue].tier == TIER_SYMPTOM && clue != CLUE_TEARDOWN && clue != CLUE_LEAKED &&
-            clue_is_seen(context, clue))
+            !(clue == CLUE_PEER_LOST && clue_is_seen(context, CLUE_FINISHED)) && clue_is_seen(context, clue))
             return false;
     return true;
 }

@@ -16,7 +16,7 @@ const char *cause_keep(CauseContext *context, const char *text)
 const char *cause_escape(CauseContext *context, Text text)
 {
     _cleanup_buffer_ Buffer safe = {0};
-    int r = text_escape(text, &safe);
+    int r = text_escape_prose(text, &safe);
     return cause_keep(context, r < 0 ? NULL : arena_copy(context->arena, buffer_text(&safe), safe.size));
 }
 

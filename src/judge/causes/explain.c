@@ -7,9 +7,10 @@
 
 enum { EVIDENCE_CLUES_MAX = 6 };
 
-/* An exception within LINES_NEAR lines before an event counts as its reason. A log that continues for more
- * than LINES_SURVIVED lines after an exception has probably survived it. */
-enum { LINES_NEAR = 500, LINES_SURVIVED = 1000 };
+/* An exception within LINES_NEAR lines before an event counts as its reason, for "Killed" only within
+ * LINES_CLOSE. A log that continues for more than LINES_SURVIVED lines after an exception has probably
+ * survived it. */
+enum { LINES_CLOSE = 3, LINES_NEAR = 500, LINES_SURVIVED = 1000 };
 
 /* A process that has made this many segments may well be at the kernel's limit of mappings. */
 enum { MAPS_MANY = 30000 };
@@ -19,6 +20,9 @@ static const double BUS_BARE = 0.45;
 
 /* macOS has no /dev/shm, and a bus error there has many reasons. */
 static const double BUS_MACOS_CONFIDENCE = 0.3;
+
+/* The message and the traceback that it seems to belong to stand apart. */
+static const double DISK_SHM_CONFIDENCE = 0.6;
 
 /* Below this confidence a failed mapping may just as well be a lack of memory. */
 static const double MAPS_DOUBTFUL = 0.6;
@@ -56,7 +60,7 @@ static const char *text_shown(CauseContext *context, Text raw, bool cut_before, 
     _cleanup_buffer_ Buffer safe = {0};
     int r = cut_before ? buffer_append_text(&safe, "…") : 0;
     if (r >= 0)
-        r = text_escape(text_trim(raw), &safe);
+        r = text_escape_prose(text_trim(raw), &safe);
     if (r >= 0 && cut_after)
         r = buffer_append_text(&safe, "…");
     return cause_keep(context, r < 0 ? NULL : arena_copy(context->arena, buffer_text(&safe), safe.size));
@@ -176,18 +180,10 @@ static void maps_numbers(const CauseContext *context, uint64_t *ret_bytes, uint6
 {
     *ret_bytes = *ret_count = 0;
     const KeptLine *line = kept_line(context, CLUE_MAPS);
-    Text rest = line ? line->excerpt : (Text){"", 0};
-    Text part;
-    while (text_word(&rest, &part))
-        if (text_equal(part, "mmap"))
-            break;
-    if (!text_word(&rest, &part) || text_u64(part, 10, ret_bytes) < 0)
-        return;
-    while (text_until(&rest, '_', &part))
-        continue;
-    Text digits;
-    if (text_until(&part, '>', &digits))
-        (void)text_u64(digits, 10, ret_count);
+    Text rest;
+    int pid = 0;
+    if (line && text_after(line->excerpt, "mmap ", &rest) && text_u64(text_digits(rest), 10, ret_bytes) == 0)
+        (void)segment_read(rest, &pid, ret_count);
 }
 
 static double maps_confidence(const CauseContext *context, double alone)
@@ -218,12 +214,28 @@ static bool disk_is_guess(const CauseContext *context)
            !text_contains(line->excerpt, "/") && !text_contains(line->excerpt, "'");
 }
 
+/* People paste the message first. Below it stands code that shares objects between processes, which needs
+ * /dev/shm. */
+static bool disk_is_shm(const CauseContext *context)
+{
+    return disk_is_guess(context) &&
+           clue_seen(context, CLUE_SHARING_CODE)->last_line > clue_seen(context, CLUE_DISK_FULL)->first_line;
+}
+
 /* The exception that was raised shortly before the crash, or NULL: Python may have crashed while it ended. */
 static const LoggedException *exception_before_crash(const CauseContext *context)
 {
     const LoggedException *plain = &context->facts->plain;
     uint64_t line = clue_seen(context, CLUE_SEGFAULT)->first_line;
     return plain->seen && plain->line < line && line - plain->line <= LINES_NEAR ? plain : NULL;
+}
+
+/* Servers whose start fails kill all of their processes, themselves included. */
+static bool exception_ends(const CauseContext *context)
+{
+    const LoggedException *plain = &context->facts->plain;
+    uint64_t line = clue_seen(context, CLUE_SIGKILL)->first_line;
+    return plain->seen && plain->inner.file[0] && plain->line < line && line - plain->line <= LINES_CLOSE;
 }
 
 /* What PyTorch or Python raised, but the program went on. */
@@ -425,7 +437,10 @@ static void decide_clue(CauseContext *context)
                                       cause->pid, NULL);
     } else if (is_bus(context->clue) && cause->confidence <= BUS_DOUBTFUL)
         cause->summary = summary_fill(context, BUS_DOUBTFUL_SUMMARY, cause->pid, NULL);
-    else if (context->clue == CLUE_CPP)
+    else if (context->clue == CLUE_DISK_FULL && disk_is_shm(context)) {
+        diagnosis_set(context->log, CAUSE_SHM_EXHAUSTED, DISK_SHM_CONFIDENCE, DISK_SHM_SUMMARY);
+        context->log->detail = NULL;
+    } else if (context->clue == CLUE_CPP)
         cause->summary = cpp_summary(context);
     else if (context->clue == CLUE_EVICTED)
         cause->summary = evicted_summary(context);
@@ -465,7 +480,9 @@ static const char *exception_sentence(CauseContext *context, const char *raised,
 /* Nothing but the exception says what happened, and the exception does not speak of memory. */
 static bool nothing_points_to_memory(const CauseContext *context)
 {
-    static const char *const words[] = {"memory", "Memory", "mmap", "shm"};
+    static const char *const words[] = {"memory", "Memory", "mmap", "shm", "/torch_"};
+    if (context->exception->cut)
+        return false;
     for (size_t i = 0; i < ARRAY_SIZE(words); i++)
         if (strstr(context->exception->message, words[i]))
             return false;
@@ -494,7 +511,8 @@ static void decide_exception(CauseContext *context)
     Cause *cause = &context->log->cause;
     bool worker = exception == &context->facts->worker;
     cause->id = CAUSE_PYTHON_ERROR;
-    cause->confidence = exception->inner.file[0] == '\0' ? 0.6 : worker ? 0.9 : 0.8;
+    bool doubtful = exception->inner.file[0] == '\0' || exception->cut || clue_is_seen(context, CLUE_SIGKILL);
+    cause->confidence = doubtful ? 0.6 : worker ? 0.9 : 0.8;
     if (context->facts->lines > exception->line + LINES_SURVIVED) {
         cause->confidence = 0.5;
         diagnosis_evidence(context, context->log,
@@ -543,7 +561,7 @@ static const char *symptom_summary(CauseContext *context, Clue symptom)
         return LOG_CHILD_FAILED_SUMMARY;
     if (symptom == CLUE_LEAKED)
         return LOG_LEAKED_SUMMARY;
-    if (symptom == CLUE_TEARDOWN)
+    if (symptom == CLUE_TEARDOWN || (symptom == CLUE_PEER_LOST && clue_is_seen(context, CLUE_FINISHED)))
         return LOG_TEARDOWN_SUMMARY;
     return LOG_AFTER_EFFECTS_SUMMARY;
 }
@@ -787,7 +805,10 @@ static void matched_list(CauseContext *context)
 static void log_judge(CauseContext *context)
 {
     context->clue = best_clue(context, TIER_CAUSE);
-    if (context->clue == CLUES) {
+    if (context->clue == CLUE_SIGKILL && exception_ends(context)) {
+        context->exception = &context->facts->plain;
+        context->clue = CLUES;
+    } else if (context->clue == CLUES) {
         Clue fallback = best_clue(context, TIER_FALLBACK);
         context->exception = deciding_exception(context, fallback);
         context->clue = context->exception ? CLUES : fallback;

@@ -193,18 +193,45 @@ static bool line_is_source(Text line)
     return false;
 }
 
+/* "_63832", or "-63832" as people copy it. */
+static bool name_number(Text *text, uint64_t *ret)
+{
+    if (!text_starts(*text, "_") && !text_starts(*text, "-"))
+        return false;
+    Text digits = text_digits(text_skip(*text, 1));
+    *text = text_skip(*text, digits.size + 1);
+    return text_u64(digits, 10, ret) == 0;
+}
+
+bool segment_read(Text line, int *ret_pid, uint64_t *ret_number)
+{
+    Text rest = line;
+    while (text_after(rest, "/torch", &rest)) {
+        Text name = rest;
+        uint64_t pid = 0;
+        uint64_t random = 0;
+        if (!name_number(&name, &pid) || pid == 0 || pid > INT32_MAX || !name_number(&name, &random))
+            continue;
+        *ret_pid = (int)pid;
+        if (!name_number(&name, ret_number))
+            *ret_number = 0;
+        return true;
+    }
+    return false;
+}
+
 static int line_pid(Text line, PatternPid how)
 {
     static const char *const of_line[] = {
         "(pid(s) ",  "(pid ",           "(pid: ", "(pid:",       "illed process ", "ill process ",
         "with PID ", "reaped process ", ",pid=",  "to process ", ": Process ",     "by PID "};
-    static const char *const of_file[] = {"</torch_"};
-    const char *const *literals = how == PID_LINE ? of_line : of_file;
-    size_t n = how == PID_LINE ? ARRAY_SIZE(of_line) : how == PID_FILE ? ARRAY_SIZE(of_file) : 0;
-    for (size_t i = 0; i < n; i++) {
+    int pid = 0;
+    uint64_t number = 0;
+    if (how == PID_FILE)
+        return segment_read(line, &pid, &number) ? pid : 0;
+    for (size_t i = 0; how == PID_LINE && i < ARRAY_SIZE(of_line); i++) {
         Text rest;
-        int pid = 0;
-        if (text_after(line, literals[i], &rest) && text_pid(text_digits(rest), &pid) == 0)
+        if (text_after(line, of_line[i], &rest) && text_pid(text_digits(rest), &pid) == 0)
             return pid;
     }
     return 0;
@@ -248,6 +275,14 @@ typedef struct LineMatch {
     bool *kept; /* a line that says it this way was kept before */
 } LineMatch;
 
+/* torchrun lists all ranks that failed, and the first of them at the end. */
+static bool is_root_cause(const LogReader *reader)
+{
+    enum { REPORT_LINES = 8 };
+    const ClueSeen *seen = &reader->facts.clues[CLUE_ROOT_CAUSE];
+    return seen->count > 0 && reader->facts.lines + 1 - seen->last_line <= REPORT_LINES;
+}
+
 static int match_record(LogReader *reader, const LineMatch *match, Text line, const PyException *exception)
 {
     ClueSeen *seen = &reader->facts.clues[match->clue];
@@ -264,7 +299,7 @@ static int match_record(LogReader *reader, const LineMatch *match, Text line, co
             seen->where = exception->user.file[0] ? exception->user : exception->inner;
     }
     seen->last_line = number;
-    if (seen->pid == 0)
+    if (seen->pid == 0 || (match->pid != 0 && is_root_cause(reader)))
         seen->pid = match->pid;
     return 0;
 }
@@ -399,6 +434,44 @@ static bool host_is_container(Text line, const char *needle)
     return n == CONTAINER_ID && digit && (n == rest.size || !isalnum((unsigned char)rest.data[n]));
 }
 
+/* One of the places where the line has the needle is not behind a negation. */
+static bool is_affirmed(Text line, const char *needle)
+{
+    enum { CLAUSE = 24 };
+    static const char *const negations[] = {"not ", "n't ", "no ", "without ", "没", "不", "未"};
+    Text rest = line;
+    while (text_after(rest, needle, &rest)) {
+        size_t end = (size_t)(rest.data - line.data) - strlen(needle);
+        Text clause = text_skip((Text){line.data, end}, end > CLAUSE ? end - CLAUSE : 0);
+        bool denied = false;
+        for (size_t i = 0; i < ARRAY_SIZE(negations); i++)
+            denied |= text_contains(clause, negations[i]);
+        if (!denied)
+            return true;
+    }
+    return false;
+}
+
+static bool place_fits(const Pattern *pattern, Text line, LineKind kind)
+{
+    int pid;
+    uint64_t number;
+    switch (pattern->place) {
+    case PLACE_EXCEPTION:
+        return kind == LINE_EXCEPTION;
+    case PLACE_HOST:
+        return host_is_container(line, pattern->needle);
+    case PLACE_SEGMENT:
+        return segment_read(line, &pid, &number);
+    case PLACE_AFFIRMED:
+        return is_affirmed(line, pattern->needle);
+    case PLACE_ANYWHERE:
+    case PLACE_DEATH:
+        break;
+    }
+    return true;
+}
+
 static bool pattern_fits(LogReader *reader, size_t i, Text line, LineKind kind, LineMatch *ret)
 {
     const Pattern *pattern = &patterns[i];
@@ -410,9 +483,7 @@ static bool pattern_fits(LogReader *reader, size_t i, Text line, LineKind kind, 
     if (pattern->above &&
         (kind != LINE_EXCEPTION || !needle_set_contains(&reader->traceback.seen, &rule->above)))
         return false;
-    if (pattern->place == PLACE_EXCEPTION && kind != LINE_EXCEPTION)
-        return false;
-    if (pattern->place == PLACE_HOST && !host_is_container(line, pattern->needle))
+    if (!place_fits(pattern, line, kind))
         return false;
     *ret = (LineMatch){pattern->clue, pattern->needle, line_pid(line, pattern->pid), &rule->seen};
     return true;
@@ -678,6 +749,23 @@ int log_reader_feed(LogReader *reader, const char *bytes, size_t n)
     return r < 0 ? r : buffer_append(&reader->line, start, (size_t)(end - start));
 }
 
+/* "    raise ValueError(message" is all that is left of an exception. */
+static void raise_note(LogReader *reader, Text line)
+{
+    Text rest;
+    Text type;
+    if (!reader->traceback.open || !text_after(line, "raise ", &rest) || !text_until(&rest, '(', &type))
+        return;
+    reader->facts.plain = (LoggedException){
+        .seen = true,
+        .cut = true,
+        .line = reader->facts.lines + 1,
+        .inner = reader->traceback.inner,
+        .user = reader->traceback.user,
+    };
+    text_copy(text_trim(type), reader->facts.plain.type, sizeof reader->facts.plain.type);
+}
+
 /* The log ends before the exception that it announces: what is known of it decides. */
 static int cut_exception(LogReader *reader)
 {
@@ -696,6 +784,8 @@ static int cut_exception(LogReader *reader)
     reader->facts.lines = reader->raise_line;
     line_hits(reader, line);
     int r = line_search(reader, line, LINE_OTHER, false, NULL);
+    if (!reader->spoken && !reader->passed_on.seen)
+        raise_note(reader, line);
     reader->facts.lines = lines;
     return r;
 }

@@ -48,6 +48,7 @@ typedef struct LoggedException {
     char message[LOG_EXCERPT_MAX]; /* raw bytes, truncated */
     Frame inner;
     Frame user;
+    bool cut;         /* the log ends before its message */
     char led_to[128]; /* the type of the exception that was raised because of it, "" for none */
 } LoggedException;
 
@@ -79,6 +80,10 @@ typedef struct LogFacts {
     unsigned torch_major;        /* 0: unknown */
     unsigned torch_minor;
 } LogFacts;
+
+/* "</torch_10497_3546569614_63832>", however it is quoted: the pid of its creator, and its number there (0:
+ * it has none). False: the line names no segment of PyTorch. */
+bool segment_read(Text line, int *ret_pid, uint64_t *ret_number);
 
 typedef struct LogReader LogReader;
 

@@ -71,6 +71,7 @@ static const struct {
     {": Signal ", STYLE_SIGNAL},      /* torchrun */
     {"was sent code ", STYLE_STATUS}, /* gunicorn */
     {"was sent ", STYLE_NAME},
+    {"ERROR: error code ", STYLE_STATUS},   /* DIGITS */
     {"[signal ", STYLE_SIGNAL},             /* Go */
     {"(signal ", STYLE_SIGNAL},             /* MPICH */
     {"Signal: ", STYLE_SIGNAL},             /* Open MPI */
@@ -91,8 +92,7 @@ static const struct {
 /* The last wording is that of the shells, which have nothing before the word. */
 enum { WORDING_SHELL = ARRAY_SIZE(wordings) };
 static_assert(WORDING_SHELL + 1 == DEATH_WORDINGS, "logged-death.h counts them");
-static_assert(DEATH_WORDINGS + DEATH_SIGNALS * WORDS_MAX <= DEATH_NEEDLES + WORDS_MAX,
-              "logged-death.h: too few");
+static_assert(WORDING_SHELL + DEATH_SIGNALS * WORDS_MAX <= DEATH_NEEDLES, "logged-death.h: too few");
 
 /* A word may begin with a capital letter, so that letter is not part of the literal. */
 static const char *word_needle(const char *word)

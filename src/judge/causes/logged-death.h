@@ -16,7 +16,7 @@ typedef struct LoggedDeath {
     int pid; /* as a shell or Ray names it; 0: it does not */
 } LoggedDeath;
 
-enum { DEATH_SIGNALS = 9, DEATH_WORDINGS = 39, DEATH_NEEDLES = 76 };
+enum { DEATH_SIGNALS = 9, DEATH_WORDINGS = 40, DEATH_NEEDLES = 77 };
 
 /* The i-th literal that a line with a death contains, or NULL after the last one. There are at most
  * DEATH_NEEDLES. */

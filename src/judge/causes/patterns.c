@@ -28,9 +28,11 @@ const Pattern patterns[] = {
     {CLUE_NCCL_SEGMENT, "Error while creating shared memory segment"},
     {CLUE_SHM_FULL, "unable to allocate shared memory(shm) for file", ALSO(NO_SPACE), .pid = PID_FILE},
     {CLUE_SHM_STALE_ERRNO, "unable to allocate shared memory(shm) for file", .pid = PID_FILE},
-    {CLUE_SHM_FULL, "unable to write to file <", ALSO(NO_SPACE), .pid = PID_FILE},
-    {CLUE_SHM_WRITE, "unable to write to file </torch", .pid = PID_FILE},
-    {CLUE_SHM_FULL, "unable to resize file <", ALSO(NO_SPACE), .pid = PID_FILE},
+    {CLUE_SHM_FULL, "unable to write to file", ALSO(NO_SPACE), .pid = PID_FILE},
+    {CLUE_SHM_WRITE, "unable to write to file", ALSO("/torch"), .pid = PID_FILE},
+    {CLUE_SHM_FULL, "unable to resize file", ALSO(NO_SPACE), .pid = PID_FILE},
+    {CLUE_SHM_RESIZE, "unable to resize file", UNLESS("right size:"), .place = PLACE_SEGMENT,
+     .pid = PID_FILE}, /* newer versions add the reason */
     {CLUE_SHM_INODES, NO_SPACE, ALSO("unable to open shared memory object"), .pid = PID_FILE},
     {CLUE_SHM_INODES, NO_SPACE, ALSO("'/psm_")},
     {CLUE_SHM_PYTHON, NO_SPACE, ABOVE("/shared_memory.py")},
@@ -66,7 +68,7 @@ const Pattern patterns[] = {
     {CLUE_FD, "could not duplicate a shared memory file descriptor"},
     {CLUE_SEGMENT_GONE, "unable to open shared memory object", ALSO(NO_FILE)},
     {CLUE_OPEN_FAILED, "unable to open shared memory object", UNLESS(" mode: ")},
-    {CLUE_MAPS, "bytes from file </torch_", ALSO("Cannot allocate memory"), .pid = PID_FILE},
+    {CLUE_MAPS, "unable to mmap ", ALSO("Cannot allocate memory"), .place = PLACE_SEGMENT, .pid = PID_FILE},
     {CLUE_MAPS, "bytes from file <filename not specified>",
      ALSO("Cannot allocate memory")}, /* by descriptor */
     {CLUE_MMAP_FILE, "unable to mmap ", ALSO("Cannot allocate memory")},
@@ -95,6 +97,7 @@ const Pattern patterns[] = {
     {CLUE_OOM_RAY, "killed due to the node running low on memory"}, /* Ray */
     {CLUE_OOM_RAY, "killed due to memory pressure"},
     {CLUE_OOM_RAY, "exceeds the memory usage threshold"},
+    {CLUE_OOM_RAY, "To adjust the kill threshold"},
     {CLUE_OOM_DAEMON, "exceeded 95% memory budget"}, /* Dask */
     {CLUE_OOM_SOME, "killed by the OOM killer"},     /* systemd */
     {CLUE_OOM_SOME, "result 'oom-kill'"},
@@ -104,6 +107,7 @@ const Pattern patterns[] = {
     {CLUE_OOM_SCHEDULER, "oom-kill event"},
     {CLUE_OOM_SCHEDULER, "oom_kill event"},
     {CLUE_OOM_SCHEDULER, "Out Of Memory", ALSO("srun: error")},
+    {CLUE_OOM_SCHEDULER, "step tasks have been OOM Killed"},
     {CLUE_OOM_SCHEDULER, " OUT_OF_ME"}, /* a state as sacct prints it; not CUDA_ERROR_OUT_OF_MEMORY */
     {CLUE_OOM_SCHEDULER, "Exceeded job memory limit"},
     {CLUE_OOM_SCHEDULER, "Exceeded step memory limit"},
@@ -121,13 +125,15 @@ const Pattern patterns[] = {
     {CLUE_TIME_LIMIT, "PBS: job killed: walltime"},
     {CLUE_TIME_LIMIT, "TERM_RUNLIMIT"},
     {CLUE_PREEMPTED, "DUE TO PREEMPTION"},
-    {CLUE_PREEMPTED, "DUE TO JOB REQUEUE"},
+    {CLUE_REQUEUED, "DUE TO JOB REQUEUE"},
     {CLUE_NODE_FAILURE, "DUE TO NODE FAILURE"},
     {CLUE_CANCELLED, "CANCELLED AT", ALSO("slurmstepd: ")},
     {CLUE_EVICTED, "The node was low on resource"},
     {CLUE_EVICTED, "local storage usage exceeds"},
     {CLUE_JOB_CONTAINER, "container_g_join failed"},
     {CLUE_JOB_CONTAINER, "container_p_join"},
+    {CLUE_HANGUP, "closing signal SIGHUP"}, /* torchrun passes on what it received */
+    {CLUE_INTERRUPTED, "closing signal SIGINT"},
     {CLUE_INTERRUPTED, "^CTraceback"},
     {CLUE_INTERRUPTED, "KeyboardInterrupt", .place = PLACE_EXCEPTION},
 
@@ -192,10 +198,13 @@ const Pattern patterns[] = {
     {CLUE_TIMEOUT, "Worker timed out after"}, /* MXNet */
     {CLUE_COLLECTIVE_TIMEOUT, "Watchdog caught collective operation timeout"},
     {CLUE_COLLECTIVE_TIMEOUT, "Timed out waiting ", ALSO("operation to complete")},
+    {CLUE_COLLECTIVE_TIMEOUT, "operations have failed or timed out"},
     {CLUE_COLLECTIVE_TIMEOUT, "DistStoreError"},
     {CLUE_COLLECTIVE_TIMEOUT, "Timed out initializing process group"},
     {CLUE_CONNECT, "connectFullMesh failed"}, /* Gloo */
     {CLUE_CONNECT, "Connect to ", ALSO("NCCL WARN")},
+    {CLUE_CONNECT, "Connect: Connect to "}, /* NCCL, its last error */
+    {CLUE_CONNECT, "Connection closed by remote peer"},
     {CLUE_BROADCAST, "No available shared memory broadcast block"},
     {CLUE_BLOCKED, "blocked for more than", ALSO("task ")},
 
@@ -204,6 +213,7 @@ const Pattern patterns[] = {
 
     /* after-effects */
     {CLUE_WORKER_LEFT, "exited unexpectedly with exit code", UNLESS("exit code -"), .pid = PID_LINE},
+    {CLUE_WORKER_LEFT, "codes of the workers are {EXIT(", UNLESS(", SIG")}, /* loky */
     {CLUE_WORKER_EXITED, "exited unexpectedly", ALSO("DataLoader worker"), .pid = PID_LINE},
     {CLUE_PIN_THREAD, "Pin memory thread exited unexpectedly"},
     {CLUE_TEARDOWN, "KeyError", ABOVE("resource_tracker.py"), .place = PLACE_EXCEPTION},
@@ -223,10 +233,10 @@ const Pattern patterns[] = {
     {CLUE_POOL_BROKEN, "RuntimeError", ABOVE("background workers are no longer alive"),
      .place = PLACE_EXCEPTION}, /* cut, but the line that raised it is there */
     {CLUE_POOL_BROKEN, "TerminatedWorkerError"},
-    {CLUE_POOL_BROKEN, "subprocesses has abruptly died"},        /* datasets */
-    {CLUE_POOL_BROKEN, "KilledWorker"},                          /* Dask */
-    {CLUE_POOL_BROKEN, "died unexpectedly"},                     /* vLLM, Ray */
-    {CLUE_POOL_BROKEN, "Received sigquit from a child process"}, /* sglang */
+    {CLUE_POOL_BROKEN, "subprocesses has abruptly died"},       /* datasets */
+    {CLUE_POOL_BROKEN, "KilledWorker"},                         /* Dask */
+    {CLUE_POOL_BROKEN, "died unexpectedly"},                    /* vLLM, Ray */
+    {CLUE_POOL_BROKEN, "Received sigquit from a child proces"}, /* sglang */
     {CLUE_POOL_BROKEN, "died during initialization"},
     {CLUE_POOL_BROKEN, "BrokenProcessPool"},
     {CLUE_POOL_BROKEN, "worker died or was killed"}, /* Ray */
@@ -254,6 +264,20 @@ const Pattern patterns[] = {
     {CLUE_CPP_WHAT, "what():"},
     {CLUE_FORK_WARNING, "The current process just got forked, after parallelism has already been used"},
     {CLUE_FORK_WARNING, "use of fork() may lead to deadlocks in the child"},
+    {CLUE_SHARING_CODE, "/queues.py"},
+    {CLUE_SHARING_CODE, "/synchronize.py"},
+    {CLUE_SHARING_CODE, "/heap.py"},
+    {CLUE_SHARING_CODE, "multiprocessing/reduction.py"},
+    {CLUE_SHARING_CODE, "joblib/pool.py"},
+    {CLUE_SHARING_CODE, "_memmapping_reducer.py"},
+    {CLUE_FINISHED, "raining finished"},
+    {CLUE_FINISHED, "raining complete"},
+    {CLUE_FINISHED, "raining of ", ALSO(" is done")},
+    {CLUE_FINISHED, "Exception ignored in", ALSO("DataLoaderIter.__del__")},
+    {CLUE_WAITING, "in _try_get_"}, /* the DataLoader, for a batch */
+    {CLUE_WAITING, "popen_fork.py"},
+    {CLUE_WAITING, "in _wait_for_tstate_lock"},
+    {CLUE_ROOT_CAUSE, "Root Cause (first observed failure)"},
     {CLUE_MAPPED_FILE, "memmap"},
     {CLUE_MAPPED_FILE, "mmap_mode"},
     {CLUE_MAPPED_FILE, "mmap.mmap("},
@@ -278,7 +302,7 @@ const Pattern patterns[] = {
     {CLUE_WORKER_THREADS, "in DataLoader worker thread"},
     {CLUE_WORKER_THREADS, "worker_method='thread'"},
     {CLUE_WORKER_THREADS, "worker_method=\"thread\""},
-    {CLUE_IN_DOCKER, "docker"},
+    {CLUE_IN_DOCKER, "docker", .place = PLACE_AFFIRMED},
     {CLUE_IN_DOCKER, "nvcr.io/"},
     {CLUE_IN_DOCKER, " container oom "},
     {CLUE_IN_DOCKER, "root@", .place = PLACE_HOST},
@@ -302,6 +326,7 @@ const Pattern patterns[] = {
     {CLUE_IN_WINDOWS, "WinError"},
     {CLUE_PYTORCH, "torch"},
     {CLUE_PYTORCH, "DataLoader"},
+    {CLUE_PYTORCH, "error encountered in worker"},
     {CLUE_PYTORCH, "NCCL"},
     {CLUE_PYTORCH, "raylet"},
     {CLUE_FILE_SYSTEM_USED, "rebuild_storage_filename"},

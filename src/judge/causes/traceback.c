@@ -122,6 +122,8 @@ static bool exception_parse(Text line, bool sure, Text *ret_type, Text *ret_mess
         return false;
     if (!sure && (text_equal(type, "Error") || text_equal(type, "Exception")))
         return false;
+    if (text_equal(type, "Message") || text_equal(type, "Arguments")) /* below a "--- Logging error ---" */
+        return false;
     *ret_type = type;
     *ret_message = text_trim(text_skip(rest, 1));
     return true;

@@ -102,19 +102,6 @@ const char *terminal_spark(bool utf8, double height)
     return levels[(int)MIN(MAX(height, 0.0) * (most + 1), (double)most)][utf8];
 }
 
-int text_escape_prose(Text text, Buffer *out)
-{
-    size_t before = out->size;
-    size_t backslashes = 0;
-    for (size_t i = 0; i < text.size; i++)
-        backslashes += text.data[i] == '\\';
-    int r = text_escape(text, out);
-    if (r < 0 || out->size - before != text.size + backslashes)
-        return r;
-    out->size = before;
-    return buffer_append(out, text.data, text.size);
-}
-
 void terminal_wrap(const Terminal *terminal, unsigned at, unsigned indent, const char *text)
 {
     _cleanup_buffer_ Buffer safe = {0};

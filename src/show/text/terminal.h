@@ -71,7 +71,3 @@ void terminal_verbatim(const Terminal *terminal, unsigned indent, const char *te
 /* "Label     ", padded to a width that all commands share. */
 enum { LABEL_COLUMNS = 14 };
 void terminal_label(const Terminal *terminal, const char *label);
-
-/* Our own text, which may quote a stranger's: escaped only if it contains what text_escape would replace. A
- * backslash alone is not doubled, since the text may be a command to copy. */
-int text_escape_prose(Text text, Buffer *out);

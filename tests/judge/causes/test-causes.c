@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "causes.h"
+#include "fixes-mention.h"
 
 #define MIB (UINT64_C(1) << 20)
 #define GIB (UINT64_C(1) << 30)
@@ -701,15 +702,6 @@ static void test_stack(void **state)
         else
             assert_null(judged.frame);
     }
-}
-
-static bool fixes_mention(const Fixes *fixes, const char *part)
-{
-    for (size_t i = 0; i < fixes->n; i++)
-        if (strstr(fixes->items[i].what, part) ||
-            (fixes->items[i].command && strstr(fixes->items[i].command, part)))
-            return true;
-    return false;
 }
 
 /* The guard is only offered where it was not in use, and the other fixes suit the machine. */

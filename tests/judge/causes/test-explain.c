@@ -13,6 +13,7 @@
 
 #include "clues.h"
 #include "explain.h"
+#include "fixes-mention.h"
 #include "logged-death.h"
 
 static void explainer_cleanup(Explainer **explainer)
@@ -294,7 +295,7 @@ static const LogCase log_cases[] = {
     {"mpich-killed", CAUSE_KILLED, "sigkill", 0.47, 0.54, 0, "SIGKILL"},
     {"mpirun-killed", CAUSE_KILLED, "sigkill", 0.47, 0.54, 20117, "pid 20117"},
     {"multiprocess-full", CAUSE_SHM_EXHAUSTED, "semaphore", 0.87, 0.94, 0, "The disk is not involved"},
-    {"nccl-warn", CAUSE_UNKNOWN, "connection", 0.37, 0.44, 0, "could not connect"},
+    {"nccl-warn", CAUSE_UNKNOWN, "connection", 0.37, 0.44, 0, "could not reach"},
     {"openmpi-segfault", CAUSE_SEGFAULT, NULL, 0.87, 0.94, 0, "segmentation fault"},
     {"paddle-bus", CAUSE_SHM_EXHAUSTED, NULL, 0.82, 0.89, 0, "DataLoader worker"},
     {"parent-gone", CAUSE_UNKNOWN, NULL, 0.12, 0.19, 0, "gone already"},
@@ -385,7 +386,12 @@ static const FormatCase format_cases[] = {
     {"  traceback : Signal 9 (SIGKILL) received by PID 411", CAUSE_KILLED, "sigkill", 411},
     {"SignalException: Process 5 got signal: 2", CAUSE_KILLED, "interrupted", 5},
     {"The exit codes of the workers are {SIGBUS(-7), SIGBUS(-7)}", CAUSE_SHM_EXHAUSTED, NULL, 0},
-    {"The exit codes of the workers are {EXIT(1)}", CAUSE_UNKNOWN, NULL, 0},
+    {"The exit codes of the workers are {EXIT(1)}", CAUSE_UNKNOWN, "worker-exited", 0},
+    {"The exit codes of the workers are {EXIT(1), SIGKILL(-9)}", CAUSE_UNKNOWN, NULL, 0},
+    {"ERROR: error code -9", CAUSE_KILLED, "sigkill", 0},
+    {"clBuildProgram failed: error code -11", CAUSE_UNKNOWN, NULL, 0},
+    {"W 7 api.py:900] Sending process 41 closing signal SIGHUP", CAUSE_KILLED, "hangup", 0},
+    {"W 7 api.py:900] Sending process 41 closing signal SIGINT", CAUSE_KILLED, "interrupted", 0},
     {"Fatal Python error: Bus error", CAUSE_SHM_EXHAUSTED, NULL, 0},
     {"Fatal Python error: Aborted", CAUSE_UNKNOWN, "aborted", 0},
     {"Fatal Python error: Floating point exception", CAUSE_UNKNOWN, "floating-point-exception", 0},
@@ -444,6 +450,15 @@ static const FormatCase format_cases[] = {
     {"RuntimeError: unable to mmap 1048576 bytes from file <filename not specified>: Cannot allocate memory "
      "(12)",
      CAUSE_MAPS_EXHAUSTED, NULL, 0},
+    {"unable to mmap 512 bytes from file</torch-31_77_40001>: Cannot allocate memory (12)",
+     CAUSE_MAPS_EXHAUSTED, NULL, 31},
+    {"unable to mmap 512 bytes from file `/torch_31_77_40001`: Cannot allocate memory (12)",
+     CAUSE_MAPS_EXHAUSTED, NULL, 31},
+    {"RuntimeError: unable to mmap 9000 bytes from file </srv/torch-2.1/w.bin>: Cannot allocate memory (12)",
+     CAUSE_PYTHON_ERROR, "memory-error", 0},
+    {"RuntimeError: unable to resize file ‹/torch_52_901› to the right size", CAUSE_SHM_EXHAUSTED, NULL, 52},
+    {"RuntimeError: unable to resize file </torch_52_901> to the right size: Invalid argument (22)",
+     CAUSE_PYTHON_ERROR, NULL, 0},
     {"RuntimeError: DataLoader worker (pid 9) is killed by signal: Bus\nerror. It is", CAUSE_SHM_EXHAUSTED,
      NULL, 9},
     {"OSError: [Errno 24] Too many op\nen files", CAUSE_FD_EXHAUSTED, NULL, 0},
@@ -571,7 +586,7 @@ static const FormatCase format_cases[] = {
     {"=>> PBS: job killed: walltime 3660 exceeded limit 3600", CAUSE_KILLED, "time-limit", 0},
     {"TERM_RUNLIMIT: job killed after reaching LSF run time limit.", CAUSE_KILLED, "time-limit", 0},
     {"slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-01-01T01:01:01 DUE TO JOB REQUEUE ***",
-     CAUSE_KILLED, "preempted", 0},
+     CAUSE_KILLED, "requeued", 0},
     {"slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-01-01T01:01:01 DUE TO NODE FAILURE ***",
      CAUSE_KILLED, "node-failure", 0},
     /* crashes and exceptions */
@@ -645,6 +660,51 @@ static const FormatCase format_cases[] = {
     {"RuntimeError: Rank 2 scheduler died during initialization (exit code: -3).", CAUSE_UNKNOWN, NULL, 0},
     {"RuntimeError: DataLoader worker (pid 61) exited unexpectedly with exit code 1.", CAUSE_UNKNOWN,
      "worker-exited", 61},
+    {"Some of the step tasks have been OOM Killed.", CAUSE_CGROUP_OOM, "scheduler", 0},
+    {"To adjust the kill threshold, set the environment variable", CAUSE_SYSTEM_OOM, "oom-daemon", 0},
+    {"[Rank 2] Some NCCL operations have failed or timed out.", CAUSE_WORKER_HANG, "collective-timeout", 0},
+    {"ncclSystemError: System call failed.\nLast error:\nsocketStartConnect: Connect to 10.1.0.9<3001> "
+     "failed "
+     ": No route to host",
+     CAUSE_UNKNOWN, "connection", 0},
+    {"ncclInternalError: Internal check failed.\nLast error:\nNet : Connection closed by remote peer n3<41>",
+     CAUSE_UNKNOWN, "connection", 0},
+    /* the message stands above the traceback that it belongs to */
+    {"I get: No space left on device (28)\nTraceback (most recent call last):\n"
+     "  File \"/usr/lib/python3.9/multiprocessing/reduction.py\", line 51, in dumps\n",
+     CAUSE_SHM_EXHAUSTED, NULL, 0},
+    {"OSError: [Errno 28] No space left on device\n"
+     "  File \"/usr/lib/python3/dist-packages/joblib/pool.py\", line 371, in send\n",
+     CAUSE_SHM_EXHAUSTED, NULL, 0},
+    {"OSError: [Errno 28] No space left on device\n"
+     "  File \"/usr/lib/python3.9/multiprocessing/queues.py\", line 81, in put\n",
+     CAUSE_SHM_EXHAUSTED, NULL, 0},
+    {"OSError: [Errno 28] No space left on device\n  File \"fit.py\", line 3, in save\n", CAUSE_PYTHON_ERROR,
+     "disk-full", 0},
+    /* it waited for another process or thread */
+    {"  File \"/usr/lib/python3.9/multiprocessing/popen_fork.py\", line 28, in poll\nKeyboardInterrupt",
+     CAUSE_KILLED, "interrupted", 0},
+    {"  File \"/usr/lib/python3.9/threading.py\", line 1027, in _wait_for_tstate_lock\nKeyboardInterrupt",
+     CAUSE_KILLED, "interrupted", 0},
+    {"  File \"/v/torch/utils/data/dataloader.py\", line 9, in _try_get_data\nKeyboardInterrupt",
+     CAUSE_KILLED, "interrupted", 0},
+    /* noise after the end */
+    {"Training of run 7 is done\nConnectionResetError: [Errno 104] Connection reset by peer", CAUSE_UNKNOWN,
+     NULL, 0},
+    {"Training complete\nConnectionResetError: [Errno 104] Connection reset by peer", CAUSE_UNKNOWN, NULL, 0},
+    /* the end of an exception is missing */
+    {"Traceback (most recent call last):\n  File \"fit.py\", line 3, in f\n    raise ValueError(text_of",
+     CAUSE_PYTHON_ERROR, NULL, 0},
+    /* a server ends itself after an exception */
+    {"Traceback (most recent call last):\n  File \"serve.py\", line 3, in warm\nAssertionError: "
+     "403\n\nKilled",
+     CAUSE_PYTHON_ERROR, NULL, 0},
+    {"Traceback (most recent call last):\n  File \"serve.py\", line 3, in warm\nAssertionError: 403\n"
+     "1\n2\n3\nKilled",
+     CAUSE_KILLED, "sigkill", 0},
+    {"--- Logging error ---\nTraceback (most recent call last):\n  File \"fit.py\", line 3, in f\n"
+     "Message: 'Received sigquit from a child proces.'\nArguments: ()",
+     CAUSE_UNKNOWN, NULL, 0},
     /* where it ran */
     {"root@3f0c92d1ab47:/workspace# python fit.py\n  host      : 3f0c92d1ab47\nBus error (core dumped)",
      CAUSE_SHM_EXHAUSTED, NULL, 0},
@@ -1118,15 +1178,6 @@ static void test_notes_fit_the_log(void **state)
     }
 }
 
-static bool fixes_mention(const Fixes *fixes, const char *what)
-{
-    for (size_t i = 0; i < fixes->n; i++)
-        if (strstr(fixes->items[i].what, what) ||
-            (fixes->items[i].command && strstr(fixes->items[i].command, what)))
-            return true;
-    return false;
-}
-
 /* The log may come from another machine than this one, which is bare and large. */
 static void test_fixes_fit_the_log(void **state)
 {
@@ -1210,6 +1261,30 @@ static void test_fixes_fit_the_system(void **state)
         {"  File \"/v/lib/python3.9/site-packages/torch/x.py\", line 3, in f\nValueError: x", "in a library",
          NULL, "Fix the exception"},
         {"Worker timed out after 90 seconds.\n - Insufficient shared_memory", "--shm-size=8g", NULL, NULL},
+        {"I do not use docker\nBus error (core dumped)", "remount", NULL, NULL},
+        {"OSError: [Errno 24] Too many open files", "docker run --ulimit nofile=65536:65536", NULL, NULL},
+        {"[Rank 2] Some NCCL operations have failed or timed out.", "init_process_group(timeout=", NULL,
+         NULL},
+        {"[Rank 2] Some NCCL operations have failed or timed out.", "py-spy dump", NULL, NULL},
+        {"  File \"/usr/lib/python3.9/multiprocessing/popen_fork.py\", line 28, in poll\nKeyboardInterrupt",
+         "last checkpoint", "py-spy dump", NULL},
+        {"  File \"fit.py\", line 28, in step\nKeyboardInterrupt", "last checkpoint", "last checkpoint",
+         "It was waiting"},
+        {"exit code 137", "docker inspect", NULL, "kubectl"},
+        {"kubelet: exit code 137", "kubectl describe pod", NULL, "docker inspect"},
+        {"我没有使用docker\nBus error (core dumped)", "remount", NULL, NULL},
+        {"docker does not help\nBus error (core dumped)", "df -h", "--shm-size=8g", "remount"},
+        {"  File \"D:\\env\\lib\\site-packages\\x.py\", line 3, in f\nAttributeError: Can't pickle local "
+         "object "
+         "'f'",
+         "num_workers=0", NULL, "'fork'"},
+        {"Training finished.\nConnectionResetError: [Errno 104] Connection reset by peer", "nothing to do",
+         NULL, "OOM"},
+        {"Net : Connection closed by remote peer n3<41>\nncclInternalError", "NCCL_SOCKET_IFNAME", NULL,
+         "shm"},
+        {"OSError: [Errno 28] No space left on device\n"
+         "  File \"/usr/lib/python3.9/multiprocessing/queues.py\", line 81, in put\n",
+         "--shm-size=8g", NULL, "checkpoints"},
     };
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         _cleanup_arena_ Arena arena = {0};
@@ -1278,6 +1353,25 @@ static void test_facts_beside_the_cause(void **state)
          "harmless", "death"},
         {"[box:00077] Signal: Bus error (7)\n[box:00077] [ 1] /srv/lmdb/cpython.cpython-38.so(+0x9c0)[0x7f]",
          "in a library that reads mapped files", "PyTorch"},
+        {"Failures:\n  exitcode  : -7 (pid: 71)\n  traceback : Signal 7 (SIGBUS) received by PID 71\n"
+         "Root Cause (first observed failure):\n  exitcode  : -7 (pid: 70)\n",
+         "pid 70", "pid 71)."},
+        {"  File \"D:\\env\\fit.py\", line 3, in f\nValueError: x", "at D:\\env\\fit.py line 3", NULL},
+        {"Training of run 7 is done\nConnectionResetError: [Errno 104] Connection reset by peer", "harmless",
+         NULL},
+        {"Training finished.\nConnectionResetError: [Errno 104] Connection reset by peer", "harmless", NULL},
+        {"Training complete\nConnectionResetError: [Errno 104] Connection reset by peer", "harmless", NULL},
+        {"ConnectionResetError: [Errno 104] Connection reset by peer\n"
+         "Exception ignored in: <bound method _DataLoaderIter.__del__ of <x>>",
+         "harmless", NULL},
+        {"ConnectionResetError: [Errno 104] Connection reset by peer", "does not say why", "harmless"},
+        {"Traceback (most recent call last):\n  File \"serve.py\", line 3, in warm\nAssertionError: "
+         "403\n\nKilled",
+         "AssertionError: 403", "Nothing in the log"},
+        {"Traceback (most recent call last):\n  File \"fit.py\", line 3, in f\n    raise ValueError(text_of",
+         "raised ValueError, at fit.py line 3", "Nothing in the log"},
+        {"RuntimeError: unable to resize file </torch_52_901> to the right size: Invalid argument (22)",
+         "Invalid argument", "Nothing in the log"},
         {"The node was low on resource: memory. Container x was using 7Ki", "ran low on memory.", NULL},
         {"RuntimeError: DataLoader worker (pid 9) is killed by signal: Segmentation fault.",
          "in a DataLoader worker (pid 9)", NULL},
