@@ -338,6 +338,33 @@ void python_part_start(void);    /* by the constructor, once */
 /* Python may have made this semaphore: the part is installed soon, if it can be. Without the lock. */
 void python_part_offer(const char *semaphore);
 
+/* --- lane.c: descriptors from a worker to its trainer; with the lock, the argument is there --- */
+
+enum { LANE_FDS_MAX = 250 }; /* the kernel takes 253 at once */
+
+typedef struct LaneName {
+    size_t n;
+    char text[16];
+} LaneName;
+
+typedef struct LaneFds {
+    size_t n;
+    int fds[LANE_FDS_MAX];
+} LaneFds;
+
+/* In a trainer: where its workers reach it. NULL: they cannot. */
+const LaneName *lane_listen(void);
+
+/* In a trainer: the descriptors of this packet, which are the caller's now. False with errno. */
+bool lane_take(uint64_t worker, uint64_t number, LaneFds *ret);
+
+/* In a worker: connects to the process `pid`, and nobody else. The worker's number; 0: it could not. */
+uint64_t lane_connect(const LaneName *name, pid_t pid);
+
+/* In a worker: the packet's number; 0: it could not be sent now. The descriptors stay the caller's. */
+uint64_t lane_send(const LaneFds *fds);
+void lane_forget(void); /* in a forked child */
+
 /* --- budget-client.c: whether there is memory for a segment; called without the lock --- */
 
 /* Waits until `bytes` of the handed-out segment behind fd may be touched; may replace *fd with another

@@ -51,10 +51,19 @@ typedef struct Object Object; /* PyObject */
     X(Object *, PyCFunction_NewEx, (struct Method * method, Object * self, Object * module))                 \
     X(int, PyArg_ParseTuple, (Object * arguments, const char *format, ...))                                  \
     X(Object *, PyLong_FromLong, (long value))                                                               \
+    X(Object *, PyLong_FromUnsignedLongLong, (unsigned long long value))                                     \
+    X(long, PyLong_AsLong, (Object * value))                                                                 \
     X(Object *, PyBytes_FromStringAndSize, (const char *bytes, ssize_t size))                                \
-    X(int, PyErr_ExceptionMatches, (Object * class))                                                         \
-    X(Object *, PyErr_Occurred, (void))                                                                      \
-    X(void, PyErr_Clear, (void))
+    X(int, PyBytes_AsStringAndSize, (Object * bytes, char **ret, ssize_t *ret_size))                         \
+    X(Object *, PyByteArray_FromStringAndSize, (const char *bytes, ssize_t size))                            \
+    X(Object *, PyMemoryView_FromMemory, (char *bytes, ssize_t size, int flags))                             \
+    X(ssize_t, PyTuple_Size, (Object * tuple))                                                               \
+    X(Object *, PyTuple_GetItem, (Object * tuple, ssize_t place))                                            \
+    X(Object *, PyTuple_New, (ssize_t size))                                                                 \
+    X(int, PyTuple_SetItem, (Object * tuple, ssize_t place, Object *value))                                  \
+    X(Object *, PyErr_SetFromErrno, (Object * class))                                                        \
+    X(void, PyErr_SetNone, (Object * class))                                                                 \
+    X(Object *, PyErr_Occurred, (void))
 
 typedef struct Method { /* PyMethodDef */
     const char *name;
@@ -63,17 +72,20 @@ typedef struct Method { /* PyMethodDef */
     const char *text;
 } Method;
 
-enum { METHOD_ARGUMENTS = 1, START_FILE = 257 }; /* METH_VARARGS, Py_file_input */
+enum { METHOD_ARGUMENTS = 1, START_FILE = 257, VIEW_WRITE = 0x200 }; /* METH_VARARGS, Py_file_input, PyBUF_WRITE */
 
-static const char module_name[] = "_shmguard";
+/* Where the part is kept, and what its messages refer to is found: where PyTorch's own messages look. Programs
+ * that take modules out of sys.modules cannot do without this one. */
+static const char home_name[] = "torch.multiprocessing.reductions";
+static const char part_name[] = "_shmguard";
 
 #define POINTER(type, name, parameters) static type(*name) parameters;
 PYTHON_FUNCTIONS(POINTER)
-static Object **PyExc_Exception;
+static Object **PyExc_OSError;
+static Object **PyExc_ValueError;
 
 static bool is_off;          /* set by the constructor, once */
 static atomic_bool is_found; /* the functions above are known */
-static atomic_bool is_made;  /* the module was made, once */
 static atomic_bool is_over;  /* the part has declined, for good */
 static _Atomic pid_t asked;  /* the process whose interpreter will call us; 0: none */
 
@@ -95,37 +107,104 @@ static Counters *counters_reached(void)
     return guard_counters();
 }
 
+static Object *part_listen(Object *self, Object *arguments)
+{
+    (void)self, (void)arguments;
+    LaneName name = {0};
+    if (guard_enter()) {
+        const LaneName *ours = lane_listen();
+        if (ours)
+            name = *ours;
+        guard_leave(false);
+    }
+    return PyBytes_FromStringAndSize(name.text, (ssize_t)name.n);
+}
+
+static Object *part_connect(Object *self, Object *arguments)
+{
+    (void)self;
+    Object *bytes = NULL;
+    char *text = NULL;
+    ssize_t n = 0;
+    LaneName name = {0};
+    int pid = 0;
+    uint64_t worker = 0;
+    if (!PyArg_ParseTuple(arguments, "Oi", &bytes, &pid) || PyBytes_AsStringAndSize(bytes, &text, &n) < 0)
+        return NULL;
+    if (n > 0 && (size_t)n <= sizeof name.text && pid > 0 && guard_enter()) {
+        name.n = (size_t)n;
+        memcpy(name.text, text, name.n);
+        worker = lane_connect(&name, pid);
+        guard_leave(false);
+    }
+    return PyLong_FromUnsignedLongLong(worker);
+}
+
+static Object *part_send(Object *self, Object *arguments)
+{
+    (void)self;
+    LaneFds fds = {0};
+    ssize_t n = PyTuple_Size(arguments);
+    uint64_t packet = 0;
+    if (n > LANE_FDS_MAX)
+        return PyLong_FromLong(0);
+    for (; (ssize_t)fds.n < n; fds.n++)
+        fds.fds[fds.n] = (int)PyLong_AsLong(PyTuple_GetItem(arguments, (ssize_t)fds.n));
+    if (PyErr_Occurred())
+        return NULL;
+    if (guard_enter()) {
+        packet = lane_send(&fds);
+        guard_leave(false);
+    }
+    return PyLong_FromUnsignedLongLong(packet);
+}
+
+static Object *part_take(Object *self, Object *arguments)
+{
+    (void)self;
+    LaneFds fds = {0};
+    unsigned long long worker = 0;
+    unsigned long long packet = 0;
+    if (!PyArg_ParseTuple(arguments, "KK", &worker, &packet))
+        return NULL;
+    bool taken = false;
+    errno = ECONNRESET;
+    if (guard_enter()) {
+        taken = lane_take(worker, packet, &fds);
+        guard_leave(!taken);
+    }
+    if (!taken)
+        return PyErr_SetFromErrno(*PyExc_OSError);
+    Object *list = PyTuple_New((ssize_t)fds.n);
+    for (size_t i = 0; i < fds.n; i++) {
+        Object *number = list ? PyLong_FromLong(fds.fds[i]) : NULL;
+        if (!number) { /* no memory */
+            real_close(fds.fds[i]);
+            continue;
+        }
+        PyTuple_SetItem(list, (ssize_t)i, number);
+    }
+    return list && !PyErr_Occurred() ? list : NULL;
+}
+
 static Object *part_memory(Object *self, Object *arguments)
 {
     (void)self;
     unsigned long long address = 0;
     ssize_t size = 0;
-    return PyArg_ParseTuple(arguments, "Kn", &address, &size)
-               ? PyBytes_FromStringAndSize((const char *)(uintptr_t)address, size)
-               : NULL;
+    if (!PyArg_ParseTuple(arguments, "Kn", &address, &size))
+        return NULL;
+    if (address != 0 && size > 0)
+        return PyMemoryView_FromMemory((char *)(uintptr_t)address, size, VIEW_WRITE);
+    PyErr_SetNone(*PyExc_ValueError);
+    return NULL;
 }
 
-static Object *part_widen(Object *self, Object *arguments)
+static Object *part_room(Object *self, Object *arguments)
 {
     (void)self;
-    enum { PIPE_BYTES = 1 << 20 }; /* as much as any user may have */
-    int fd = -1;
-    if (!PyArg_ParseTuple(arguments, "i", &fd))
-        return NULL;
-    int size = real_fcntl(fd, F_GETPIPE_SZ, NULL);
-    if (size >= 0 && size < PIPE_BYTES && real_fcntl(fd, F_SETPIPE_SZ, (void *)(uintptr_t)PIPE_BYTES) >= 0)
-        size = PIPE_BYTES;
-    return PyLong_FromLong(size > 0 ? size : 0);
-}
-
-static Object *part_unread(Object *self, Object *arguments)
-{
-    (void)self;
-    int fd = -1;
-    int bytes = 0;
-    if (!PyArg_ParseTuple(arguments, "i", &fd))
-        return NULL;
-    return PyLong_FromLong(ioctl(fd, FIONREAD, &bytes) == 0 ? bytes : INT_MAX);
+    ssize_t size = 0;
+    return PyArg_ParseTuple(arguments, "n", &size) ? PyByteArray_FromStringAndSize(NULL, size) : NULL;
 }
 
 static Object *part_count(Object *self, Object *arguments)
@@ -156,9 +235,10 @@ static Object *part_decline(Object *self, Object *arguments)
 }
 
 static Method methods[] = {
-    {"memory", part_memory, METHOD_ARGUMENTS, NULL},   {"widen", part_widen, METHOD_ARGUMENTS, NULL},
-    {"unread", part_unread, METHOD_ARGUMENTS, NULL},   {"count", part_count, METHOD_ARGUMENTS, NULL},
-    {"decline", part_decline, METHOD_ARGUMENTS, NULL},
+    {"listen", part_listen, METHOD_ARGUMENTS, NULL}, {"connect", part_connect, METHOD_ARGUMENTS, NULL},
+    {"send", part_send, METHOD_ARGUMENTS, NULL},     {"take", part_take, METHOD_ARGUMENTS, NULL},
+    {"memory", part_memory, METHOD_ARGUMENTS, NULL}, {"room", part_room, METHOD_ARGUMENTS, NULL},
+    {"count", part_count, METHOD_ARGUMENTS, NULL},   {"decline", part_decline, METHOD_ARGUMENTS, NULL},
 };
 
 /* --- Its life --- */
@@ -171,17 +251,17 @@ static bool dict_set_new(Object *dict, const char *key, Object *value)
     return done;
 }
 
-/* A new module with what the text defines, in sys.modules. */
-static bool module_make(Object *modules)
+/* A new module with what the text defines, in home. */
+static bool part_make(Object *home)
 {
-    Object *module = PyModule_New(module_name);
+    Object *module = PyModule_New(part_name);
     Object *dict = module ? PyModule_GetDict(module) : NULL;
     bool done = dict && PyDict_SetItemString(dict, "__builtins__", PyEval_GetBuiltins()) == 0;
     for (size_t i = 0; done && i < sizeof methods / sizeof methods[0]; i++)
         done = dict_set_new(dict, methods[i].name, PyCFunction_NewEx(&methods[i], NULL, NULL));
     Object *code = done ? Py_CompileString(python_lane, "<shmguard>", START_FILE) : NULL;
     Object *result = code ? PyEval_EvalCode(code, dict, dict) : NULL;
-    done = result && PyDict_SetItemString(modules, module_name, module) == 0;
+    done = result && PyDict_SetItemString(home, part_name, module) == 0;
     if (result)
         Py_DecRef(result);
     if (code)
@@ -191,35 +271,36 @@ static bool module_make(Object *modules)
     return done;
 }
 
-/* False: the part has declined, or an exception is set. */
-static bool module_attend(Object *modules)
+/* False with an exception set: not the part's own, which it handles itself. */
+static bool part_attend(Object *home)
 {
-    Object *module = PyDict_GetItemString(modules, module_name);
-    Object *dict =
-        module ? PyModule_GetDict(module) : NULL; /* NULL: the program has put something else there */
-    Object *attend = dict ? PyDict_GetItemString(dict, "attend") : NULL;
+    Object *part = PyDict_GetItemString(home, part_name);
+    Object *attend = part ? PyDict_GetItemString(PyModule_GetDict(part), "attend") : NULL;
     Object *result = attend ? PyObject_CallObject(attend, NULL) : NULL;
-    bool goes_on = result && PyObject_IsTrue(result) == 1;
-    if (result)
-        Py_DecRef(result);
-    return goes_on;
+    if (!result)
+        return !PyErr_Occurred();
+    if (PyObject_IsTrue(result) != 1)
+        atomic_store(&is_over, true);
+    Py_DecRef(result);
+    return true;
 }
 
+/*
+ * What is raised here is the program's own: by a handler of a signal that came while the part ran, or for
+ * lack of memory. It is passed on, as if it had come between two instructions of the program, and the next
+ * semaphore tries again.
+ */
 static int called(void *unused)
 {
     (void)unused;
     atomic_store(&asked, 0);
     Object *modules = PyImport_GetModuleDict();
-    if (!modules || !PyDict_GetItemString(modules, "torch.utils.data._utils.worker"))
-        return 0;
-    bool there = atomic_exchange(&is_made, true) || module_make(modules);
-    if (there && module_attend(modules))
-        return 0;
-    atomic_store(&is_over, true);
-    if (PyErr_Occurred() && !PyErr_ExceptionMatches(*PyExc_Exception))
-        return -1;
-    PyErr_Clear();
-    return 0;
+    Object *home = modules ? PyDict_GetItemString(modules, home_name) : NULL;
+    Object *names = home ? PyModule_GetDict(home) : NULL;
+    if (!names || !PyDict_GetItemString(modules, "torch.utils.data._utils.worker"))
+        return PyErr_Occurred() ? -1 : 0;
+    bool there = PyDict_GetItemString(names, part_name) || part_make(names);
+    return there && part_attend(names) ? 0 : -1;
 }
 
 /* Threads that come here at the same time store the same. */
@@ -230,7 +311,8 @@ static bool functions_find(void)
     bool all = true;
 #define FIND(type, name, parameters) all = all && (name = (type(*) parameters)python_symbol(#name));
     PYTHON_FUNCTIONS(FIND)
-    all = all && (PyExc_Exception = (Object **)python_symbol("PyExc_Exception"));
+    all = all && (PyExc_OSError = (Object **)python_symbol("PyExc_OSError")) &&
+          (PyExc_ValueError = (Object **)python_symbol("PyExc_ValueError"));
     atomic_store_explicit(&is_found, all, memory_order_release);
     return all;
 }

@@ -1,43 +1,126 @@
 # SPDX-License-Identifier: Apache-2.0
 """The guard's part in Python: the lane, on which batches travel from a DataLoader's workers to their trainer (docs/lane.md).
 
-This text is inside the preload library, which runs it as the module _shmguard (../python-part.c), under the interpreter's lock and in the
-main thread. It imports nothing that is not there already, and changes nothing that it does not know. The time to compile it is what the
-lane costs a trainer, so it is short. Given by the library:
+This text is inside the preload library, which runs it (../python-part.c) under the interpreter's lock and in the main thread. It imports
+nothing that is not there already, and changes nothing that it does not know. The time to compile it is what the lane costs a trainer, so
+it is short. Given by the library:
 
-    memory(address, size)           those bytes
-    widen(fd)                       makes a pipe as large as it may be, and returns its size in bytes
-    unread(fd)                      bytes that are in a pipe
-    count(taken, by_value, others)  a batch is being sent, with so many bytes in the message and so many in shared memory
+    listen()                        where workers reach this process, or None
+    connect(name, pid)              reaches that process; this worker's number, or 0
+    send(*descriptors)              to the trainer; the packet's number, or 0 if that is impossible now
+    take(worker, packet)            those descriptors, as a tuple
+    memory(address, size)           a writable view of those bytes
+    room(size)                      a bytearray with any contents
+    count(taken, by_value, others)  a batch is being sent, with so many bytes in the message and so many in segments of their own
     decline(why)                    says why there is no lane in this process
 """
-import io
 import os
 import sys
-from pickle import Pickler, loads
+from copyreg import dispatch_table
+from io import BytesIO
+from pickle import PickleBuffer, Pickler, loads
 
-memory, widen, unread, count, decline = map(globals().get, ("memory", "widen", "unread", "count", "decline"))
+listen, connect, send, take, memory, room, count, decline = map(
+    globals().get, ("listen", "connect", "send", "take", "memory", "room", "count", "decline"))
 modules = sys.modules
 
 WHY_PYTHON, WHY_TORCH, WHY_TRAINER = 1, 2, 3
 FORMAT = 1  # of the messages; a worker sends them only to a trainer that has said that it reads this one
 MARK = "shmguard lane"  # in the configuration that every process of multiprocessing passes on to its children
+HOME = "torch.multiprocessing.reductions"  # where messages find the functions that read them, as they find PyTorch's own
+
+SEGMENT_BYTES = 512 << 10  # from here on a storage or an array has a segment of its own, which the library recycles
+STEP_BYTES = 256 << 10  # of the size of a long message: those of about the same size share their segments
+PIPE_BYTES = 4000  # of a message that holds tensors: with what the queue adds it is written as a whole (PIPE_BUF)
+LONG_BYTES = 64 << 10  # of any other: what a pipe has room for
+ALIGNMENT = 64
+DESCRIPTORS_MAX = 250
+IDLE_MAX = 16  # batches without anything for the lane, after which a worker has none
+
+
+def ours(error):
+    """Whether this text has raised it, and not a signal handler of the program that happened to run here."""
+    trace = error.__traceback__
+    while trace.tb_next:
+        trace = trace.tb_next
+    return trace.tb_frame.f_code.co_filename == ours.__code__.co_filename
+
+
+def aligned(size, step=ALIGNMENT):
+    return -(-size // step) * step
 
 
 # --- In the trainer: what messages refer to. ---
+
+
+class Descriptor:
+    """As PyTorch's own: it is asked for its number once."""
+
+    def __init__(self, number):
+        self.number = number
+
+    def detach(self):
+        number, self.number = self.number, None
+        return number
+
+
+class Region:
+    """Memory of a storage, for numpy."""
+
+    def __init__(self, storage):
+        self.storage = storage
+        self.__array_interface__ = {"version": 3, "typestr": "|u1", "shape": (storage.nbytes(),), "data": (storage.data_ptr(), False)}
 
 
 def same(value):
     return value
 
 
-def storage_of(data):
+def storage_of(part):
     torch = modules["torch"]
-    return torch.UntypedStorage.from_buffer(data, dtype=torch.uint8)
+    return part if type(part) is torch.UntypedStorage else torch.UntypedStorage.from_buffer(part, dtype=torch.uint8)
 
 
 def tensor_of(storage, dtype, offset, size, stride):
     return modules["torch"].empty((0,), dtype=dtype, device="cpu").set_(storage, offset, size, stride)
+
+
+def array_of(storage, dtype, shape, order):
+    return modules["numpy"].asarray(Region(storage)).view(dtype).reshape(shape, order=order)
+
+
+def message_of(stream, layout, worker, packet):
+    """A batch. `stream` is its pickle, or the size of that at the start of the packet's first segment, whose own size comes first in the
+    layout. For each part that the pickle refers to, the layout has its bytes, its place in the first segment, or (negative) the number of
+    its descriptor; and its size."""
+    descriptors = [Descriptor(number) for number in take(worker, packet)] if packet else []
+    try:
+        storage_from = modules["torch"].UntypedStorage._new_shared_fd_cpu
+        rebuild = modules[HOME].rebuild_storage_fd
+        sizes = iter(layout)
+        if type(stream) is int:
+            whole = storage_from(descriptors[0].number, next(sizes))
+            bytes_of = memory(whole.data_ptr(), whole.nbytes())
+            stream = bytes_of[:stream]
+
+        def parts():
+            for place in sizes:
+                if type(place) is bytes:
+                    yield place
+                elif place < 0:
+                    yield rebuild(modules["torch"].UntypedStorage, descriptors[-place - 1], next(sizes))
+                else:
+                    yield bytes_of[place:place + next(sizes)]
+
+        return loads(stream, buffers=parts())
+    finally:
+        for descriptor in descriptors:
+            number = descriptor.detach()
+            if number is not None:
+                os.close(number)
+
+
+FOR_MESSAGES = same, storage_of, tensor_of, array_of, message_of
 
 
 # --- In a worker. ---
@@ -46,40 +129,61 @@ def tensor_of(storage, dtype, offset, size, stride):
 class Batch:
     """What a worker puts into the queue in the place of a batch. It is pickled by the queue's thread, as the batch would be."""
 
-    def __init__(self, data, dumps):
+    def __init__(self, data, reduce):
         self.data = data
-        self.dumps = dumps
+        self.reduce = reduce
 
     def __reduce__(self):
         try:
-            return loads, (self.dumps(self.data),)
+            return message_of, self.reduce(self.data)
         except Exception:  # PyTorch's own way, with PyTorch's own exception if there is one
             count(False, 0, 0)
             return same, (self.data,)
 
 
-def lane_open(queue, workers, pickler, torch):
+def lane_open(queue, worker, torch):
     """From now on the batches of this worker take the lane."""
-    reductions = modules["torch.multiprocessing.reductions"]
-    plain_tensor, plain_storage = reductions.reduce_tensor, reductions.reduce_storage
-    Tensor, Storage, strided = torch.Tensor, torch.UntypedStorage, torch.strided
+    reductions, pickler = modules[HOME], modules["multiprocessing.reduction"].ForkingPickler
+    plain_tensor, plain_storage, plain_typed = reductions.reduce_tensor, reductions.reduce_storage, reductions.reduce_typed_storage
+    Tensor, Storage, Typed, strided = torch.Tensor, torch.UntypedStorage, torch.storage.TypedStorage, torch.strided
     untyped = getattr(Tensor, "untyped_storage", None) or Tensor._storage
     has_names = getattr(Tensor, "has_names", None) or (lambda tensor: False)
-    new_shared = Storage._new_shared.__func__
-    plain_put, writer = queue.put, queue._writer
-    pipe_bytes = widen(writer.fileno())
-    message_bytes = pipe_bytes // (8 * workers)
-    piece_bytes = message_bytes // 2  # so that no storage takes the place of all others
+    strategy = modules["torch.multiprocessing"].get_sharing_strategy
+    new_segment, new_shared = Storage._new_using_fd_cpu, Storage._new_shared.__func__
+    plain_put, idle = queue.put, 0
 
-    def dumps(data):
+    def segment(size):
+        """New shared memory, its bytes and its descriptor. All of its pages exist, so that it can be issued again without a request
+        for room."""
+        storage = new_segment(size)
+        descriptor = storage._share_fd_cpu_()[0]
+        if size >= SEGMENT_BYTES and os.fstat(descriptor).st_blocks * 512 < size:
+            os.posix_fallocate(descriptor, 0, size)
+        return storage, memory(storage.data_ptr(), size), descriptor
+
+    def reduce(data):
+        nonlocal idle
         reducers = pickler._extra_reducers
-        if reducers[Storage] is not plain_storage or reducers[Tensor] is not plain_tensor:
+        if reducers[Storage] is not plain_storage or reducers[Tensor] is not plain_tensor or reducers[Typed] is not plain_typed:
             raise TypeError  # the program has registered its own
-        # Whether the next message of every worker fits into the pipe, whatever the others do meanwhile: see docs/lane.md.
-        room = 2 * unread(writer.fileno()) + 8192 <= pipe_bytes // 4 * 3
-        left, others = message_bytes if room else 0, 0
-        by_value = left
+        by_name = strategy() == "file_system"
+        numpy = modules.get("numpy")
         storages = {}  # by the address of what PyTorch itself keeps of a storage: Python's objects for it may be several
+        parts = []  # in the order in which the pickle refers to them: bytes and None, or a size and a descriptor
+        segments = []  # of arrays: they live until they are sent
+        places = set()  # what stands for the parts in the pickle
+        by_value = packed = others = 0
+
+        def part(value, descriptor, where):
+            parts.append((value, descriptor))
+            place = PickleBuffer(where)
+            places.add(place)
+            return place
+
+        def of_its_own(size, descriptor):
+            nonlocal others
+            others += size
+            return part(size, descriptor, bytearray(1))
 
         def reduce_tensor(tensor):
             if (type(tensor) is not Tensor or tensor.layout is not strided or tensor.requires_grad or tensor.is_nested
@@ -91,48 +195,85 @@ def lane_open(queue, workers, pickler, torch):
 
         def reduce_storage(storage):
             # Tensors of one storage are that in the trainer, too: it is sent once, and the pickler remembers it.
-            nonlocal left, others
+            nonlocal by_value, packed, others
             first = storages.setdefault(storage._cdata, storage)
             if first is not storage:
                 return same, (first,)
             size = storage.nbytes()
-            if not 0 < size <= min(left, piece_bytes) or storage.device.type != "cpu" or storage.is_shared():
+            if size == 0 or storage.device.type != "cpu":
+                return plain_storage(storage)
+            if size < SEGMENT_BYTES and not storage.is_shared():
+                by_value += size
+                packed += aligned(size)
+                value = memory(storage.data_ptr(), size)
+                return storage_of, (part(value, None, value),)
+            if by_name or len(parts) >= DESCRIPTORS_MAX - 1:
                 others += size
                 return plain_storage(storage)
-            left -= size
-            return storage_of, (memory(storage.data_ptr(), size),)
+            descriptor, size = storage._share_fd_cpu_()
+            reductions.shared_cache[reductions.fd_id(descriptor)] = reductions.StorageWeakRef(storage)
+            return storage_of, (of_its_own(size, descriptor),)
 
-        file = io.BytesIO()
-        made = pickler(file)
-        made.dispatch_table.update({Storage: reduce_storage, Tensor: reduce_tensor})
+        def reduce_array(array):
+            size, flags = array.nbytes, array.flags
+            if size < SEGMENT_BYTES or array.dtype.hasobject or not flags.forc or len(parts) >= DESCRIPTORS_MAX - 1:
+                return array.__reduce_ex__(4)
+            storage, there, descriptor = segment(size)
+            there[:] = memory(array.__array_interface__["data"][0], size)
+            segments.append(storage)
+            return array_of, (of_its_own(size, descriptor), array.dtype, array.shape, "C" if flags.c_contiguous else "F")
+
+        file = BytesIO()
+        made = Pickler(file, 5, buffer_callback=lambda place: place not in places)
+        made.dispatch_table = table = {**dispatch_table, **reducers, Storage: reduce_storage, Tensor: reduce_tensor}
+        if numpy and numpy.ndarray not in table:
+            table[numpy.ndarray] = reduce_array
         made.dump(data)
-        if storages:
-            count(True, by_value - left, others)
-        return file.getvalue()
+        stream = file.getbuffer()
+        size, layout, descriptors = len(stream), [], []
+        is_long = size + by_value > (PIPE_BYTES if by_value else LONG_BYTES)
+        if is_long:
+            end = aligned(size)
+            whole = end + packed
+            if whole >= SEGMENT_BYTES:
+                whole = aligned(whole, STEP_BYTES)
+            storage, there, descriptor = segment(whole)
+            there[:size] = stream
+            layout.append(whole)
+            descriptors.append(descriptor)
+        for value, descriptor in parts:
+            if descriptor is not None:
+                descriptors.append(descriptor)
+                layout += -len(descriptors), value
+            elif is_long:
+                there[end:end + len(value)] = value
+                layout += end, len(value)
+                end += aligned(len(value))
+            else:
+                layout.append(bytes(value))
+        packet = send(*descriptors) if descriptors else 0
+        if descriptors and not packet:
+            raise OSError
+        count(bool(storages or segments), by_value, others)
+        idle = 0 if storages or descriptors else idle + 1
+        if idle == IDLE_MAX:
+            queue.put = plain_put
+        return size if is_long else bytes(stream), layout, worker, packet
 
     def put(message, *args, **kwargs):
         if type(message) is tuple and len(message) == 2 and type(message[0]) is int:
             number, data = message
             if type(data) not in (type(None), bool, int, float, str, bytes):  # those are not worth the detour
-                message = number, Batch(data, dumps)
+                message = number, Batch(data, reduce)
         plain_put(message, *args, **kwargs)
-
-    def send_bytes(message):
-        # At once, also above 16 KiB, where Python writes the length separately: a worker that is killed has sent all of it, or nothing.
-        size = len(message)
-        if size <= 2 * message_bytes:
-            writer._send(size.to_bytes(4, "big") + message)
-        else:
-            writer.send_bytes(message)
 
     def new_small(cls, size, *, device="cpu"):
         # The collate function makes its tensors in shared memory. Not those that travel by value. As there, they cannot be resized.
-        if cls is not Storage or not 0 < size <= piece_bytes or str(device) != "cpu":
+        if cls is not Storage or not 0 < size < SEGMENT_BYTES or str(device) != "cpu":
             return new_shared(cls, size, device=device)
-        return untyped(torch.frombuffer(bytearray(size), dtype=torch.uint8))
+        return untyped(torch.frombuffer(room(size), dtype=torch.uint8))
 
     Storage._new_shared = classmethod(new_small)
-    queue._send_bytes = send_bytes
     queue.put = put
 
 
@@ -143,14 +284,15 @@ def worker_start():
     pickler = modules["multiprocessing.reduction"].ForkingPickler
     if process._target is not loop:
         return
-    names = loop.__code__.co_varnames
-    queue, workers = (process._args[names.index(name)] for name in ("data_queue", "num_workers"))
-    if process._config.get(MARK) != (FORMAT, process._parent_pid):
+    queue = process._args[loop.__code__.co_varnames.index("data_queue")]
+    mark, pid, name = process._config.get(MARK, (0, 0, None))
+    worker = connect(name, pid) if mark == FORMAT and pid == process._parent_pid else 0
+    if not worker:
         decline(WHY_TRAINER)
     elif type(queue) is not queues.Queue or queues._ForkingPickler is not pickler or pickler.__bases__ != (Pickler,):
         decline(WHY_TORCH)
     else:
-        lane_open(queue, workers, pickler, modules["torch"])
+        lane_open(queue, worker, modules["torch"])
 
 
 class Hook:
@@ -162,7 +304,9 @@ class Hook:
     def __call__(self):
         try:
             worker_start()
-        except Exception:
+        except Exception as error:
+            if not ours(error):
+                raise
             decline(WHY_TORCH)
         return self.function()
 
@@ -170,8 +314,8 @@ class Hook:
 # --- In the trainer, and in spawned workers. ---
 
 
-def attend():
-    """At every semaphore of multiprocessing. False: this process has no lane, and never will."""
+def install():
+    """Whether this process may have a lane."""
     if (sys.implementation.name != "cpython" or not (3, 8) <= sys.version_info[:2] <= (3, 13) or "t" in sys.abiflags
             or hasattr(sys, "gettotalrefcount")):
         decline(WHY_PYTHON)
@@ -183,11 +327,25 @@ def attend():
     if type(handling._set_worker_signal_handlers) is not Hook:
         code = worker._worker_loop.__code__
         version = tuple(map(int, torch.__version__.split(".")[:2]))
-        if (not (1, 13) <= version <= (2, 13) or not {"data_queue", "num_workers"} <= set(code.co_varnames[:code.co_argcount])
+        if (not (1, 13) <= version <= (2, 13) or "data_queue" not in code.co_varnames[:code.co_argcount]
                 or "_set_worker_signal_handlers" not in code.co_names):
             decline(WHY_TORCH)
             return False
+        for function in FOR_MESSAGES:
+            function.__module__, function.__qualname__ = HOME, "_shmguard_" + function.__name__
+            setattr(modules[HOME], function.__qualname__, function)
         handling._set_worker_signal_handlers = Hook(handling._set_worker_signal_handlers)
     # Children learn that this process reads what they send. It says so each time, because current_process() changes.
-    modules["multiprocessing.process"].current_process()._config[MARK] = FORMAT, os.getpid()
+    modules["multiprocessing.process"].current_process()._config[MARK] = FORMAT, os.getpid(), listen()
     return True
+
+
+def attend():
+    """At every semaphore of multiprocessing. False: this process has no lane, and never will."""
+    try:
+        return install()
+    except Exception as error:
+        if not ours(error):
+            raise
+        decline(WHY_TORCH)
+        return False
