@@ -15,8 +15,8 @@
  * it lives. With each batch it carries one packet: the batch's number and its descriptors. The message that
  * goes through PyTorch's queue names worker and number (python/lane.py).
  *
- * The invariant of guard.h holds without a step of ours: what is on its way is the handed-out description, and
- * a description in a socket keeps its lock. No party has to say that it has taken or left anything.
+ * The invariant of guard.h holds without a step of ours: what is on its way is the handed-out description,
+ * and a description in a socket keeps its lock. No party has to say that it has taken or left anything.
  *
  * A packet is sent before the message that names it is written, so it is there when the trainer looks for it:
  * neither side ever waits. If the socket is full, or too many descriptors of this user are on their way, the
@@ -24,8 +24,8 @@
  *
  * Where a process can die, or a message get lost:
  *
- * - The worker, before it sends the packet: nothing has happened. After it: the packet stays in the socket and
- *   can be taken, which PyTorch's own way cannot offer. If no message names it, it is closed with the
+ * - The worker, before it sends the packet: nothing has happened. After it: the packet stays in the socket
+ * and can be taken, which PyTorch's own way cannot offer. If no message names it, it is closed with the
  *   connection, when the next worker connects, or when the trainer ends.
  *
  * - The trainer, at any time: the kernel closes the connection, and what is in it. The worker notices when it
@@ -170,7 +170,8 @@ static void lane_close(Lane *lane)
 static void lane_learn(Lane *lane)
 {
     Head head;
-    if (lane->worker == 0 && recv(lane->socket.fd, &head, sizeof head, MSG_PEEK | MSG_DONTWAIT) == sizeof head)
+    if (lane->worker == 0 &&
+        recv(lane->socket.fd, &head, sizeof head, MSG_PEEK | MSG_DONTWAIT) == sizeof head)
         lane->worker = head.worker;
 }
 
@@ -288,8 +289,8 @@ uint64_t lane_connect(const LaneName *name, pid_t pid)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     socket_close(&trainer);
-    sent = (Head){.worker = (uint64_t)getpid() << 32 | (uint32_t)((uint64_t)now.tv_sec * 1000000 +
-                                                                  (uint64_t)now.tv_nsec / 1000)};
+    sent = (Head){.worker = (uint64_t)getpid() << 32 |
+                            (uint32_t)((uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000)};
     memcpy(to.sun_path, name->text, name->n);
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "guard.h"
@@ -21,19 +18,21 @@
  * semaphores pays nothing, and one without PyTorch's loader pays for a look into sys.modules.
  *
  * Nothing of the interpreter is kept between two calls, so it may be finalized at any time. An interpreter
- * that is started after that gets no part.
+ * that is started after that gets a part of its own.
  *
  * fork copies the interpreter together with our state. `asked` is the process that asked, so a child does not
  * wait for a call that only its parent will get.
  *
- * An exception of our own never reaches the program. One that is not an Exception (Ctrl-C) is the program's
- * and is passed on.
+ * An exception of our own never reaches the program, and one of the program's own always does: a signal
+ * handler of the program may run, and raise, between two instructions of the part.
  */
 
 typedef struct Object Object; /* PyObject */
 
 #define PYTHON_FUNCTIONS(X)                                                                                  \
     X(int, Py_IsInitialized, (void))                                                                         \
+    X(Object *, PyInterpreterState_Main, (void))                                                             \
+    X(const char *, Py_GetVersion, (void))                                                                   \
     X(Object *, PyGILState_GetThisThreadState, (void))                                                       \
     X(int, PyGILState_Check, (void))                                                                         \
     X(int, Py_AddPendingCall, (int (*call)(void *), void *argument))                                         \
@@ -60,10 +59,12 @@ typedef struct Object Object; /* PyObject */
     X(ssize_t, PyTuple_Size, (Object * tuple))                                                               \
     X(Object *, PyTuple_GetItem, (Object * tuple, ssize_t place))                                            \
     X(Object *, PyTuple_New, (ssize_t size))                                                                 \
-    X(int, PyTuple_SetItem, (Object * tuple, ssize_t place, Object *value))                                  \
+    X(int, PyTuple_SetItem, (Object * tuple, ssize_t place, Object * value))                                 \
     X(Object *, PyErr_SetFromErrno, (Object * class))                                                        \
     X(void, PyErr_SetNone, (Object * class))                                                                 \
-    X(Object *, PyErr_Occurred, (void))
+    X(Object *, PyErr_Occurred, (void))                                                                      \
+    X(void, PyErr_Clear, (void))                                                                             \
+    X(Object *, PyObject_GetAttrString, (Object * object, const char *name))
 
 typedef struct Method { /* PyMethodDef */
     const char *name;
@@ -72,15 +73,20 @@ typedef struct Method { /* PyMethodDef */
     const char *text;
 } Method;
 
-enum { METHOD_ARGUMENTS = 1, START_FILE = 257, VIEW_WRITE = 0x200 }; /* METH_VARARGS, Py_file_input, PyBUF_WRITE */
+enum {
+    METHOD_ARGUMENTS = 1,
+    START_FILE = 257,
+    VIEW_WRITE = 0x200
+}; /* METH_VARARGS, Py_file_input, PyBUF_WRITE */
 
-/* Where the part is kept, and what its messages refer to is found: where PyTorch's own messages look. Programs
- * that take modules out of sys.modules cannot do without this one. */
+/* Where the part is kept, and what its messages refer to is found: where PyTorch's own messages look.
+ * Programs that take modules out of sys.modules cannot do without this one. */
 static const char home_name[] = "torch.multiprocessing.reductions";
 static const char part_name[] = "_shmguard";
 
 #define POINTER(type, name, parameters) static type(*name) parameters;
 PYTHON_FUNCTIONS(POINTER)
+static Object *(*PyInterpreterState_Get)(void); /* NULL before 3.9 */
 static Object **PyExc_OSError;
 static Object **PyExc_ValueError;
 
@@ -224,13 +230,18 @@ static Object *part_count(Object *self, Object *arguments)
     return PyLong_FromLong(0);
 }
 
+static void decline(LaneWhy why)
+{
+    atomic_fetch_or_explicit(&counters_reached()->lane_whys, 1U << (unsigned)why, memory_order_relaxed);
+}
+
 static Object *part_decline(Object *self, Object *arguments)
 {
     (void)self;
     int why = 0;
     if (!PyArg_ParseTuple(arguments, "i", &why))
         return NULL;
-    atomic_fetch_or_explicit(&counters_reached()->lane_whys, 1U << (unsigned)why, memory_order_relaxed);
+    decline((LaneWhy)why);
     return PyLong_FromLong(0);
 }
 
@@ -285,6 +296,15 @@ static bool part_attend(Object *home)
     return true;
 }
 
+/* CPython 3.8 to 3.13. The part's text runs in no other. */
+static bool version_is_known(void)
+{
+    enum { LEAST = 8, MOST = 13 };
+    const char *version = Py_GetVersion();
+    long minor = strncmp(version, "3.", 2) == 0 ? strtol(version + 2, NULL, 10) : 0;
+    return minor >= LEAST && minor <= MOST;
+}
+
 /*
  * What is raised here is the program's own: by a handler of a signal that came while the part ran, or for
  * lack of memory. It is passed on, as if it had come between two instructions of the program, and the next
@@ -298,9 +318,37 @@ static int called(void *unused)
     Object *home = modules ? PyDict_GetItemString(modules, home_name) : NULL;
     Object *names = home ? PyModule_GetDict(home) : NULL;
     if (!names || !PyDict_GetItemString(modules, "torch.utils.data._utils.worker"))
-        return PyErr_Occurred() ? -1 : 0;
+        return 0;
+    if (!version_is_known()) {
+        decline(LANE_PYTHON);
+        atomic_store(&is_over, true);
+        return 0;
+    }
     bool there = PyDict_GetItemString(names, part_name) || part_make(names);
     return there && part_attend(names) ? 0 : -1;
+}
+
+/* Since 3.9 a call that is asked for in a subinterpreter is made in that one, which may end at any time. */
+static bool interpreter_is_main(void)
+{
+    return !PyInterpreterState_Get || PyInterpreterState_Get() == PyInterpreterState_Main();
+}
+
+/* 3.8 complains on standard error about calls that are asked for while it ends; its main thread has stopped
+ * by then. */
+static bool interpreter_is_ending(void)
+{
+    Object *modules = PyInterpreterState_Get ? NULL : PyImport_GetModuleDict();
+    Object *threading = modules ? PyDict_GetItemString(modules, "threading") : NULL;
+    Object *names = threading ? PyModule_GetDict(threading) : NULL;
+    Object *thread = names ? PyDict_GetItemString(names, "_main_thread") : NULL;
+    Object *stopped = thread ? PyObject_GetAttrString(thread, "_is_stopped") : NULL;
+    bool is = stopped && PyObject_IsTrue(stopped) == 1;
+    if (stopped)
+        Py_DecRef(stopped);
+    if (PyErr_Occurred())
+        PyErr_Clear();
+    return is;
 }
 
 /* Threads that come here at the same time store the same. */
@@ -311,6 +359,7 @@ static bool functions_find(void)
     bool all = true;
 #define FIND(type, name, parameters) all = all && (name = (type(*) parameters)python_symbol(#name));
     PYTHON_FUNCTIONS(FIND)
+    PyInterpreterState_Get = (Object * (*)(void)) python_symbol("PyInterpreterState_Get");
     all = all && (PyExc_OSError = (Object **)python_symbol("PyExc_OSError")) &&
           (PyExc_ValueError = (Object **)python_symbol("PyExc_ValueError"));
     atomic_store_explicit(&is_found, all, memory_order_release);
@@ -319,7 +368,8 @@ static bool functions_find(void)
 
 static bool interpreter_is_ours(void)
 {
-    return functions_find() && Py_IsInitialized() && PyGILState_GetThisThreadState() && PyGILState_Check();
+    return functions_find() && Py_IsInitialized() && PyGILState_GetThisThreadState() && PyGILState_Check() &&
+           interpreter_is_main() && !interpreter_is_ending();
 }
 
 static bool guard_is_on(void)

@@ -7,11 +7,15 @@ Prints how a storage came from a worker to its trainer, "by value" or "plain", a
 moves bytes alone. Real batches are compared in tests/e2e/semantics.py.
 """
 
+import atexit
 import ctypes
+import mmap
 import multiprocessing
 import multiprocessing.queues
 import multiprocessing.reduction
+import multiprocessing.synchronize
 import os
+import signal
 import sys
 import threading
 import time
@@ -23,11 +27,15 @@ class Tensor:
     pass
 
 
+class TypedStorage:
+    pass
+
+
 class UntypedStorage:
     device = types.SimpleNamespace(type="cpu")
 
     def __init__(self, data, way="made here"):
-        self.data = ctypes.create_string_buffer(data, len(data))
+        self.data = data if isinstance(data, mmap.mmap) else bytearray(data)
         self.way = way
         self._cdata = id(self.data)
 
@@ -35,10 +43,10 @@ class UntypedStorage:
         return len(self.data)
 
     def data_ptr(self):
-        return ctypes.addressof(self.data)
+        return ctypes.addressof(ctypes.c_char.from_buffer(self.data))
 
     def is_shared(self):
-        return False
+        return isinstance(self.data, mmap.mmap)
 
     @classmethod
     def from_buffer(cls, data, dtype):
@@ -48,17 +56,47 @@ class UntypedStorage:
     def _new_shared(cls, size, device="cpu"):
         return cls(bytes(size))
 
+    @classmethod
+    def _new_using_fd_cpu(cls, size):
+        descriptor = os.memfd_create("stub")
+        os.ftruncate(descriptor, size)
+        made = cls(mmap.mmap(descriptor, size))
+        made.descriptor = descriptor
+        return made
+
+    @classmethod
+    def _new_shared_fd_cpu(cls, descriptor, size):
+        return cls(mmap.mmap(descriptor, size), "in a segment")
+
+    def _share_fd_cpu_(self):
+        if not self.is_shared():
+            shared = self._new_using_fd_cpu(self.nbytes())
+            shared.data[:] = bytes(self.data)
+            self.__dict__.update(shared.__dict__)
+        return self.descriptor, self.nbytes()
+
 
 def rebuild_storage(data):
     return UntypedStorage(data, "plain")
 
 
 def reduce_storage(storage):
-    return rebuild_storage, (storage.data.raw,)
+    return rebuild_storage, (bytes(storage.data),)
+
+
+def rebuild_storage_fd(cls, descriptor, size):
+    number = descriptor.detach()
+    try:
+        return cls._new_shared_fd_cpu(number, size)
+    finally:
+        os.close(number)
 
 
 def reduce_tensor(tensor):
     raise TypeError("there are none")
+
+
+BATCHES = [b"batch" * 100, b"x" * (8 << 20)], [b"longer" * 1000, b"y" * 3000, b"z" * (1 << 20)]
 
 
 def _worker_loop(dataset, data_queue, num_workers):
@@ -67,8 +105,9 @@ def _worker_loop(dataset, data_queue, num_workers):
     worker.signal_handling._set_worker_signal_handlers()
     if os.environ.get("STUB_COST"):
         print((time.process_time() - start) * 1e3, flush=True)
-    data_queue.put((0, [UntypedStorage(dataset), UntypedStorage(b"x" * (8 << 20))]))
-    data_queue.put((1, "the end"))
+    for number, batch in enumerate(dataset):
+        data_queue.put((number, [UntypedStorage(data) for data in batch]))
+    data_queue.put((len(dataset), "the end"))
 
 
 def module(name, **contents):
@@ -79,31 +118,37 @@ def module(name, **contents):
 
 
 def make_torch(version="2.13.0+stub", loop=_worker_loop):
-    module("torch", __version__=version, Tensor=Tensor, UntypedStorage=UntypedStorage, strided="strided", uint8="uint8", frombuffer=None)
+    module("torch", __version__=version, Tensor=Tensor, UntypedStorage=UntypedStorage, strided="strided", uint8="uint8", frombuffer=None,
+           storage=types.SimpleNamespace(TypedStorage=TypedStorage))
     Tensor._storage = None
-    for name in ("torch.utils", "torch.utils.data", "torch.utils.data._utils", "torch.multiprocessing"):
+    for name in ("torch.utils", "torch.utils.data", "torch.utils.data._utils"):
         module(name)
-    module("torch.multiprocessing.reductions", reduce_storage=reduce_storage, reduce_tensor=reduce_tensor)
+    module("torch.multiprocessing", get_sharing_strategy=lambda: "file_descriptor")
+    module("torch.multiprocessing.reductions", reduce_storage=reduce_storage, reduce_tensor=reduce_tensor, reduce_typed_storage=None,
+           rebuild_storage_fd=rebuild_storage_fd, shared_cache={}, fd_id=lambda descriptor: descriptor, StorageWeakRef=id)
     handling = types.SimpleNamespace(_set_worker_signal_handlers=lambda: None)
     module("torch.utils.data._utils.worker", _worker_loop=loop, signal_handling=handling)
     _worker_loop.__module__ = "torch.utils.data._utils.worker"
     ForkingPickler.register(UntypedStorage, reduce_storage)
     ForkingPickler.register(Tensor, reduce_tensor)
+    ForkingPickler.register(TypedStorage, None)
 
 
 def load(method="fork"):
-    """As a DataLoader does: a queue, then a worker. How a small storage and a large one came."""
+    """As a DataLoader does: a queue, then a worker. How small storages came; large ones come in segments if those come by value."""
     context = multiprocessing.get_context(method)
     queue = context.Queue()
-    worker = context.Process(target=sys.modules["torch.utils.data._utils.worker"]._worker_loop, args=(b"batch" * 100, queue, 1))
+    worker = context.Process(target=sys.modules["torch.utils.data._utils.worker"]._worker_loop, args=(BATCHES, queue, 1))
     worker.start()
-    number, (small, large) = queue.get(timeout=60)
-    assert (number, small.data.raw, large.data.raw) == (0, b"batch" * 100, b"x" * (8 << 20))
-    assert large.way == "plain"
-    assert queue.get(timeout=60) == (1, "the end")
+    for number, batch in enumerate(BATCHES):
+        place, storages = queue.get(timeout=60)
+        assert (place, [bytes(storage.data) for storage in storages]) == (number, batch)
+        small, large = ({storage.way for storage in storages if (storage.nbytes() < 1 << 19) is size} for size in (True, False))
+        assert large == ({"in a segment"} if small == {"by value"} else {"plain"}) and len(small) == 1, (small, large)
+    assert queue.get(timeout=60) == (len(BATCHES), "the end")
     worker.join()
     assert worker.exitcode == 0
-    return small.way
+    return small.pop()
 
 
 def load_in_child(method):
@@ -111,7 +156,7 @@ def load_in_child(method):
 
 
 def is_installed():
-    return "_shmguard" in sys.modules
+    return hasattr(sys.modules.get("torch.multiprocessing.reductions"), "_shmguard")
 
 
 def semaphores():
@@ -223,7 +268,7 @@ def case_forked():
 
 
 def case_own_reducer():
-    ForkingPickler.register(UntypedStorage, lambda storage: (rebuild_storage, (storage.data.raw,)))
+    ForkingPickler.register(UntypedStorage, lambda storage: (rebuild_storage, (bytes(storage.data),)))
     return load()
 
 
@@ -259,6 +304,12 @@ def case_subinterpreter():
     return load()
 
 
+def case_exit():
+    """A semaphore is made while the interpreter ends."""
+    atexit.register(lambda: (multiprocessing.Lock(), print("ended", flush=True)))
+    return load()
+
+
 def case_full_queue():
     """The interpreter cannot take our call: the next semaphore asks again."""
     call = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
@@ -279,6 +330,40 @@ def case_full_queue():
     while not refused:
         time.sleep(0)
     return bool(refused), load()
+
+
+class Deadline(Exception):
+    pass
+
+
+def case_alarm():
+    """A signal handler of the program raises an exception at any time: nobody swallows it."""
+    lost = seen = 0
+
+    def handler(*_):
+        nonlocal ran
+        ran = True
+        raise Deadline
+
+    for number in range(120):
+        child = os.fork()
+        if child == 0:
+            ran = False
+            code = 2
+            signal.signal(signal.SIGALRM, handler)
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 0.0001 + number * 0.00003)
+                multiprocessing.Lock()
+                end = time.perf_counter() + 0.02
+                while time.perf_counter() < end:
+                    pass
+            except Deadline:
+                code = 0
+            os._exit(code if ran else 1)
+        code = os.waitpid(child, 0)[1] >> 8
+        seen += code == 0
+        lost += code == 2
+    return lost, seen > 100
 
 
 def case_cost():

@@ -3,8 +3,8 @@
 
     python torn_messages.py [--rounds N] [--seed N] [--arrays]
 
-Prints how many pipes ended in the middle of a message. With --arrays the batches are numpy arrays, which are larger than the pipe and
-take PyTorch's own way: some are torn, which shows that the test can see it.
+Prints how many pipes ended in the middle of a message. With --arrays the batches are numpy arrays. Without the lane these are larger than
+the pipe, and some are torn.
 """
 
 import argparse

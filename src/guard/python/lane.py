@@ -173,6 +173,7 @@ def lane_open(queue, worker, torch):
         segments = []  # of arrays: they live until they are sent
         places = set()  # what stands for the parts in the pickle
         by_value = packed = others = 0
+        left = DESCRIPTORS_MAX - 1
 
         def part(value, descriptor, where):
             parts.append((value, descriptor))
@@ -181,8 +182,9 @@ def lane_open(queue, worker, torch):
             return place
 
         def of_its_own(size, descriptor):
-            nonlocal others
+            nonlocal others, left
             others += size
+            left -= 1
             return part(size, descriptor, bytearray(1))
 
         def reduce_tensor(tensor):
@@ -207,7 +209,7 @@ def lane_open(queue, worker, torch):
                 packed += aligned(size)
                 value = memory(storage.data_ptr(), size)
                 return storage_of, (part(value, None, value),)
-            if by_name or len(parts) >= DESCRIPTORS_MAX - 1:
+            if by_name or left == 0:
                 others += size
                 return plain_storage(storage)
             descriptor, size = storage._share_fd_cpu_()
@@ -216,7 +218,7 @@ def lane_open(queue, worker, torch):
 
         def reduce_array(array):
             size, flags = array.nbytes, array.flags
-            if size < SEGMENT_BYTES or array.dtype.hasobject or not flags.forc or len(parts) >= DESCRIPTORS_MAX - 1:
+            if size < SEGMENT_BYTES or array.dtype.hasobject or not flags.forc or left == 0:
                 return array.__reduce_ex__(4)
             storage, there, descriptor = segment(size)
             there[:] = memory(array.__array_interface__["data"][0], size)
@@ -316,8 +318,7 @@ class Hook:
 
 def install():
     """Whether this process may have a lane."""
-    if (sys.implementation.name != "cpython" or not (3, 8) <= sys.version_info[:2] <= (3, 13) or "t" in sys.abiflags
-            or hasattr(sys, "gettotalrefcount")):
+    if sys.implementation.name != "cpython" or "t" in sys.abiflags or hasattr(sys, "gettotalrefcount"):
         decline(WHY_PYTHON)
         return False
     torch, worker = modules["torch"], modules["torch.utils.data._utils.worker"]
