@@ -25,7 +25,7 @@ import torch.multiprocessing as mp
 from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
 
 PLACE_STRIDE = 1 << 20
-NUMBER_STRIDE = 1 << 28
+NUMBER_STRIDE = 1 << 30
 _ARANGE = {}
 
 
@@ -49,12 +49,17 @@ def first_word(number, place):
     return number * NUMBER_STRIDE + place * PLACE_STRIDE
 
 
+def text_of(plan, number):
+    return b"%08d" % number * (plan["text"] // 8)
+
+
 def make_batch(plan, number):
     tensors = [positions(words_of(plan, number, place)) + first_word(number, place)
                for place in range(len(plan["words"]))]
     last = tensors[-1]
     return {"number": number, "tensors": tensors, "nested": ([tensors[0][: 3].clone()], number), "view": last[len(last) // 2:],
-            "array": last[:100].numpy().copy()}
+            "array": last[:100].numpy().copy(),
+            "arrays": [tensor.numpy().copy() for tensor in tensors[:plan["arrays"]]], "text": text_of(plan, number)}
 
 
 def check_batch(plan, batch, number):
@@ -62,6 +67,9 @@ def check_batch(plan, batch, number):
     last, view = batch["tensors"][-1], batch["view"]
     assert view.data_ptr() == last.data_ptr() + len(last) // 2 * 8, f"batch {number}: a view has memory of its own"
     assert view.numel() == len(last) - len(last) // 2 and torch.equal(torch.from_numpy(batch["array"]), last[:100]), f"batch {number}"
+    assert batch["text"] == text_of(plan, number), f"batch {number}: other bytes"
+    for array, tensor in zip(batch["arrays"], batch["tensors"]):
+        assert array.flags.writeable and torch.equal(torch.from_numpy(array), tensor), f"batch {number}: another array"
     for place, tensor in enumerate(batch["tensors"]):
         words = words_of(plan, number, place)
         assert tensor.numel() == words, f"batch {number}, tensor {place}: {tensor.numel()} words instead of {words}"
@@ -114,9 +122,11 @@ def as_it_is(batch):
 def random_plan(rng, methods, scale):
     sizes = [rng.choice([1, 100, 4096, 60_000, 65_536, 70_000, 131_072, 400_000, 1_000_000]) for _ in range(rng.randint(1, 3))]
     if rng.random() < 0.4:  # many small ones, which travel in the message, as far as it has room for them
-        sizes = [rng.choice([1, 7, 100, 400, 1000, 4096, 5000]) for _ in range(rng.randint(4, 60))]
+        sizes = [rng.choice([1, 7, 100, 400, 1000, 4096, 5000]) for _ in range(rng.randint(4, rng.choice([60, 300])))]
     heavy = sum(sizes) > 300_000
     return {
+        "arrays": rng.choice([0, 0, 1, 2]),
+        "text": rng.choice([0, 0, 800, 5000, 200_000]),
         "batches": scale * (rng.randint(20, 120) if heavy else rng.randint(100, 600)),
         "words": sizes,
         "jitter": rng.random() < 0.3,

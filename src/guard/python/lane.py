@@ -18,7 +18,7 @@ import os
 import sys
 from copyreg import dispatch_table
 from io import BytesIO
-from pickle import PickleBuffer, Pickler, loads
+from pickle import PickleBuffer, Pickler, dumps, loads
 
 listen, connect, send, take, memory, room, count, decline = map(
     globals().get, ("listen", "connect", "send", "take", "memory", "room", "count", "decline"))
@@ -31,7 +31,7 @@ HOME = "torch.multiprocessing.reductions"  # where messages find the functions t
 
 SEGMENT_BYTES = 512 << 10  # from here on a storage or an array has a segment of its own, which the library recycles
 STEP_BYTES = 256 << 10  # of the size of a long message: those of about the same size share their segments
-PIPE_BYTES = 4000  # of a message that holds tensors: with what the queue adds it is written as a whole (PIPE_BUF)
+PIPE_BYTES = 3500  # of a message with tensors: with what the queue adds it is written as a whole (PIPE_BUF)
 LONG_BYTES = 64 << 10  # of any other: what a pipe has room for
 ALIGNMENT = 64
 DESCRIPTORS_MAX = 250
@@ -89,28 +89,31 @@ def array_of(storage, dtype, shape, order):
     return modules["numpy"].asarray(Region(storage)).view(dtype).reshape(shape, order=order)
 
 
-def message_of(stream, layout, worker, packet):
-    """A batch. `stream` is its pickle, or the size of that at the start of the packet's first segment, whose own size comes first in the
-    layout. For each part that the pickle refers to, the layout has its bytes, its place in the first segment, or (negative) the number of
-    its descriptor; and its size."""
+def message_of(stream, layout, whole, worker, packet):
+    """A batch. Of a short message, `stream` is the pickle, and `layout` has for each part that the pickle refers to its bytes, or the place
+    of its descriptor in the packet and its size. Of a long one, both are sizes: the packet's first segment, of the size `whole`, holds the
+    layout, the pickle and the parts, and the layout has a part's size and None."""
     descriptors = [Descriptor(number) for number in take(worker, packet)] if packet else []
     try:
-        storage_from = modules["torch"].UntypedStorage._new_shared_fd_cpu
-        rebuild = modules[HOME].rebuild_storage_fd
-        sizes = iter(layout)
-        if type(stream) is int:
-            whole = storage_from(descriptors[0].number, next(sizes))
-            bytes_of = memory(whole.data_ptr(), whole.nbytes())
-            stream = bytes_of[:stream]
+        Storage, rebuild = modules["torch"].UntypedStorage, modules[HOME].rebuild_storage_fd
+        if whole:
+            storage = Storage._new_shared_fd_cpu(descriptors[0].number, whole)
+            there = memory(storage.data_ptr(), whole)
+            end = layout + stream
+            layout, stream = loads(there[:layout]), there[layout:end]
 
         def parts():
-            for place in sizes:
-                if type(place) is bytes:
-                    yield place
-                elif place < 0:
-                    yield rebuild(modules["torch"].UntypedStorage, descriptors[-place - 1], next(sizes))
+            nonlocal end
+            for part in layout:
+                if type(part) is tuple:
+                    place, size = part
+                    yield rebuild(Storage, descriptors[place], size)
+                elif whole:
+                    start = aligned(end)
+                    end = start + part
+                    yield there[start:end]
                 else:
-                    yield bytes_of[place:place + next(sizes)]
+                    yield part
 
         return loads(stream, buffers=parts())
     finally:
@@ -232,27 +235,32 @@ def lane_open(queue, worker, torch):
             table[numpy.ndarray] = reduce_array
         made.dump(data)
         stream = file.getbuffer()
-        size, layout, descriptors = len(stream), [], []
-        is_long = size + by_value > (PIPE_BYTES if by_value else LONG_BYTES)
+        size, descriptors, whole = len(stream), [], 0
+        is_long = size + by_value > (PIPE_BYTES if parts else LONG_BYTES)
         if is_long:
-            end = aligned(size)
-            whole = end + packed
+            descriptors.append(None)
+        layout = []
+        for value, descriptor in parts:
+            if descriptor is None:
+                layout.append(len(value) if is_long else bytes(value))
+            else:
+                layout.append((len(descriptors), value))
+                descriptors.append(descriptor)
+        if is_long:
+            head = dumps(layout)
+            layout = len(head)
+            end = layout + size
+            whole = aligned(end) + packed
             if whole >= SEGMENT_BYTES:
                 whole = aligned(whole, STEP_BYTES)
-            storage, there, descriptor = segment(whole)
-            there[:size] = stream
-            layout.append(whole)
-            descriptors.append(descriptor)
-        for value, descriptor in parts:
-            if descriptor is not None:
-                descriptors.append(descriptor)
-                layout += -len(descriptors), value
-            elif is_long:
-                there[end:end + len(value)] = value
-                layout += end, len(value)
-                end += aligned(len(value))
-            else:
-                layout.append(bytes(value))
+            storage, there, descriptors[0] = segment(whole)
+            there[:layout] = head
+            there[layout:end] = stream
+            for value, descriptor in parts:
+                if descriptor is None:
+                    start = aligned(end)
+                    end = start + len(value)
+                    there[start:end] = value
         packet = send(*descriptors) if descriptors else 0
         if descriptors and not packet:
             raise OSError
@@ -260,7 +268,7 @@ def lane_open(queue, worker, torch):
         idle = 0 if storages or descriptors else idle + 1
         if idle == IDLE_MAX:
             queue.put = plain_put
-        return size if is_long else bytes(stream), layout, worker, packet
+        return size if is_long else bytes(stream), layout, whole, worker, packet
 
     def put(message, *args, **kwargs):
         if type(message) is tuple and len(message) == 2 and type(message[0]) is int:
