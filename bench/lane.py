@@ -38,17 +38,29 @@ def arrays():
     return {"array": numpy.zeros(MIB, numpy.float32), "small": [numpy.zeros(256, numpy.float32) for _ in range(3)]}
 
 
+def images(count, size):
+    """As the default collate function makes them."""
+    import torch
+
+    return torch.utils.data.default_collate([(torch.zeros(3, size, size), number) for number in range(count)])
+
+
 # name: how a batch is made, batches, workers, strategy, the ratio to reach
 SHAPES = {
     "48x1KiB": (lambda: tensors(48, KIB), 1500, 2, "file_descriptor", 12),
     "48x1KiB-busy": (lambda: tensors(48, KIB), 400, 2, "file_descriptor", 2),
-    "8x64KiB": (lambda: tensors(8, 64 * KIB), 1500, 2, "file_descriptor", 0.95),
-    "4x256KiB": (lambda: tensors(4, 256 * KIB), 1500, 2, "file_descriptor", 0.95),
-    "9MiB+labels": (lambda: tensors(1, 9 * MIB) + tensors(1, 128), 400, 2, "file_descriptor", 1.5),
-    "detection": (lambda: pictures(16, MIB), 150, 2, "file_descriptor", 1.5),
-    "numpy": (arrays, 300, 2, "file_descriptor", 0.95),
-    "file_system-8x64KiB": (lambda: tensors(8, 64 * KIB), 800, 2, "file_system", 0.6),
+    "8x64KiB": (lambda: tensors(8, 64 * KIB), 1500, 2, "file_descriptor", 8),
+    "4x256KiB": (lambda: tensors(4, 256 * KIB), 1500, 2, "file_descriptor", 4),
+    "1x128KiB": (lambda: tensors(1, 128 * KIB), 3000, 2, "file_descriptor", 1),
+    "9MiB+labels": (lambda: images(16, 224), 400, 2, "file_descriptor", 4),
+    "2MiB-tokens": (lambda: tensors(1, 2 * MIB), 800, 2, "file_descriptor", 2),
+    "detection": (lambda: pictures(16, MIB), 150, 2, "file_descriptor", 4),
+    "numpy": (arrays, 300, 2, "file_descriptor", 3),
+    "strings": (lambda: ["one %d" % number for number in range(64)], 6000, 2, "file_descriptor", 0.97),
+    "long-list": (lambda: list(range(100_000)), 300, 2, "file_descriptor", 1),
+    "file_system-8x64KiB": (lambda: tensors(8, 64 * KIB), 800, 2, "file_system", 4),
     "file_system-48x1KiB": (lambda: tensors(48, KIB), 800, 2, "file_system", 4),
+    "file_system-2MiB": (lambda: tensors(1, 2 * MIB), 800, 2, "file_system", 1),
     "number": (lambda: 7, 12000, 2, "file_descriptor", 0.97),
     "tiny": (lambda: tensors(1, 32), 6000, 2, "file_descriptor", 2),
 }

@@ -60,8 +60,8 @@ static const Option run_options[] = {
      .help = "let the GPU read batches of a loader with pin_memory=True where the worker wrote them "
              "(default: auto, where that is safe)"},
     {OPTION_CHOICE, 0, "lane", offsetof(RunOptions, lane), "auto|off", .choices = auto_or_off,
-     .help = "send small tensors of a DataLoader's batches within the message to the trainer (default: auto, "
-             "where Python and PyTorch are known)"},
+     .help = "send a DataLoader's batches in one message and one packet, and not tensor by tensor (default: "
+             "auto, where Python and PyTorch are known)"},
     {OPTION_COUNT, 0, "retry", offsetof(RunOptions, retry), "N",
      .help = "after a failure, try again up to N times"},
     {OPTION_LIST, 0, "degrade", offsetof(RunOptions, degrade), "NAME=V1,V2,...",

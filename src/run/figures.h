@@ -15,8 +15,8 @@ typedef struct Keeper {
 /* Of DataLoader batches, by the guard's part in Python. */
 typedef struct LaneFigures {
     uint64_t batches;
-    uint64_t by_value_bytes;    /* of tensors within messages */
-    uint64_t in_segments_bytes; /* of tensors in shared memory */
+    uint64_t by_value_bytes;    /* of small tensors */
+    uint64_t in_segments_bytes; /* of tensors and arrays in segments of their own */
     uint64_t declined;          /* batches that were left to PyTorch */
     const char *why;            /* an id, if no batch took it; NULL: some did, or there is no guard */
 } LaneFigures;

@@ -163,7 +163,7 @@ def test_report(python, tmp_path, strategy):
     assert report["lane"] == {"active": True, "why": None, "batches": 10, "by_value_bytes": 10 * (4 * 100 * 8 + 4 * 8),
                               "in_segments_bytes": 10 * 4 * 300_000 * 4, "declined": 0}
     assert report["guard"]["batches"] == 10
-    assert "batches with tensors in the message: 10" in done.stderr
+    assert "batches on the lane: 10 (" in done.stderr
 
 
 def test_report_when_it_is_off(tmp_path):

@@ -264,7 +264,8 @@ def lane_open(queue, worker, torch):
         packet = send(*descriptors) if descriptors else 0
         if descriptors and not packet:
             raise OSError
-        count(bool(storages or segments), by_value, others)
+        if storages or segments:
+            count(True, by_value, others)
         idle = 0 if storages or descriptors else idle + 1
         if idle == IDLE_MAX:
             queue.put = plain_put

@@ -103,7 +103,7 @@ static void show_guard(const Terminal *terminal, const GuardFigures *guard)
                     guard->segments_reused * 100 / issued);
     if (guard->small_backed > 0)
         message_add(&figures, "; ", RUN_SMALL, guard->small_backed);
-    if (guard->lane.by_value_bytes > 0)
+    if (guard->lane.batches > 0)
         message_add(&figures, "; ", RUN_LANE, guard->lane.batches, SIZE_TEXT(guard->lane.by_value_bytes));
     if (no_lane_words(guard))
         message_add(&figures, "; ", "%s", no_lane_words(guard));
