@@ -159,4 +159,4 @@ def test_the_stress_can_fail():
                               env=preloaded(BROKEN), stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, text=True)
         if done.returncode != 0:
             break
-    assert done.returncode != 0 and "words are wrong" in done.stderr
+    assert done.returncode != 0 and "Error" in done.stderr  # other bytes, or such that cannot be unpickled

@@ -27,6 +27,7 @@ modules = sys.modules
 WHY_PYTHON, WHY_TORCH, WHY_TRAINER = 1, 2, 3
 FORMAT = 1  # of the messages; a worker sends them only to a trainer that has said that it reads this one
 MARK = "shmguard lane"  # in the configuration that every process of multiprocessing passes on to its children
+FINAL = "_shmguard_final"  # an exception that PyTorch's own way would raise, too
 HOME = "torch.multiprocessing.reductions"  # where messages find the functions that read them, as they find PyTorch's own
 
 SEGMENT_BYTES = 512 << 10  # from here on a storage or an array has a segment of its own, which the library recycles
@@ -139,7 +140,9 @@ class Batch:
     def __reduce__(self):
         try:
             return message_of, self.reduce(self.data)
-        except Exception:  # PyTorch's own way, with PyTorch's own exception if there is one
+        except Exception as error:  # PyTorch's own way, with PyTorch's own exception if there is one
+            if hasattr(error, FINAL):
+                raise
             count(False, 0, 0)
             return same, (self.data,)
 
@@ -215,7 +218,11 @@ def lane_open(queue, worker, torch):
             if by_name or left == 0:
                 others += size
                 return plain_storage(storage)
-            descriptor, size = storage._share_fd_cpu_()
+            try:
+                descriptor, size = storage._share_fd_cpu_()
+            except RuntimeError as error:  # there is no memory, and PyTorch's way would only ask for it again
+                setattr(error, FINAL, True)
+                raise
             reductions.shared_cache[reductions.fd_id(descriptor)] = reductions.StorageWeakRef(storage)
             return storage_of, (of_its_own(size, descriptor),)
 
