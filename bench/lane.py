@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Batches of many and of small tensors, plain and under the guard, in interleaved rounds on the same machine.
 
-    python3 bench/lane.py PROGRAM [--rounds N] [--python PYTHON] [SHAPE…]
+    python3 bench/lane.py PROGRAM [--rounds N] [--python PYTHON] [--cuda] [--workers N] [SHAPE…]
 
-Prints the median and the spread (min to max) of batches per second on both sides and of their ratio, round by round. Ratios are what
+With --cuda, batches are pinned and copied to a GPU, and a third side runs with --pin off. Prints the median and the spread (min to max) of batches per second on both sides and of their ratio, round by round. Ratios are what
 counts: absolute rates are the machine's. Fails when a target is missed.
 """
 
@@ -73,13 +73,21 @@ def work():
         pass
 
 
-def load(name):
+def to_cuda(batch):
+    if isinstance(batch, dict):
+        return {key: to_cuda(value) for key, value in batch.items()}
+    if isinstance(batch, (list, tuple)):
+        return [to_cuda(value) for value in batch]
+    return batch.to("cuda", non_blocking=True) if hasattr(batch, "to") else batch
+
+
+def load(name, cuda, workers):
     """One side: prints the steady rate in batches per second."""
     import torch
     from torch.utils.data import DataLoader, Dataset
 
-    make, batches, workers, strategy, _ = SHAPES[name]
-    warm = max(10, batches // 5)
+    make, batches, default_workers, strategy, _ = SHAPES[name]
+    warm = max(128 if cuda else 10, batches // 5)
 
     class Batches(Dataset):
         def __len__(self):
@@ -93,9 +101,15 @@ def load(name):
     torch.set_num_threads(1)
     torch.multiprocessing.set_sharing_strategy(strategy)
     start = None
-    for number, _ in enumerate(DataLoader(Batches(), batch_size=None, num_workers=workers, collate_fn=lambda batch: batch)):
+    loader = DataLoader(Batches(), batch_size=None, num_workers=workers or default_workers, collate_fn=lambda batch: batch, pin_memory=cuda,
+                        worker_init_fn=lambda _: torch.set_num_threads(1))
+    for number, batch in enumerate(loader):
         if number == warm:
             start = time.perf_counter()
+        if cuda:
+            to_cuda(batch)
+    if cuda:
+        torch.cuda.synchronize()
     print(batches / (time.perf_counter() - start))
 
 
@@ -109,18 +123,25 @@ def main():
     parser.add_argument("shape", nargs="*", metavar="SHAPE", help=", ".join(SHAPES))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--python", default=sys.executable)
+    parser.add_argument("--cuda", action="store_true")
+    parser.add_argument("--workers", type=int)
     parser.add_argument("--load", action="store_true", help="be one side: PROGRAM is the shape")
     args = parser.parse_intermixed_args()
     if args.load:
-        return load(args.program)
+        return load(args.program, args.cuda, args.workers)
     missed = []
     for name in args.shape or SHAPES:
-        command = [args.python, "-W", "ignore", __file__, "--load", name]
-        plain, guarded = [], []
+        command = [args.python, "-W", "ignore", __file__, "--load", name, *["--cuda"] * args.cuda]
+        command += ["--workers", str(args.workers)] if args.workers else []
+        plain, guarded, unpinned = [], [], []
+        run = [args.program, "run", "--quiet"]
+        sides = [(plain, []), (guarded, [*run, "--"])] + [(unpinned, [*run, "--pin", "off", "--"])] * args.cuda
         for _ in range(args.rounds):
-            for rates, prefix in ((plain, []), (guarded, [args.program, "run", "--quiet", "--"])):
+            for rates, prefix in sides:
                 done = subprocess.run([*prefix, *command], stdout=subprocess.PIPE, check=True)
                 rates.append(float(done.stdout))
+        if unpinned:
+            print(f"{name}, --pin off\n         {spread(unpinned)} batches/s")
         ratios = [under / without for under, without in zip(guarded, plain)]
         target = SHAPES[name][-1]
         reached = statistics.median(ratios) >= target
