@@ -6,9 +6,11 @@ control groups that they created themselves.
 """
 
 import contextlib
+import functools
 import itertools
 import os
 import pathlib
+import re
 import shutil
 import signal
 import socket
@@ -53,6 +55,7 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "slow: starts many processes that load PyTorch afresh")
     config.addinivalue_line("markers", "long: takes minutes; for make soak")
     config.addinivalue_line("markers", "outside: needs the machine's own process numbers; see scripts/e2e")
+    os.environ["PYTHONPATH"] = str(HERE / "site")
     if not os.access(PROGRAM, os.X_OK):
         pytest.exit(f"{PROGRAM} is not there: run make build", returncode=2)
 
@@ -113,12 +116,15 @@ def torch_version(version):
     return subprocess.run([PYTHONS[version], "-c", ask], stdout=subprocess.PIPE, check=True, text=True).stdout.strip()
 
 
+@functools.lru_cache(maxsize=None)
+def system_has_torchrun():
+    probe = "from torch.distributed import TCPStore; TCPStore('127.0.0.1', 0, 1, True)"
+    return subprocess.run([PYTHONS["system"], "-c", probe], stderr=subprocess.DEVNULL, check=False).returncode == 0
+
+
 def skip_without_torchrun(python):
     """Debian 13's PyTorch is built without libuv, which its launcher requires."""
-    if python != PYTHONS["system"]:
-        return
-    probe = "from torch.distributed import TCPStore; TCPStore('127.0.0.1', 0, 1, True)"
-    if subprocess.run([python, "-c", probe], stderr=subprocess.DEVNULL, check=False).returncode != 0:
+    if python == PYTHONS["system"] and not system_has_torchrun():
         pytest.skip("the launcher of this PyTorch does not work")
 
 
@@ -194,7 +200,7 @@ class Machine:
                     bytes_at_rest = min(steps, 2 * workers + 2) * batch * 3 * side * side
                     its_machine = Machine(pid=job.pid)
                     wait_until(lambda: its_machine.shm_used >= bytes_at_rest, 60, "the workers fill their queues")
-                    time.sleep(0.1)  # the last batch is on its way to the trainer
+                    wait_until(lambda: is_at_rest([job.pid, *children(job.pid)]), 60, "the last batch is in its queue")
                 yield job.pid
             finally:
                 end_tree(job)
@@ -262,6 +268,17 @@ def end_tree(job):
     if job.stdout:
         job.stdout.close()
     wait_until(lambda: all(map(has_ended, pids)), 10, "killed processes end")
+
+
+def is_at_rest(pids):
+    """Whether all threads sleep for a tenth of a second."""
+    def look():
+        status = [path.read_text() for pid in pids for path in pathlib.Path(f"/proc/{pid}/task").glob("*/status")]
+        return [re.findall(r"^(?:State|\w+_ctxt_switches):\t(\w+)", text, re.M) for text in status]
+
+    before = look()
+    time.sleep(0.1)
+    return look() == before and all(state == "S" for state, *_ in before)
 
 
 def has_ended(pid):

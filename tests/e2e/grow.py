@@ -55,8 +55,9 @@ class Samples(Dataset):
         self.file = None
         if args.kind == "page-cache":
             self.file = tempfile.NamedTemporaryFile(dir=args.scratch)
+            block = os.urandom(MIB)
             for _ in range(args.size):
-                self.file.write(os.urandom(MIB))
+                self.file.write(block)
             self.file.flush()
         self.map = None
 

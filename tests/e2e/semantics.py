@@ -869,6 +869,7 @@ def main():
     args = options()
     torch.set_num_threads(1)
     mp.set_forkserver_preload(["torch", "torch.utils.data"])  # once, instead of in every process
+    gc.freeze()  # what the imports have made is none of the garbage below, and looking at it takes longer than most cases
     failed = 0
     for method in args.methods.split(","):
         for name in args.case or CASES:  # the outermost loop: PyTorch 2.6 cannot fork for hogwild once train has run

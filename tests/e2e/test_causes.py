@@ -156,6 +156,7 @@ def test_segments_deleted(private_shm, python, tmp_path):
         for path in private_shm.shm.glob("torch_*"):
             with contextlib.suppress(FileNotFoundError):
                 path.unlink()
+        time.sleep(0.001)
     report = finish(job, tmp_path)
     expect(report, "segments-deleted")
 

@@ -10,6 +10,9 @@ from conftest import MIB, SANITIZED, TRAIN, needs_root
 from test_bad_input import refused
 
 
+shares_logs = pytest.mark.xdist_group("bus-error-log")
+
+
 @pytest.fixture(scope="session")
 def bus_error_log():
     """Makes a training die in 64 MB, once for each PyTorch, and gives its log."""
@@ -26,6 +29,7 @@ def bus_error_log():
 
 
 @needs_root
+@shares_logs
 def test_a_real_death_in_64_mb(small_shm, python, bus_error_log, tmp_path):
     log = bus_error_log(small_shm, python)
     (tmp_path / "train.log").write_bytes(log)
@@ -51,6 +55,7 @@ def test_a_real_death_in_64_mb(small_shm, python, bus_error_log, tmp_path):
 
 
 @needs_root
+@shares_logs
 def test_fixes_are_for_this_user(small_shm, ordinary, bus_error_log):
     log = bus_error_log(small_shm, "/usr/bin/python3")
     fixes = ordinary(small_shm).json("explain", codes=(0,), input=log)["fixes"]
@@ -59,6 +64,7 @@ def test_fixes_are_for_this_user(small_shm, ordinary, bus_error_log):
 
 
 @needs_root
+@shares_logs
 def test_junk_around_it_does_no_harm(small_shm, bus_error_log):
     log = bus_error_log(small_shm, "/usr/bin/python3")
     junk = os.urandom(3 * MIB)

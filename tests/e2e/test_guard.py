@@ -139,7 +139,7 @@ def test_mixed_strategies_for_long(here, python, mixture, peers):
 def test_the_mixture_can_fail(tmp_path, mixture):
     program = shutil.copy(PROGRAM, tmp_path)
     shutil.copy(ONE_FILE, tmp_path / LIBRARY.name)
-    done = subprocess.run([program, "run", "-q", "--", *mixed("/usr/bin/python3", mixture, tensors=2400)], stdout=subprocess.PIPE,
+    done = subprocess.run([program, "run", "-q", "--", *mixed("/usr/bin/python3", mixture)], stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, check=False, text=True)
     assert done.returncode != 0 and "tensors are wrong" in done.stderr
 
@@ -153,7 +153,7 @@ def test_cuda_tensors_between_processes(here, python):
 
 def test_the_stress_can_fail():
     """Whether a segment is issued too early while somebody looks is a matter of luck, and of little luck on a busy machine."""
-    for seed in range(1, 9):
+    for seed in range(4, 12):  # the first round of the first one keeps batches
         done = subprocess.run(["/usr/bin/python3", "-W", "ignore", STRESS, "--batches", "3000", "--seconds", "20", "--seed", str(seed),
                                "--methods", "fork"],
                               env=preloaded(BROKEN), stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, text=True)

@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from conftest import PROGRAM, PYTHONS, TRAIN, Machine, end_tree, needs_root, prepared_namespace, wait_until
+from conftest import PROGRAM, PYTHONS, TRAIN, Machine, end_tree, needs_root, open_to_all, prepared_namespace, wait_until
 
 # Two epochs, each with new workers. Each worker keeps 200 kB of each of its samples.
 EPOCHS = """
@@ -107,16 +107,17 @@ def test_a_running_job_is_recorded_until_it_ends(here, file):
     assert ask(file, "SELECT value FROM meta WHERE key = 'pid'") == [(job.pid,)]
 
 
-@pytest.mark.parametrize("signo", [signal.SIGINT, signal.SIGTERM])
-def test_told_to_end_it_leaves_the_job_alone(here, file, signo):
+def test_told_to_end_it_leaves_the_job_alone(here, tmp_path):
     with here.training(PYTHONS["system"], settle=False) as pid:
-        recorder = here.popen(PROGRAM, "record", "-o", file, "--pid", pid, stderr=subprocess.DEVNULL)
-        wait_until(lambda: moments(file) > 0, 30, "the first moment")
-        recorder.send_signal(signo)
-        assert recorder.wait(30) == 0
-        os.kill(pid, 0)
-        assert alone(file)
-        assert ask(file, "SELECT count(*) FROM process WHERE ended IS NULL")[0][0] >= 3
+        for signo in (signal.SIGINT, signal.SIGTERM):
+            file = tmp_path / f"{signo.name}.db"
+            recorder = here.popen(PROGRAM, "record", "-o", file, "--pid", pid, stderr=subprocess.DEVNULL)
+            wait_until(lambda: moments(file) > 0, 30, "the first moment")
+            recorder.send_signal(signo)
+            assert recorder.wait(30) == 0, signo
+            os.kill(pid, 0)
+            assert alone(file), signo
+            assert ask(file, "SELECT count(*) FROM process WHERE ended IS NULL")[0][0] >= 3, signo
 
 
 def test_a_killed_recorder_leaves_all_that_it_saw(here, file):
@@ -231,12 +232,9 @@ def test_bad_input(here, file, tmp_path):
 
 @needs_root
 def test_what_is_not_ours_is_refused(here, ordinary, tmp_path):
-    tmp_path.chmod(0o777)
-    for parent in tmp_path.parents[:2]:
-        parent.chmod(0o755)
+    open_to_all(tmp_path)
     user = ordinary(Machine())
-    with here.training(PYTHONS["system"], settle=False) as pid:
-        done = user.shmguard("record", "-o", tmp_path / "run.db", "--pid", pid)
+    done = user.shmguard("record", "-o", tmp_path / "run.db", "--pid", os.getpid())
     assert done.returncode == 77, done
     assert b"another user" in done.stderr
     done = user.shmguard("record", "-o", "/etc/run.db", "--", "true")

@@ -117,7 +117,7 @@ def test_plain_dies(small_shm, python):
 def test_survives(small_shm, mark, tmp_path, version, method, strategy):
     python = python_of(version)
     report_path = tmp_path / "report.json"
-    workers = 4 if method == "fork" else 2  # starting PyTorch from scratch takes seconds
+    workers = 4 if (method, strategy) == ("fork", "file_descriptor") else 2  # starting PyTorch, or its manager, from scratch takes seconds
     with control_group(small_shm) as (machine, group):
         job, out, err = run_job(machine, mark, python, *QUIET_PYTHON, TRAIN, *BATCH, "--steps", 10, "--workers", workers,
                                 "--start-method", method, "--strategy", strategy, options=("--report", report_path))
@@ -142,7 +142,7 @@ def test_survives(small_shm, mark, tmp_path, version, method, strategy):
 def test_ordinary_user(small_shm, ordinary, public, mark, strategy):
     """No special rights are needed."""
     job, out, err = run_job(ordinary(small_shm), mark, PYTHON, *QUIET_PYTHON, public / TRAIN.name, *BATCH, "--steps", 10,
-                            "--workers", 4, "--strategy", strategy)
+                            "--workers", 2, "--strategy", strategy)
     assert (job.returncode, "finished 10 steps" in out) == (0, True), (out, err)
     assert "kept out of /dev/shm" in err
     nothing_left(small_shm, mark, job.pid)
@@ -1172,6 +1172,7 @@ def test_few_descriptors(private_shm, one_python, mark, tmp_path):
 
         if __name__ == "__main__":
             by_name()
+            torch.ones(1).share_memory_()  # starts the manager; otherwise each worker would start its own, which takes long
             for epoch in range(2):
                 kept = list(DataLoader(Lists(), num_workers=2, collate_fn=same, worker_init_fn=by_name))
                 for index, tensors in enumerate(kept):

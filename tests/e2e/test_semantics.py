@@ -192,7 +192,8 @@ def test_rank_without_the_guard_beside_one_with_it():
 def environment_of(python, directory):
     """A Python prefix that sees the same PyTorch and was moved after it was created, as conda-pack does."""
     made, moved = directory / "made", directory / "moved"
-    torch = subprocess.run([python, "-c", "import torch; print(torch.__path__[0])"], stdout=subprocess.PIPE, check=True, text=True)
+    find = "import importlib.util; print(importlib.util.find_spec('torch').submodule_search_locations[0])"
+    torch = subprocess.run([python, "-c", find], stdout=subprocess.PIPE, check=True, text=True)
     subprocess.run([python, "-m", "venv", "--copies", "--without-pip", made], check=True)
     shutil.move(made, moved)
     site = next(moved.glob("lib/python3.*/site-packages"))
