@@ -20,7 +20,11 @@
  * in a daemon), and its number may then belong to another file: before each use the inode is compared, and an
  * entry that no longer matches is forgotten.
  */
-enum { POOL_MAX = 256, PROBES_MAX = 8 };
+enum { POOL_MAX = 256 };
+
+/* Asking whether a segment is free takes half a microsecond. A new one takes about as long per page, in each
+ * of two processes: so this many questions cost at most an eighth of what they save. */
+enum { PROBES_MIN = 8, PROBE_BYTES = 16384 };
 
 /* A tensor that lives this long is not a batch in transit: if the pool is half full, its place is given up.
  */
@@ -42,8 +46,8 @@ static size_t n_segments; /* entries are [0, n): removing one moves the last int
 static uint64_t turns;
 
 /*
- * The size of the file: in steps of an eighth, so that batches that differ a little in size share segments.
- * Pages beyond the requested size are never touched, so they cost no memory.
+ * The size of a file: in steps of an eighth, so that batches that differ a little in size share segments.
+ * Pages beyond the requested size are not touched by its tensor.
  */
 static uint64_t segment_size(uint64_t size)
 {
@@ -237,29 +241,77 @@ static int issue_new(uint64_t size, uint64_t now)
     return fd;
 }
 
-/* The segment of this size that was issued longest ago: batches come back in the order in which they left. */
-static PoolSegment *next_in_turn(uint64_t size)
+/*
+ * Tensors that differ in size, as the images of a detection: any free segment is better than a new one. One
+ * that is at most an eighth too large is used as it is; that much memory may be wasted. Others get the size
+ * of the tensor: what is cut off is free memory at once, and what is added costs a page fault per page, as in
+ * a new segment. The pages in between exist. Sizes that are far apart do not mix: cutting a large segment for
+ * a small tensor would throw away more than it saves.
+ *
+ * No process notices. A free segment has no users, so no tensor lies in the part that is cut off, and only
+ * the producer changes the size. Unused views stay mapped. One that is longer than the file is touched only
+ * where its tensor is; one that is shorter than its tensor is replaced (views.c). PyTorch sends the size of
+ * each tensor, and accepts a file that is larger. What is added later is zeros.
+ *
+ * The size of a segment that is registered with CUDA stays, because the GPU would continue to read the pages
+ * that were cut off. It is used as it is even if half of it is wasted: a new one would take more.
+ */
+typedef struct Sizes {
+    uint64_t least;
+    uint64_t most;
+} Sizes;
+
+/* Of the segments that were not tried yet, the one that was issued longest ago: batches come back in the
+ * order in which they left. */
+static PoolSegment *next_in_turn(const Sizes *sizes, uint64_t last)
 {
     PoolSegment *found = NULL;
     for (size_t i = 0; i < n_segments; i++)
-        if (segments[i].size == size && (!found || segments[i].turn < found->turn))
+        if (segments[i].size >= sizes->least && segments[i].size <= sizes->most && segments[i].turn <= last &&
+            (!found || segments[i].turn < found->turn))
             found = &segments[i];
     return found;
 }
 
+/* Makes a free segment fit for a tensor of this size. */
+static bool fit(PoolSegment *segment, uint64_t size)
+{
+    uint64_t larger = segment->size - size; /* wraps around if it is smaller */
+    if (larger <= size / 8)
+        return true;
+    if (is_locked(segment->fd, LOCK_PINNED, true))
+        return larger <= size;
+    if (real_ftruncate(segment->fd, (off_t)size) < 0)
+        return false;
+    segment->size = size;
+    return true;
+}
+
 static int issue_again(uint64_t size, uint64_t now, bool only_pinned)
 {
-    uint64_t first = turns;
-    for (int probe = 0; probe < PROBES_MAX; probe++) {
-        PoolSegment *segment = next_in_turn(size);
-        if (!segment || segment->turn > first) /* all were tried */
-            break;
+    const Sizes best_first[] = {
+        {size, size},
+        {size, size + size / 8},
+        {size / 2, size * 2},
+        {size / 8, size * 8},
+    };
+    uint64_t last = turns;
+    uint64_t probes = size / PROBE_BYTES > PROBES_MIN ? size / PROBE_BYTES : PROBES_MIN;
+    for (size_t i = 0; i < sizeof best_first / sizeof best_first[0] && probes > 0;) {
+        PoolSegment *segment = next_in_turn(&best_first[i], last);
+        if (!segment) {
+            i++;
+            continue;
+        }
+        probes--;
+        segment->turn = ++turns; /* a segment in use goes to the end of the queue */
+        if (!is_free(segment))
+            continue;
         if (!still_ours(segment) || !identity_fits(segment->inode, segment->issue + 1)) {
             forget(segment);
             continue;
         }
-        segment->turn = ++turns; /* a segment in use goes to the end of the queue */
-        bool fits = is_free(segment) && (!only_pinned || is_locked(segment->fd, LOCK_PINNED, false));
+        bool fits = (!only_pinned || is_locked(segment->fd, LOCK_PINNED, false)) && fit(segment, size);
         int fd = fits ? hand_out(segment->fd, segment->device, segment->inode, segment->issue + 1) : -1;
         if (fd >= 0) {
             segment->issue++;

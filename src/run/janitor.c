@@ -217,10 +217,12 @@ uint64_t janitor_used(Janitor *janitor)
     uint64_t bytes = 0;
     for (size_t i = 0; i < janitor->n; i++) {
         WatchedSegment *watched = &janitor->items[i];
+        struct stat st = {0};
+        (void)fstat(watched->fd, &st);
         watched->in_use = !is_free(watched);
-        watched->held_bytes = fd_held_bytes(watched->fd);
-        if (!watched->in_use)
-            watched->promised_bytes = 0;
+        watched->held_bytes = (uint64_t)st.st_blocks * 512;
+        /* It may have been cut for a smaller tensor before it was seen free. */
+        watched->promised_bytes = watched->in_use ? MIN(watched->promised_bytes, (uint64_t)st.st_size) : 0;
         bytes += MAX(watched->held_bytes, watched->promised_bytes);
     }
     return bytes;

@@ -221,6 +221,33 @@ static void test_sizes_that_are_close_share_segments(void **state)
     tensor_drop(&second);
 }
 
+/* It is cut and made longer, and the tensors of other segments are not. A view of the old size stays usable.
+ */
+static void test_sizes_that_differ_share_segments(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {20 * MIB, 18 * MIB, 11 * MIB, 6 * MIB + 5, 9 * MIB, 17 * MIB, 19 * MIB};
+    Tensor other = tensor_make(20 * MIB, 77);
+    Tensor tensor = tensor_make(20 * MIB, 1);
+    ino_t inode = tensor.inode;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        struct stat st;
+        tensor_drop(&tensor);
+        tensor = tensor_make(sizes[i], (int)i + 2);
+        assert_int_equal(tensor.inode, inode);
+        assert_true(tensor_is(&tensor, (int)i + 2));
+        assert_int_equal(fstat(tensor.fd, &st), 0);
+        assert_true((size_t)st.st_size >= sizes[i]);
+        assert_true((size_t)st.st_blocks * 512 <= sizes[i] + sizes[i] / 3);
+    }
+    tensor_drop(&tensor);
+    Tensor small = tensor_make(MIB, 9); /* it does not throw away 19 MiB */
+    assert_int_not_equal(small.inode, inode);
+    assert_true(tensor_is(&other, 77));
+    tensor_drop(&small);
+    tensor_drop(&other);
+}
+
 static void test_small_ones_are_exact(void **state)
 {
     (void)state;
@@ -620,7 +647,7 @@ static void test_a_release_is_seen_while_others_come_and_go(void **state)
         kept[i] = tensor_map(MIB / 2);
     tensor_drop(&first);
     for (size_t i = 0; i < CHURNS; i++) {
-        churns[i] = (Churn){(13 + i) * MIB / 16, &over};
+        churns[i] = (Churn){(8 + i) * MIB, &over}; /* too large to get that segment */
         assert_int_equal(pthread_create(&threads[i], NULL, churn, &churns[i]), 0);
     }
     for (int i = 0; i < 4000; i++) {
@@ -943,6 +970,7 @@ int main(void)
         cmocka_unit_test(test_other_names_are_left_alone),
         cmocka_unit_test(test_errno_is_kept),
         cmocka_unit_test(test_memory_comes_back),
+        cmocka_unit_test(test_sizes_that_differ_share_segments),
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_a_release_is_seen_while_others_come_and_go),
         cmocka_unit_test(test_a_signal_handler_passes_by),

@@ -257,6 +257,10 @@ static void test_used(void **state)
     assert_int_equal(fstat(fresh, &st), 0);
     janitor_promise(&janitor, st.st_dev, st.st_ino, SEGMENT_BYTES / 2);
     assert_int_equal(janitor_used(&janitor), SEGMENT_BYTES * 3 / 2);
+    assert_int_equal(ftruncate(fresh, SEGMENT_BYTES / 4), 0); /* cut for a smaller tensor */
+    assert_int_equal(janitor_used(&janitor), SEGMENT_BYTES * 5 / 4);
+    assert_int_equal(ftruncate(fresh, SEGMENT_BYTES), 0);
+    janitor_promise(&janitor, st.st_dev, st.st_ino, SEGMENT_BYTES / 2);
 
     assert_true(janitor_reclaim(&janitor, 1));
     assert_int_equal(janitor_used(&janitor), SEGMENT_BYTES / 2);
