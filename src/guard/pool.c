@@ -38,7 +38,8 @@ typedef struct PoolSegment {
     uint64_t issued;   /* msec */
     uint64_t last_use; /* msec: when it was issued, or last seen in use */
     uint64_t turn;     /* increases with every issue: the smallest was issued longest ago */
-    uint64_t issue;    /* how often it was issued before */
+    uint64_t issue;    /* the number of its next issue */
+    uint64_t issue_end;
 } PoolSegment;
 
 static PoolSegment segments[POOL_MAX];
@@ -208,6 +209,25 @@ static void pool_sweep(uint64_t now)
     }
 }
 
+/* Takes ownership of own, the pool's own description. */
+static PoolSegment *add_segment(int own, const FileId *id, uint64_t issue, uint64_t now)
+{
+    if (pins_can_be())
+        (void)lock_share(own, LOCK_TOLD); /* if it is refused, no process relies on it */
+    segments[n_segments] = (PoolSegment){
+        .fd = fd_move_up(own),
+        .device = id->device,
+        .inode = id->inode,
+        .size = id->size,
+        .issued = now,
+        .last_use = now,
+        .turn = ++turns,
+        .issue = issue,
+        .issue_end = (issue / ISSUES_PER_PRODUCER + 1) * ISSUES_PER_PRODUCER,
+    };
+    return &segments[n_segments++];
+}
+
 /* A new segment, handed out; it is recycled only if the pool has room for it. */
 static int issue_new(uint64_t size, uint64_t now)
 {
@@ -216,28 +236,18 @@ static int issue_new(uint64_t size, uint64_t now)
     FileId id;
     if (own < 0)
         return -1;
-    int fd = file_id(own, &id) < 0 ? -1 : hand_out(own, id.device, id.inode, 0);
+    bool ready = file_id(own, &id) == 0 && (!kept || lock_alone(own, LOCK_POOLED));
+    int fd = ready ? hand_out(own, id.device, id.inode, 0) : -1;
     if (fd < 0) { /* without /proc nothing can be handed out */
         real_close(own);
         return -1;
     }
     broker_tell(MESSAGE_SEGMENT, "", own);
-    if (kept && pins_can_be())
-        (void)lock_share(own, LOCK_TOLD); /* if it is refused, no process relies on it */
     atomic_fetch_add_explicit(&guard_counters()->segments_created, 1, memory_order_relaxed);
-    if (!kept) {
+    if (kept)
+        (void)add_segment(own, &id, 1, now);
+    else
         real_close(own);
-        return fd;
-    }
-    segments[n_segments++] = (PoolSegment){
-        .fd = fd_move_up(own),
-        .device = id.device,
-        .inode = id.inode,
-        .size = size,
-        .issued = now,
-        .last_use = now,
-        .turn = ++turns,
-    };
     return fd;
 }
 
@@ -287,6 +297,18 @@ static bool fit(PoolSegment *segment, uint64_t size)
     return true;
 }
 
+/* A free segment. -1: it cannot be made to fit, or the supervisor is giving its pages back. */
+static int issue_free(PoolSegment *segment, uint64_t size, uint64_t now)
+{
+    int fd = fit(segment, size) ? hand_out(segment->fd, segment->device, segment->inode, segment->issue) : -1;
+    if (fd < 0)
+        return -1;
+    segment->issue++;
+    segment->issued = segment->last_use = now;
+    atomic_fetch_add_explicit(&guard_counters()->segments_reused, 1, memory_order_relaxed);
+    return fd;
+}
+
 static int issue_again(uint64_t size, uint64_t now, bool only_pinned)
 {
     const Sizes best_first[] = {
@@ -307,19 +329,35 @@ static int issue_again(uint64_t size, uint64_t now, bool only_pinned)
         segment->turn = ++turns; /* a segment in use goes to the end of the queue */
         if (!is_free(segment))
             continue;
-        if (!still_ours(segment) || !identity_fits(segment->inode, segment->issue + 1)) {
+        if (!still_ours(segment) || segment->issue == segment->issue_end ||
+            !identity_fits(segment->inode, segment->issue)) {
             forget(segment);
             continue;
         }
-        bool fits = (!only_pinned || is_locked(segment->fd, LOCK_PINNED, false)) && fit(segment, size);
-        int fd = fits ? hand_out(segment->fd, segment->device, segment->inode, segment->issue + 1) : -1;
-        if (fd >= 0) {
-            segment->issue++;
-            segment->issued = segment->last_use = now;
-            atomic_fetch_add_explicit(&guard_counters()->segments_reused, 1, memory_order_relaxed);
+        bool wanted = !only_pinned || is_locked(segment->fd, LOCK_PINNED, false);
+        int fd = wanted ? issue_free(segment, size, now) : -1;
+        if (fd >= 0)
             return fd;
-        }
     }
+    return -1;
+}
+
+/* A segment that a process of this job has left: its pages exist, and the trainer still has it mapped, and
+ * perhaps registered with CUDA. The lock came with it. */
+static int issue_adopted(uint64_t size, uint64_t now)
+{
+    uint64_t issue = 0;
+    FileId id;
+    if (atomic_load_explicit(&guard_counters()->adoptable, memory_order_relaxed) == 0 ||
+        n_segments >= pool_limit())
+        return -1;
+    int own = broker_adopt(size, &issue);
+    if (own < 0)
+        return -1;
+    if (file_id(own, &id) == 0 && segment_is(own, &id) && identity_fits(id.inode, issue) &&
+        id.size >= SEGMENT_MIN_BYTES && id.size == segment_size(id.size))
+        return issue_free(add_segment(own, &id, issue, now), size, now);
+    real_close(own);
     return -1;
 }
 
@@ -336,6 +374,8 @@ int pool_issue(uint64_t size)
     if (size == 0)
         return -1;
     int fd = issue_again(size, now, false);
+    if (fd < 0)
+        fd = issue_adopted(size, now);
     return fd >= 0 ? fd : issue_new(size, now);
 }
 
@@ -358,7 +398,8 @@ void pool_check(void)
         assert(segment->fd >= 0 && segment->inode != 0);
         assert(segment->size >= SEGMENT_MIN_BYTES && segment->size == segment_size(segment->size));
         assert(segment->issued <= segment->last_use);
-        assert(segment->issue == 0 || identity_fits(segment->inode, segment->issue));
+        assert(segment->issue <= segment->issue_end &&
+               segment->issue_end <= segment->issue + ISSUES_PER_PRODUCER);
         assert(segment->turn > 0 && segment->turn <= turns);
         for (size_t j = 0; j < i; j++) {
             assert(segments[j].inode != segment->inode || segments[j].device != segment->device);

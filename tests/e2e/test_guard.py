@@ -129,6 +129,15 @@ def test_tensors_that_differ_in_size_are_recycled(here, tmp_path, python):
     assert share >= 0.95 and peak <= 1.3 * in_flight * batch
 
 
+def test_new_workers_take_over_what_the_last_ones_left(here, tmp_path, python):
+    """Six short epochs take no more memory than one, and the first batches of a worker cause no page fault per page."""
+    share, peak, load = recycled(here, tmp_path, python, "--epochs", 6, "--batches", 24, "--one", "--high", 220)
+    batch = 16 * 3 * 4 * 220 * 220
+    pages = batch // os.sysconf("SC_PAGESIZE")
+    assert share >= 0.9 and peak <= 1.3 * (2 * 2 + 3) * batch
+    assert load["first_faults"] < pages / 4 and load["trainer_faults"] < pages
+
+
 def mixed(python, mixture, method="fork", peers=3, tensors=1200):
     return [python, "-W", "ignore", MIXED, "--mixture", mixture, "--method", method, "--peers", str(peers), "--tensors", str(tensors)]
 

@@ -5,7 +5,7 @@
 
 Run it under the guard (shmguard run -- python3 tests/guard/stress.py …) or plainly, to see that the test itself is sound. Each round
 takes a random loader: sharing strategies of the workers and of the trainer, start method, number of workers, prefetching, persistent
-workers, the sizes of the tensors of a batch (around and far from the guard's threshold), and how long batches are kept. In some rounds
+workers or new ones in every epoch, the sizes of the tensors of a batch (around and far from the guard's threshold), and how long batches are kept. In some rounds
 a worker is killed in mid-epoch; in some the trainer forks while it holds batches, lets go of them, and the child must still find them
 whole; in some it shares batches that it keeps again, or sends them to another process and back.
 
@@ -116,6 +116,7 @@ def random_plan(rng, methods, scale):
         "keep": rng.choice([0, 0, 1, 3, 8]),
         "stream": rng.random() < 0.25,
         "persistent": rng.random() < 0.3,
+        "epochs": rng.choice([1, 2, 3]),
         "kill": rng.random() < 0.15,
         "fork": rng.random() < 0.15,
         "again": rng.choice(["", "share", "send"]),
@@ -237,10 +238,9 @@ def run_round(plan, rng):
     loader = DataLoader(dataset, batch_size=None, num_workers=plan["workers"], prefetch_factor=plan["prefetch"],
                         multiprocessing_context=plan["method"], persistent_workers=plan["persistent"] and not plan["kill"],
                         worker_init_fn=StartWorker(plan["strategy"]), timeout=120)
-    epochs = 2 if plan["persistent"] and not plan["kill"] else 1
     # A worker that dies raises an error wherever the trainer happens to be: not amid a talk to a partner.
     partner = Partner(plan, rng) if plan["again"] == "send" and plan["keep"] and not plan["kill"] else None
-    done = sum(run_epoch(plan, loader, rng, partner) for _ in range(epochs))
+    done = sum(run_epoch(plan, loader, rng, partner) for _ in range(1 if plan["kill"] else plan["epochs"]))
     if partner:
         partner.end()
     return done

@@ -30,6 +30,7 @@
 
 #include <cmocka.h>
 
+#include "protocol.h"
 #include "segment-inode.h"
 
 #define MIB ((size_t)1 << 20)
@@ -345,6 +346,53 @@ static void test_a_forked_child_has_a_pool_of_its_own(void **state)
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
     assert_true(right);
+}
+
+static bool is_locked(int fd, off_t byte)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
+    assert_int_equal(fcntl(fd, F_OFD_GETLK, &lock), 0);
+    return lock.l_type != F_UNLCK;
+}
+
+/* A child that a producer forks has the tensor, and cannot issue its segment. */
+static void test_a_producer_ends_when_it_is_killed(void **state)
+{
+    (void)state;
+    struct {
+        int fd;
+        pid_t child;
+    } told;
+    int line[2];
+    char path[64];
+    assert_int_equal(pipe2(line, O_CLOEXEC), 0);
+    pid_t producer = fork();
+    if (producer == 0) {
+        Tensor tensor = tensor_make(4 * MIB, 1);
+        told.fd = tensor.fd;
+        told.child = fork();
+        if (told.child != 0 && write(line[1], &told, sizeof told) != sizeof told)
+            _exit(1);
+        pause();
+        _exit(0);
+    }
+    assert_int_equal(read(line[0], &told, sizeof told), sizeof told);
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", producer, told.fd);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_true(is_locked(fd, LOCK_USED) && is_locked(fd, LOCK_POOLED));
+    kill(producer, SIGKILL);
+    waitpid(producer, NULL, 0);
+    for (int i = 0; i < 100 && is_locked(fd, LOCK_POOLED); i++)
+        usleep(50000); /* its child may not have run yet */
+    assert_true(is_locked(fd, LOCK_USED) && !is_locked(fd, LOCK_POOLED));
+    kill(told.child, SIGKILL);
+    for (int i = 0; i < 100 && is_locked(fd, LOCK_USED); i++)
+        usleep(50000);
+    assert_false(is_locked(fd, LOCK_USED));
+    close(fd);
+    close(line[0]);
+    close(line[1]);
 }
 
 static void test_a_killed_holder_lets_go(void **state)
@@ -960,6 +1008,7 @@ int main(void)
         cmocka_unit_test(test_a_descriptor_in_flight_holds),
         cmocka_unit_test(test_a_forked_child_holds_without_descriptors),
         cmocka_unit_test(test_a_forked_child_has_a_pool_of_its_own),
+        cmocka_unit_test(test_a_producer_ends_when_it_is_killed),
         cmocka_unit_test(test_a_killed_holder_lets_go),
         cmocka_unit_test(test_mapped_twice),
         cmocka_unit_test(test_partly_unmapped),
