@@ -77,7 +77,12 @@
 #include "protocol.h"
 
 /* Below this the page faults cost less than the bookkeeping would: a memfd of its own, not recycled. */
-enum { SEGMENT_MIN_BYTES = 512 * 1024 };
+enum { SEGMENT_MIN_BYTES = 128 * 1024 };
+
+/* Smaller tensors do not ask for room, which takes longer than writing them, and are not registered with
+ * CUDA.
+ */
+enum { LARGE_MIN_BYTES = 512 * 1024 };
 
 /* A free segment and an unused view are kept this long. */
 enum { KEEP_MSEC = 2000 };

@@ -52,8 +52,9 @@ static uint64_t turns;
  */
 static uint64_t segment_size(uint64_t size)
 {
-    uint64_t step = UINT64_C(1) << (63 - __builtin_clzll(size));
-    step = step / 8 > 65536 ? step / 8 : 65536;
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t step = (UINT64_C(1) << (63 - __builtin_clzll(size))) / 8;
+    step = step > page ? step : page;
     uint64_t rounded = 0;
     return __builtin_add_overflow(size, step - 1, &rounded) ? 0 : rounded / step * step;
 }
@@ -228,10 +229,13 @@ static PoolSegment *add_segment(int own, const FileId *id, uint64_t issue, uint6
     return &segments[n_segments++];
 }
 
-/* A new segment, handed out; it is recycled only if the pool has room for it. */
+/* A new segment, handed out; it is recycled only if the pool has room for it. -1: none, or it would be small
+ * and not recycled: a plain memfd costs less. */
 static int issue_new(uint64_t size, uint64_t now)
 {
     bool kept = n_segments < pool_limit();
+    if (!kept && size < LARGE_MIN_BYTES)
+        return -1;
     int own = memfd_make(kept ? SEGMENT_NAME : SINGLE_NAME, size);
     FileId id;
     if (own < 0)

@@ -366,7 +366,7 @@ static bool is_the_last(const View *view)
 void view_sent(int fd)
 {
     FileId id;
-    if (file_id(fd, &id) < 0 || id.size < SEGMENT_MIN_BYTES || id.links != 0 || !id.regular)
+    if (file_id(fd, &id) < 0 || id.size < LARGE_MIN_BYTES || id.links != 0 || !id.regular)
         return;
     View *view = find_view(&id);
     bool first = view && view->used > 0 && view->origin == ORIGIN_HERE && !view->sent;
@@ -400,7 +400,7 @@ void *view_use(int fd, size_t size, Origin origin)
     bool torn = view && view->pin && !pin_fits(view->pin, size);
     if (torn && is_unused(view))
         part_with(view);
-    bool tells = pins_can_be() && (made_here || !pins_wanted());
+    bool tells = size >= LARGE_MIN_BYTES && pins_can_be() && (made_here || !pins_wanted());
     if (view ? torn || view->used > 0 || (view->pin && pin_is_shut(view->pin)) : !segment_is(fd, &id)) {
         if (view)
             pool_disown(id.device,
@@ -408,7 +408,8 @@ void *view_use(int fd, size_t size, Origin origin)
         return MAP_FAILED;
     }
     /* Only a segment that was recycled is worth registering: it will probably be recycled again. */
-    bool sole = view && !view->hold && !made_here && pins_wanted() && is_sole(fd, &id);
+    bool sole =
+        size >= LARGE_MIN_BYTES && view && !view->hold && !made_here && pins_wanted() && is_sole(fd, &id);
     /* The view is too small, cannot be registered as now needed, or was altered: make another. */
     if (view && !view->hold && !view->pin &&
         (view->size < size || (sole && !view->pinnable) || view->altered)) {

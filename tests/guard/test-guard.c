@@ -252,11 +252,20 @@ static void test_sizes_that_differ_share_segments(void **state)
 static void test_small_ones_are_exact(void **state)
 {
     (void)state;
-    Tensor tensor = tensor_make(1000, 1);
-    struct stat st;
-    assert_int_equal(fstat(tensor.fd, &st), 0);
-    assert_int_equal(st.st_size, 1000);
-    tensor_drop(&tensor);
+    static const size_t sizes[] = {1000, MIB / 8 - 1};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        Tensor tensor = tensor_make(sizes[i], 1);
+        struct stat st;
+        assert_int_equal(fstat(tensor.fd, &st), 0);
+        assert_int_equal(st.st_size, sizes[i]);
+        tensor_drop(&tensor);
+    }
+    Tensor first = tensor_make(MIB / 8, 1);
+    ino_t inode = first.inode;
+    tensor_drop(&first);
+    Tensor second = tensor_make(MIB / 8, 2);
+    assert_int_equal(second.inode, inode);
+    tensor_drop(&second);
 }
 
 static void test_a_descriptor_in_flight_holds(void **state)
