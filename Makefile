@@ -92,6 +92,7 @@ bench: build
 	@scripts/need bench
 	$(PYTHON) bench/loader.py $(BUILD)/shmguard
 	$(PYTHON) bench/lane.py $(BUILD)/shmguard
+	$(PYTHON) bench/recycle.py $(BUILD)/shmguard
 	$(PYTHON) bench/munmap.py $(BUILD)/shmguard
 	$(PYTHON) bench/budget.py $(BUILD)/shmguard
 	$(PYTHON) bench/supervisor.py $(BUILD)/shmguard

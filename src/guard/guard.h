@@ -6,12 +6,14 @@
  * Terms
  *
  * segment: a memfd made by this library. The process that made it is its producer and keeps it in its pool.
+ * When the producer has gone, the supervisor may hand a free segment to another process, which is its
+ * producer from then on.
  *
  * description: the kernel's open file description. Descriptors, copies of them (dup, fork, SCM_RIGHTS),
  * descriptors in flight in a socket and mappings made through one all keep the description they came from.
  *
  * handed-out: the description of a segment that PyTorch is given. It carries a shared lock (OFD) on byte 0.
- * The pool's own description of the same segment carries none.
+ * The pool's own description of the same segment carries an exclusive lock on another byte: LOCK_POOLED.
  *
  * view: a mapping of a segment that this process keeps for the next tensor, made through a description of its
  * own, so that an unused view does not keep the handed-out one.
@@ -37,6 +39,12 @@
  * - Between "no lock" and the new lock no process can get a handed-out description: none exists to copy. The
  *   only other party that takes locks is the supervisor, exclusively, while it gives an unused segment's
  *   pages back; the new shared lock then fails and the segment is skipped.
+ *
+ * - Only the producer issues a segment, and there is one at a time: LOCK_POOLED is exclusive. It comes into
+ *   the world with the segment, and ends with the last reference to the pool's description, by whatever end
+ *   of the producer. The supervisor asks the kernel for the same lock on a fresh description, and sends that:
+ *   whether it is in the supervisor, in the socket or in the new producer, the lock is with it. If any of
+ *   them is killed meanwhile, the segment is free for the next one, or gone.
  *
  * - What is unusual (a second mapping of a segment in use, odd flags, offsets or lengths, a full table, no
  *   /proc, no memfd) gets a plain mmap of the handed-out descriptor, which keeps the description by itself.
@@ -70,7 +78,12 @@
 #include "protocol.h"
 
 /* Below this the page faults cost less than the bookkeeping would: a memfd of its own, not recycled. */
-enum { SEGMENT_MIN_BYTES = 512 * 1024 };
+enum { SEGMENT_MIN_BYTES = 128 * 1024 };
+
+/* Smaller tensors do not ask for room, which takes longer than writing them, and are not registered with
+ * CUDA.
+ */
+enum { LARGE_MIN_BYTES = 512 * 1024 };
 
 /* A free segment and an unused view are kept this long. */
 enum { KEEP_MSEC = 2000 };
@@ -129,8 +142,10 @@ int fd_move_up(int fd);
  * the caller expects: the number was closed and given to another file. */
 int description_reopen(int fd, uint64_t device, uint64_t inode);
 
-/* A shared lock (OFD) on one of the bytes that have a meaning (protocol.h), of the description behind fd. */
+/* A lock (OFD), shared unless it says otherwise, on one of the bytes that have a meaning (protocol.h), of the
+ * description behind fd. */
 bool lock_share(int fd, off_t byte);
+bool lock_alone(int fd, off_t byte); /* exclusive */
 void lock_give_up(int fd, off_t byte);
 
 /* Whether another description has a lock there; `otherwise` is the answer if that cannot be asked. */
@@ -276,6 +291,9 @@ bool broker_tell(MessageType type, const char *name, int fd); /* false: no super
 /* 0, a negative errno of the supervisor's answer, or -ENOTCONN. ret_fd may be NULL; it is -1 if no descriptor
  * came. */
 int broker_ask(MessageType type, const char *name, int fd, int *ret_fd);
+
+/* A segment of about so many bytes whose producer has gone: the pool's own description of it, or -1. */
+int broker_adopt(uint64_t bytes, uint64_t *ret_issue);
 void broker_find_counters(void); /* by the constructor */
 bool broker_reach(void);         /* connects, so that what follows is counted; false: not reached */
 bool broker_lost(void);          /* there was one, and it is gone with all that it kept */

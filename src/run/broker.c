@@ -271,6 +271,15 @@ static bool handle_room(Connection *connection, const Message *message, int fd)
     return r == 0 || connection_answer(connection, 0, -1);
 }
 
+static bool handle_adopt(Connection *connection, const Message *message)
+{
+    Message answer = {.magic = PROTOCOL_MAGIC, .type = MESSAGE_ANSWER};
+    _cleanup_close_ int fd = janitor_hand_on(&connection->broker->janitor, message->bytes, connection->uid,
+                                             connection->serial, connection->pid, &answer.issue);
+    answer.error = fd < 0 ? ENOENT : 0;
+    return connection_send(connection, &answer, fd);
+}
+
 /* False: the message makes no sense, or cannot be answered. Takes *fd if it keeps it. */
 static bool handle(Connection *connection, const Message *message, int *fd)
 {
@@ -293,6 +302,8 @@ static bool handle(Connection *connection, const Message *message, int *fd)
     case MESSAGE_RELEASED:
         broker->admission.look = true;
         return true;
+    case MESSAGE_ADOPT:
+        return *fd < 0 && handle_adopt(connection, message);
     case MESSAGE_FAULT:
     case MESSAGE_STACK:
     case MESSAGE_CHILD:
@@ -534,6 +545,8 @@ void broker_settle(Broker *broker)
     forget_gone(broker);
     if (broker->janitor.busy)
         janitor_work(&broker->janitor);
+    atomic_store_explicit(&broker->counters->adoptable, janitor_adoptable(&broker->janitor),
+                          memory_order_relaxed);
 }
 
 int broker_timeout(const Broker *broker)
