@@ -358,7 +358,9 @@ void python_part_offer(const char *semaphore);
 
 /* --- lane.c: descriptors from a worker to its trainer; with the lock, the argument is there --- */
 
-enum { LANE_FDS_MAX = 250 }; /* the kernel takes 253 at once */
+/* In a packet. The kernel counts what a user has on its way in all sockets, and refuses more than a process
+ * may have open: so a batch of many large tensors must not take many. */
+enum { LANE_FDS_MAX = 9 };
 
 typedef struct LaneName {
     size_t n;
@@ -370,7 +372,7 @@ typedef struct LaneFds {
     int fds[LANE_FDS_MAX];
 } LaneFds;
 
-/* In a trainer: where its workers reach it. NULL: they cannot. */
+/* In a trainer: where its workers reach it. NULL: they cannot. Closes what dead workers have left. */
 const LaneName *lane_listen(void);
 
 /* In a trainer: the descriptors of this packet, which are the caller's now. False with errno. */
@@ -381,13 +383,19 @@ uint64_t lane_connect(const LaneName *name, pid_t pid);
 
 /* In a worker: the packet's number; 0: it could not be sent now. The descriptors stay the caller's. */
 uint64_t lane_send(const LaneFds *fds);
-void lane_forget(void); /* in a forked child */
+void lane_forget(void);         /* in a forked child */
+bool lane_any(void);            /* lock-free: this process has listened */
+void lane_child_end(pid_t pid); /* this process has waited for it: its lane is closed */
 
 /* --- budget-client.c: whether there is memory for a segment; called without the lock --- */
 
 /* Waits until `bytes` of the handed-out segment behind fd may be touched; may replace *fd with another
  * segment. -ENOSPC: refused. */
 int budget_request(int *fd, uint64_t bytes);
+
+/* What this thread asks for from now on it can do without: it does not wait, and a refusal is nobody's loss.
+ */
+void budget_optional(bool on);
 bool budget_is_wanted(void);    /* a process of the job waits for room; lock-free */
 void budget_tell_release(void); /* memory was released: says so if a process waits. With the lock */
 

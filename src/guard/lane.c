@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <fcntl.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -20,13 +20,13 @@
  *
  * A packet is sent before the message that names it is written, so it is there when the trainer looks for it:
  * neither side ever waits. If the socket is full, or too many descriptors of this user are on their way, the
- * worker sends the batch as PyTorch does.
+ * worker sends the batch by value, which needs none.
  *
  * Where a process can die, or a message get lost:
  *
  * - The worker, before it sends the packet: nothing has happened. After it: the packet stays in the socket
- * and can be taken, which PyTorch's own way cannot offer. If no message names it, it is closed with the
- *   connection, when the next worker connects, or when the trainer ends.
+ * and can be taken, which PyTorch's own way cannot offer. What no message names is closed with the
+ * connection: when the trainer has waited for the worker's end, makes its next queue, or ends itself.
  *
  * - The trainer, at any time: the kernel closes the connection, and what is in it. The worker notices when it
  *   sends the next packet.
@@ -38,19 +38,21 @@
  * fork: a child has neither connection nor listener; both are closed in it. Otherwise it would keep, for as
  * long as it lives, what its parent closes. exec: close-on-exec.
  *
- * Descriptors are known by number, and a program may close them all: before each use the number must still be
- * our socket.
+ * Descriptors are known by number, and a program may close them all: before each use, and before it is
+ * closed, the number must still be our file.
  *
  * The listener is an abstract name that the kernel has chosen, so that there is no file. Any user can connect
  * to it: a connection of another user's process is closed unread. A worker in turn sends only to the very
  * process that has started it.
  */
-enum { LANES_MAX = 512, KEPT_MAX = 16, BACKLOG = 256 };
+enum { LANES_MAX = 4096, KEPT_MAX = 16, BACKLOG = 1024 };
 
-typedef struct Socket {
+/* A descriptor of ours, as long as the program has not closed it. */
+typedef struct Own {
     int fd; /* -1: none */
-    FileId id;
-} Socket;
+    uint64_t device;
+    uint64_t inode;
+} Own;
 
 typedef struct Head {
     uint64_t worker; /* its pid and when it connected, which no two of a trainer's workers share */
@@ -58,59 +60,71 @@ typedef struct Head {
 } Head;
 
 typedef struct Lane {
-    Socket socket;
+    Own socket;
+    pid_t pid;
     uint64_t worker; /* 0: no packet has come yet */
 } Lane;
 
 typedef struct Packet {
-    Head head; /* number 0: the entry is not in use */
+    Head head;
     LaneFds fds;
 } Packet;
 
+typedef struct Kept {
+    Head head; /* number 0: the entry is not in use */
+    size_t n;
+    Own fds[LANE_FDS_MAX];
+} Kept;
+
 /* In the trainer: */
-static Socket listener = {.fd = -1};
+static Own listener = {.fd = -1};
 static LaneName listener_name;
+static atomic_bool listens;
 static Lane lanes[LANES_MAX];
 static size_t n_lanes;
-static Packet kept[KEPT_MAX];
+static Kept kept[KEPT_MAX];
 static size_t next_kept;
 
 /* In a worker: */
-static Socket trainer = {.fd = -1};
+static Own trainer = {.fd = -1};
 static Head sent;
 
-static bool socket_is_ours(const Socket *known)
+static bool is_ours(const Own *own)
 {
     FileId id;
-    return known->fd >= 0 && file_id(known->fd, &id) == 0 && id.inode == known->id.inode &&
-           id.device == known->id.device;
+    return own->fd >= 0 && file_id(own->fd, &id) == 0 && id.inode == own->inode && id.device == own->device;
 }
 
-static void socket_close(Socket *known)
+static void own_close(Own *own)
 {
-    if (socket_is_ours(known))
-        real_close(known->fd);
-    known->fd = -1;
+    if (is_ours(own))
+        real_close(own->fd);
+    own->fd = -1;
 }
 
 /* Takes ownership of fd. */
-static bool socket_keep(int fd, Socket *ret)
+static bool own_keep(int fd, Own *ret)
 {
-    *ret = (Socket){.fd = fd < 0 ? -1 : fd_move_up(fd)};
-    if (ret->fd >= 0 && file_id(ret->fd, &ret->id) == 0)
+    FileId id;
+    *ret = (Own){.fd = fd < 0 ? -1 : fd_move_up(fd)};
+    if (ret->fd >= 0 && file_id(ret->fd, &id) == 0) {
+        ret->device = id.device;
+        ret->inode = id.inode;
         return true;
+    }
     if (ret->fd >= 0)
         real_close(ret->fd);
     ret->fd = -1;
     return false;
 }
 
-static bool peer_is(int fd, pid_t pid)
+/* Its pid; 0: it is of another user. */
+static pid_t peer_of(int fd)
 {
     struct ucred peer;
     socklen_t size = sizeof peer;
-    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid() &&
-           (pid == 0 || peer.pid == pid);
+    bool known = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid();
+    return known ? peer.pid : 0;
 }
 
 static void fds_close(LaneFds *fds)
@@ -120,99 +134,112 @@ static void fds_close(LaneFds *fds)
     fds->n = 0;
 }
 
+static void kept_close(Kept *packet)
+{
+    while (packet->n > 0)
+        own_close(&packet->fds[--packet->n]);
+    packet->head.number = 0;
+}
+
 void lane_forget(void)
 {
-    socket_close(&listener);
-    socket_close(&trainer);
+    atomic_store_explicit(&listens, false, memory_order_relaxed);
+    own_close(&listener);
+    own_close(&trainer);
     while (n_lanes > 0)
-        socket_close(&lanes[--n_lanes].socket);
-    for (size_t i = 0; i < KEPT_MAX; i++) {
-        fds_close(&kept[i].fds);
-        kept[i].head.number = 0;
-    }
+        own_close(&lanes[--n_lanes].socket);
+    for (size_t i = 0; i < KEPT_MAX; i++)
+        kept_close(&kept[i]);
+}
+
+bool lane_any(void)
+{
+    return atomic_load_explicit(&listens, memory_order_relaxed);
 }
 
 /* --- In the trainer --- */
 
-const LaneName *lane_listen(void)
-{
-    if (socket_is_ours(&listener))
-        return &listener_name;
-    struct sockaddr_un name = {.sun_family = AF_UNIX};
-    socklen_t size = sizeof name.sun_family; /* the kernel chooses */
-    if (!socket_keep(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), &listener))
-        return NULL;
-    int r = bind(listener.fd, (struct sockaddr *)&name, size);
-    size = sizeof name;
-    if (r < 0 || listen(listener.fd, BACKLOG) < 0 ||
-        getsockname(listener.fd, (struct sockaddr *)&name, &size) < 0 ||
-        size - offsetof(struct sockaddr_un, sun_path) > sizeof listener_name.text) {
-        socket_close(&listener);
-        return NULL;
-    }
-    listener_name.n = size - offsetof(struct sockaddr_un, sun_path);
-    memcpy(listener_name.text, name.sun_path, listener_name.n);
-    return &listener_name;
-}
-
 static void lane_close(Lane *lane)
 {
     for (size_t i = 0; i < KEPT_MAX; i++)
-        if (kept[i].head.number != 0 && kept[i].head.worker == lane->worker) {
-            fds_close(&kept[i].fds);
-            kept[i].head.number = 0;
-        }
-    socket_close(&lane->socket);
+        if (kept[i].head.number != 0 && kept[i].head.worker == lane->worker)
+            kept_close(&kept[i]);
+    own_close(&lane->socket);
     *lane = lanes[--n_lanes];
+}
+
+static bool lane_is_dead(const Lane *lane)
+{
+    struct pollfd end = {.fd = lane->socket.fd};
+    return !is_ours(&lane->socket) || (real_poll(&end, 1, 0) > 0 && end.revents & (POLLHUP | POLLERR));
 }
 
 /* Whose lane it is, if its first packet has come. */
 static void lane_learn(Lane *lane)
 {
     Head head;
-    if (lane->worker == 0 &&
+    if (lane->worker == 0 && is_ours(&lane->socket) &&
         recv(lane->socket.fd, &head, sizeof head, MSG_PEEK | MSG_DONTWAIT) == sizeof head)
         lane->worker = head.worker;
 }
 
-/* A loader stops its workers only when it wants no more batches, so what a dead one has sent is not wanted by
- * the time the next ones start. */
-static void lanes_close_dead(void)
-{
-    for (size_t i = n_lanes; i > 0; i--) {
-        struct pollfd end = {.fd = lanes[i - 1].socket.fd};
-        if (!socket_is_ours(&lanes[i - 1].socket) ||
-            (real_poll(&end, 1, 0) > 0 && end.revents & (POLLHUP | POLLERR)))
-            lane_close(&lanes[i - 1]);
-    }
-}
-
 static void lanes_accept(void)
 {
-    bool first = true;
-    while (socket_is_ours(&listener)) {
-        Lane lane = {0};
+    while (is_ours(&listener)) {
         int fd = accept4(listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd < 0)
             break;
-        if (first)
-            lanes_close_dead();
-        first = false;
-        if (!peer_is(fd, 0) || n_lanes == LANES_MAX)
+        Lane lane = {.pid = peer_of(fd)};
+        if (lane.pid == 0 || n_lanes == LANES_MAX)
             real_close(fd);
-        else if (socket_keep(fd, &lane.socket))
+        else if (own_keep(fd, &lane.socket))
             lanes[n_lanes++] = lane;
     }
     for (size_t i = 0; i < n_lanes; i++)
-        if (socket_is_ours(&lanes[i].socket))
-            lane_learn(&lanes[i]);
+        lane_learn(&lanes[i]);
+}
+
+void lane_child_end(pid_t pid)
+{
+    lanes_accept();
+    for (size_t i = n_lanes; i > 0; i--)
+        if (lanes[i - 1].pid == pid && lane_is_dead(&lanes[i - 1]))
+            lane_close(&lanes[i - 1]);
+}
+
+static bool listener_make(void)
+{
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    socklen_t size = sizeof name;
+    if (!own_keep(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), &listener))
+        return false;
+    /* With no name given, the kernel chooses one. */
+    if (bind(listener.fd, (struct sockaddr *)&name, sizeof name.sun_family) < 0 ||
+        listen(listener.fd, BACKLOG) < 0 || getsockname(listener.fd, (struct sockaddr *)&name, &size) < 0 ||
+        size - offsetof(struct sockaddr_un, sun_path) > sizeof listener_name.text) {
+        own_close(&listener);
+        return false;
+    }
+    listener_name.n = size - offsetof(struct sockaddr_un, sun_path);
+    memcpy(listener_name.text, name.sun_path, listener_name.n);
+    atomic_store_explicit(&listens, true, memory_order_relaxed);
+    return true;
+}
+
+const LaneName *lane_listen(void)
+{
+    lanes_accept();
+    for (size_t i = n_lanes; i > 0; i--)
+        if (lane_is_dead(&lanes[i - 1]))
+            lane_close(&lanes[i - 1]);
+    return is_ours(&listener) || listener_make() ? &listener_name : NULL;
 }
 
 static Lane *lane_find(uint64_t worker)
 {
     for (size_t i = 0; i < n_lanes; i++)
         if (lanes[i].worker == worker)
-            return socket_is_ours(&lanes[i].socket) ? &lanes[i] : NULL;
+            return is_ours(&lanes[i].socket) ? &lanes[i] : NULL;
     return NULL;
 }
 
@@ -249,11 +276,23 @@ static bool kept_take(Head wanted, LaneFds *ret)
 {
     for (size_t i = 0; i < KEPT_MAX; i++)
         if (kept[i].head.number == wanted.number && kept[i].head.worker == wanted.worker) {
-            *ret = kept[i].fds;
-            kept[i].head.number = kept[i].fds.n = 0;
+            for (ret->n = 0; ret->n < kept[i].n && is_ours(&kept[i].fds[ret->n]); ret->n++)
+                ret->fds[ret->n] = kept[i].fds[ret->n].fd;
+            kept[i].head.number = kept[i].n = 0;
             return true;
         }
     return false;
+}
+
+static void kept_add(const Packet *packet)
+{
+    Kept *entry = &kept[next_kept];
+    next_kept = (next_kept + 1) % KEPT_MAX;
+    kept_close(entry);
+    entry->head = packet->head;
+    for (size_t i = 0; i < packet->fds.n; i++)
+        if (own_keep(packet->fds.fds[i], &entry->fds[entry->n]))
+            entry->n++;
 }
 
 bool lane_take(uint64_t worker, uint64_t number, LaneFds *ret)
@@ -268,15 +307,13 @@ bool lane_take(uint64_t worker, uint64_t number, LaneFds *ret)
         errno = ECONNRESET;
         return false;
     }
-    static Packet packet;
+    Packet packet;
     while (packet_receive(lane->socket.fd, &packet)) {
         if (packet.head.number == number) {
             *ret = packet.fds;
             return true;
         }
-        fds_close(&kept[next_kept].fds);
-        kept[next_kept] = packet;
-        next_kept = (next_kept + 1) % KEPT_MAX;
+        kept_add(&packet);
     }
     return false;
 }
@@ -288,7 +325,7 @@ uint64_t lane_connect(const LaneName *name, pid_t pid)
     struct sockaddr_un to = {.sun_family = AF_UNIX};
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    socket_close(&trainer);
+    own_close(&trainer);
     sent = (Head){.worker = (uint64_t)getpid() << 32 |
                             (uint32_t)((uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000)};
     memcpy(to.sun_path, name->text, name->n);
@@ -297,11 +334,11 @@ uint64_t lane_connect(const LaneName *name, pid_t pid)
         return 0;
     if (connect(fd, (const struct sockaddr *)&to,
                 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + name->n)) < 0 ||
-        !peer_is(fd, pid)) {
+        peer_of(fd) != pid) {
         real_close(fd);
         return 0;
     }
-    return socket_keep(fd, &trainer) ? sent.worker : 0;
+    return own_keep(fd, &trainer) ? sent.worker : 0;
 }
 
 uint64_t lane_send(const LaneFds *fds)
@@ -318,7 +355,7 @@ uint64_t lane_send(const LaneFds *fds)
     control.header =
         (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(size)};
     memcpy(CMSG_DATA(&control.header), fds->fds, size);
-    if (!socket_is_ours(&trainer) || sendmsg(trainer.fd, &packet, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+    if (!is_ours(&trainer) || sendmsg(trainer.fd, &packet, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
         return 0;
     for (size_t i = 0; pins_can_be() && i < fds->n; i++)
         view_sent(fds->fds[i]);

@@ -101,6 +101,7 @@ typedef enum Asker {
     ASKER_FIRST_THREAD, /* the exception propagates to the program's own code, which may handle it */
     ASKER_OTHER_THREAD, /* in a queue's feeder thread, the exception is printed and the batch is lost */
     ASKER_FEEDER,       /* the same, in a process that may be a DataLoader worker */
+    ASKER_OPTIONAL,     /* the lane, which does without: nothing is lost */
 } Asker;
 
 typedef struct Message {

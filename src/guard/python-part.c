@@ -206,6 +206,16 @@ static Object *part_memory(Object *self, Object *arguments)
     return NULL;
 }
 
+static Object *part_optional(Object *self, Object *arguments)
+{
+    (void)self;
+    int on = 0;
+    if (!PyArg_ParseTuple(arguments, "p", &on))
+        return NULL;
+    budget_optional(on != 0);
+    return PyLong_FromLong(0);
+}
+
 static Object *part_room(Object *self, Object *arguments)
 {
     (void)self;
@@ -246,10 +256,11 @@ static Object *part_decline(Object *self, Object *arguments)
 }
 
 static Method methods[] = {
-    {"listen", part_listen, METHOD_ARGUMENTS, NULL}, {"connect", part_connect, METHOD_ARGUMENTS, NULL},
-    {"send", part_send, METHOD_ARGUMENTS, NULL},     {"take", part_take, METHOD_ARGUMENTS, NULL},
-    {"memory", part_memory, METHOD_ARGUMENTS, NULL}, {"room", part_room, METHOD_ARGUMENTS, NULL},
-    {"count", part_count, METHOD_ARGUMENTS, NULL},   {"decline", part_decline, METHOD_ARGUMENTS, NULL},
+    {"listen", part_listen, METHOD_ARGUMENTS, NULL},     {"connect", part_connect, METHOD_ARGUMENTS, NULL},
+    {"send", part_send, METHOD_ARGUMENTS, NULL},         {"take", part_take, METHOD_ARGUMENTS, NULL},
+    {"memory", part_memory, METHOD_ARGUMENTS, NULL},     {"room", part_room, METHOD_ARGUMENTS, NULL},
+    {"optional", part_optional, METHOD_ARGUMENTS, NULL}, {"count", part_count, METHOD_ARGUMENTS, NULL},
+    {"decline", part_decline, METHOD_ARGUMENTS, NULL},
 };
 
 /* --- Its life --- */

@@ -180,6 +180,17 @@ static void queue_note(Admission *admission)
     admission->queued_since = admission->budget.n > 0 ? now : 0;
 }
 
+/* There is no room at once for what is still here. Who can do without does not wait for it. */
+static void turn_away_optional(Budget *budget, AdmissionAnswer answer, void *context)
+{
+    for (size_t i = budget->n; i > 0; i--)
+        if (budget->requests[i - 1].asker == ASKER_OPTIONAL) {
+            uint64_t id = budget->requests[i - 1].id;
+            budget_withdraw(budget, id);
+            answer(context, id, ENOSPC);
+        }
+}
+
 void admission_settle(Admission *admission, Janitor *janitor, uint64_t more, AdmissionAnswer answer,
                       void *context)
 {
@@ -199,14 +210,17 @@ void admission_settle(Admission *admission, Janitor *janitor, uint64_t more, Adm
             admission->in_use += request.bytes;
             answer(context, request.id, 0);
         } else if (decision == DECISION_REFUSED) {
-            refusal_note(admission, &request);
-            doom(admission, &request, facts.now);
+            if (request.asker != ASKER_OPTIONAL) {
+                refusal_note(admission, &request);
+                doom(admission, &request, facts.now);
+            }
             answer(context, request.id, ENOSPC);
         } else if (reclaimed || !make_room(admission, janitor))
             break;
         else
             reclaimed = true;
     }
+    turn_away_optional(budget, answer, context);
     queue_note(admission);
     admission->look = false;
     admission->next = now_seconds() + LOOK_SECONDS;

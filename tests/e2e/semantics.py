@@ -464,7 +464,8 @@ def describe(value, storages):
     if dataclasses.is_dataclass(value):
         return type(value).__name__, describe(vars(value), storages)
     if type(value).__module__ == "numpy":
-        return repr(value.dtype), value.shape, value.strides, value.flags.writeable, value.flags.owndata, value.tobytes()[:64]
+        return repr(value.dtype), value.shape, value.strides, value.flags.writeable, value.flags.owndata or value.nbytes >= 1 << 19, \
+            hashlib.sha256(value.tobytes()).hexdigest()[:8]
     if isinstance(value, torch.UntypedStorage):
         return "storage", value.nbytes(), storages.setdefault(value.data_ptr(), len(storages))
     return repr(value)
@@ -513,6 +514,9 @@ def kinds(index):
         "packed": torch.nn.utils.rnn.pack_sequence([base[:5], base[:3]]),
         "ordered": collections.OrderedDict(b=base[:4], a=base[4:8]),
         "arrays": [base.numpy(), numbers(index, 12).numpy().reshape(3, 4).T, numpy.float32(index)],
+        "large_arrays": [numbers(index).numpy(), numbers(index).numpy().reshape(2, -1).T, numbers(index).numpy()[::2],
+                         numbers(index).numpy().astype(">f4"), numbers(index).numpy().view("datetime64[s]" if numbers(index).element_size() == 8
+                                                                                          else "i4")],
         "plain": [None, True, index, float(index), "text", b"bytes" * 9000, {1, 2}, range(3), ...],
     }
 

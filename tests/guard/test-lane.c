@@ -483,7 +483,7 @@ static void test_dead_workers(void **state)
         close(fd);
         assert_int_equal(waitpid(child, NULL, 0), child);
     }
-    assert_in_range(open_descriptors(), before, before + 2 + 2);
+    assert_in_range(open_descriptors(), before, before + 2);
 }
 
 int main(void)

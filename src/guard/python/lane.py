@@ -11,6 +11,7 @@ it is short. Given by the library:
     take(worker, packet)            those descriptors, as a tuple
     memory(address, size)           a writable view of those bytes
     room(size)                      a bytearray with any contents
+    optional(on)                    from now on this thread does not wait for shared memory, and is refused instead
     count(taken, by_value, others)  a batch is being sent, with so many bytes in the message and so many in segments of their own
     decline(why)                    says why there is no lane in this process
 """
@@ -20,8 +21,8 @@ from copyreg import dispatch_table
 from io import BytesIO
 from pickle import PickleBuffer, Pickler, dumps, loads
 
-listen, connect, send, take, memory, room, count, decline = map(
-    globals().get, ("listen", "connect", "send", "take", "memory", "room", "count", "decline"))
+listen, connect, send, take, memory, room, optional, count, decline = map(
+    globals().get, ("listen", "connect", "send", "take", "memory", "room", "optional", "count", "decline"))
 modules = sys.modules
 
 WHY_PYTHON, WHY_TORCH, WHY_TRAINER = 1, 2, 3
@@ -35,7 +36,9 @@ STEP_BYTES = 256 << 10  # of the size of a long message: those of about the same
 PIPE_BYTES = 3500  # of a message with tensors: with what the queue adds it is written as a whole (PIPE_BUF)
 LONG_BYTES = 64 << 10  # of any other: what a pipe has room for
 ALIGNMENT = 64
-DESCRIPTORS_MAX = 250
+DESCRIPTORS_MAX = 8  # of large parts in a packet; what is more travels by value
+PART_BYTES = 12  # at most, of a part in the layout
+OWN_WAYS = {"reducer_override", "persistent_id"}  # of a pickler
 IDLE_MAX = 16  # batches without anything for the lane, after which a worker has none
 
 
@@ -86,8 +89,8 @@ def tensor_of(storage, dtype, offset, size, stride):
     return modules["torch"].empty((0,), dtype=dtype, device="cpu").set_(storage, offset, size, stride)
 
 
-def array_of(storage, dtype, shape, order):
-    return modules["numpy"].asarray(Region(storage)).view(dtype).reshape(shape, order=order)
+def array_of(part, dtype, shape, order):
+    return modules["numpy"].asarray(Region(storage_of(part))).view(dtype).reshape(shape, order=order)
 
 
 def message_of(stream, layout, whole, worker, packet):
@@ -156,42 +159,85 @@ def lane_open(queue, worker, torch):
     has_names = getattr(Tensor, "has_names", None) or (lambda tensor: False)
     strategy = modules["torch.multiprocessing"].get_sharing_strategy
     new_segment, new_shared = Storage._new_using_fd_cpu, Storage._new_shared.__func__
-    plain_put, idle = queue.put, 0
+    plain_put, plain_dumps, idle = queue.put, pickler.dumps.__func__, 0
 
     def segment(size):
-        """New shared memory, its bytes and its descriptor. All of its pages exist, so that it can be issued again without a request
-        for room."""
-        storage = new_segment(size)
+        """New shared memory, its bytes and its descriptor; or None if there is no room for it at once. All of its pages exist, so that
+        it can be issued again without a request for room."""
+        optional(True)
+        try:
+            storage = new_segment(size)
+        except RuntimeError:
+            return None
+        finally:
+            optional(False)
         descriptor = storage._share_fd_cpu_()[0]
         if size >= SEGMENT_BYTES and os.fstat(descriptor).st_blocks * 512 < size:
             os.posix_fallocate(descriptor, 0, size)
         return storage, memory(storage.data_ptr(), size), descriptor
 
+    def long_message(stream, parts, packed):
+        """What message_of reads, with one segment for everything that has none of its own. None: there is no room for it, or the packet
+        cannot be sent."""
+        layout, descriptors = [], [None]
+        for value, descriptor in parts:
+            if descriptor is None:
+                layout.append(len(value))
+            else:
+                layout.append((len(descriptors), len(value)))
+                descriptors.append(descriptor)
+        head = dumps(layout)
+        end = len(head) + len(stream)
+        whole = aligned(end) + packed
+        room_of = segment(aligned(whole, STEP_BYTES) if whole >= SEGMENT_BYTES else whole)
+        if not room_of:
+            return None
+        storage, there, descriptors[0] = room_of
+        there[:len(head)] = head
+        there[len(head):end] = stream
+        for value, descriptor in parts:
+            if descriptor is None:
+                start = aligned(end)
+                end = start + len(value)
+                there[start:end] = value
+        packet = send(*descriptors)
+        return (len(stream), len(head), len(there), worker, packet) if packet else None
+
+    def short_message(stream, parts):
+        descriptors = [descriptor for _, descriptor in parts if descriptor is not None]
+        packet = send(*descriptors) if descriptors else 0
+        places = iter(range(len(descriptors)))
+        layout = [bytes(value) if descriptor is None or not packet else (next(places), len(value)) for value, descriptor in parts]
+        return bytes(stream), layout, 0, worker, packet
+
     def reduce(data):
         nonlocal idle
         reducers = pickler._extra_reducers
-        if reducers[Storage] is not plain_storage or reducers[Tensor] is not plain_tensor or reducers[Typed] is not plain_typed:
-            raise TypeError  # the program has registered its own
+        if (reducers[Storage] is not plain_storage or reducers[Tensor] is not plain_tensor or reducers[Typed] is not plain_typed
+                or not OWN_WAYS.isdisjoint(vars(pickler)) or pickler.dumps.__func__ is not plain_dumps):
+            raise TypeError  # the program has its own ways
         by_name = strategy() == "file_system"
         numpy = modules.get("numpy")
         storages = {}  # by the address of what PyTorch itself keeps of a storage: Python's objects for it may be several
-        parts = []  # in the order in which the pickle refers to them: bytes and None, or a size and a descriptor
+        parts = []  # in the order in which the pickle refers to them: bytes, and their descriptor or None
         segments = []  # of arrays: they live until they are sent
         places = set()  # what stands for the parts in the pickle
         by_value = packed = others = 0
-        left = DESCRIPTORS_MAX - 1
+        left = DESCRIPTORS_MAX
 
-        def part(value, descriptor, where):
+        def part(value, descriptor=None):
+            nonlocal by_value, packed, others, left
+            size = len(value)
+            if descriptor is None:
+                by_value += size
+                packed += aligned(size)
+            else:
+                others += size
+                left -= 1
             parts.append((value, descriptor))
-            place = PickleBuffer(where)
+            place = PickleBuffer(value)
             places.add(place)
             return place
-
-        def of_its_own(size, descriptor):
-            nonlocal others, left
-            others += size
-            left -= 1
-            return part(size, descriptor, bytearray(1))
 
         def reduce_tensor(tensor):
             if (type(tensor) is not Tensor or tensor.layout is not strided or tensor.requires_grad or tensor.is_nested
@@ -203,18 +249,15 @@ def lane_open(queue, worker, torch):
 
         def reduce_storage(storage):
             # Tensors of one storage are that in the trainer, too: it is sent once, and the pickler remembers it.
-            nonlocal by_value, packed, others
+            nonlocal others
             first = storages.setdefault(storage._cdata, storage)
             if first is not storage:
                 return same, (first,)
             size = storage.nbytes()
             if size == 0 or storage.device.type != "cpu":
                 return plain_storage(storage)
-            if size < SEGMENT_BYTES and not storage.is_shared():
-                by_value += size
-                packed += aligned(size)
-                value = memory(storage.data_ptr(), size)
-                return storage_of, (part(value, None, value),)
+            if (size < SEGMENT_BYTES or left == 0) and not storage.is_shared():
+                return storage_of, (part(memory(storage.data_ptr(), size)),)
             if by_name or left == 0:
                 others += size
                 return plain_storage(storage)
@@ -224,16 +267,19 @@ def lane_open(queue, worker, torch):
                 setattr(error, FINAL, True)
                 raise
             reductions.shared_cache[reductions.fd_id(descriptor)] = reductions.StorageWeakRef(storage)
-            return storage_of, (of_its_own(size, descriptor),)
+            return storage_of, (part(memory(storage.data_ptr(), size), descriptor),)
 
         def reduce_array(array):
             size, flags = array.nbytes, array.flags
-            if size < SEGMENT_BYTES or array.dtype.hasobject or not flags.forc or left == 0:
+            room_of = None
+            if size >= SEGMENT_BYTES and not array.dtype.hasobject and array.dtype.isnative and flags.forc and left > 0:
+                room_of = segment(size)
+            if not room_of:
                 return array.__reduce_ex__(4)
-            storage, there, descriptor = segment(size)
+            storage, there, descriptor = room_of
             there[:] = memory(array.__array_interface__["data"][0], size)
             segments.append(storage)
-            return array_of, (of_its_own(size, descriptor), array.dtype, array.shape, "C" if flags.c_contiguous else "F")
+            return array_of, (part(there, descriptor), array.dtype, array.shape, "C" if flags.c_contiguous else "F")
 
         file = BytesIO()
         made = Pickler(file, 5, buffer_callback=lambda place: place not in places)
@@ -242,41 +288,16 @@ def lane_open(queue, worker, torch):
             table[numpy.ndarray] = reduce_array
         made.dump(data)
         stream = file.getbuffer()
-        size, descriptors, whole = len(stream), [], 0
-        is_long = size + by_value > (PIPE_BYTES if parts else LONG_BYTES)
-        if is_long:
-            descriptors.append(None)
-        layout = []
-        for value, descriptor in parts:
-            if descriptor is None:
-                layout.append(len(value) if is_long else bytes(value))
-            else:
-                layout.append((len(descriptors), value))
-                descriptors.append(descriptor)
-        if is_long:
-            head = dumps(layout)
-            layout = len(head)
-            end = layout + size
-            whole = aligned(end) + packed
-            if whole >= SEGMENT_BYTES:
-                whole = aligned(whole, STEP_BYTES)
-            storage, there, descriptors[0] = segment(whole)
-            there[:layout] = head
-            there[layout:end] = stream
-            for value, descriptor in parts:
-                if descriptor is None:
-                    start = aligned(end)
-                    end = start + len(value)
-                    there[start:end] = value
-        packet = send(*descriptors) if descriptors else 0
-        if descriptors and not packet:
-            raise OSError
+        message = None
+        if len(stream) + by_value + PART_BYTES * len(parts) > (PIPE_BYTES if parts or storages else LONG_BYTES):
+            message = long_message(stream, parts, packed)
+        message = message or short_message(stream, parts)
         if storages or segments:
             count(True, by_value, others)
-        idle = 0 if storages or descriptors else idle + 1
+        idle = 0 if storages or message[-1] else idle + 1
         if idle == IDLE_MAX:
             queue.put = plain_put
-        return size if is_long else bytes(stream), layout, whole, worker, packet
+        return message
 
     def put(message, *args, **kwargs):
         if type(message) is tuple and len(message) == 2 and type(message[0]) is int:
@@ -307,7 +328,8 @@ def worker_start():
     worker = connect(name, pid) if mark == FORMAT and pid == process._parent_pid else 0
     if not worker:
         decline(WHY_TRAINER)
-    elif type(queue) is not queues.Queue or queues._ForkingPickler is not pickler or pickler.__bases__ != (Pickler,):
+    elif (type(queue) is not queues.Queue or queues._ForkingPickler is not pickler or pickler.__bases__ != (Pickler,)
+            or pickler.dumps.__func__.__globals__ is not vars(modules["multiprocessing.reduction"])):
         decline(WHY_TORCH)
     else:
         lane_open(queue, worker, modules["torch"])
