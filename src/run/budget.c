@@ -188,13 +188,16 @@ Decision budget_decide(Budget *budget, const Facts *facts, Request *ret)
         budget->rescues_all += !huge && !want;
         if (!huge && !want)
             return take(budget, late, DECISION_GRANTED, facts->now, ret);
-        budget->refused_for_want = want && !huge;
-        budget->refused_last = *request;
-        budget->refused_when = facts->now;
-        budget->refused++;
+        if (request->asker != ASKER_OPTIONAL) {
+            budget->refused_for_want = want && !huge;
+            budget->refused_last = *request;
+            budget->refused_when = facts->now;
+            budget->refused++;
+        }
         return take(budget, late, DECISION_REFUSED, facts->now, ret);
     }
-    if (is_rescued(budget, &budget->requests[next], facts)) {
+    if (budget->requests[next].asker != ASKER_OPTIONAL &&
+        is_rescued(budget, &budget->requests[next], facts)) {
         budget->progress = facts->now;
         return take(budget, next, DECISION_GRANTED, facts->now, ret);
     }

@@ -515,8 +515,7 @@ def kinds(index):
         "ordered": collections.OrderedDict(b=base[:4], a=base[4:8]),
         "arrays": [base.numpy(), numbers(index, 12).numpy().reshape(3, 4).T, numpy.float32(index)],
         "large_arrays": [numbers(index).numpy(), numbers(index).numpy().reshape(2, -1).T, numbers(index).numpy()[::2],
-                         numbers(index).numpy().astype(">f4"), numbers(index).numpy().view("datetime64[s]" if numbers(index).element_size() == 8
-                                                                                          else "i4")],
+                         numbers(index).numpy().astype(">f4"), numbers(index).numpy().view("datetime64[s]")],
         "plain": [None, True, index, float(index), "text", b"bytes" * 9000, {1, 2}, range(3), ...],
     }
 

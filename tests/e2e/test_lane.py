@@ -182,6 +182,49 @@ def test_report_of_a_job_without_loaders(tmp_path):
     assert json.loads(report.read_text())["lane"]["why"] == "no-batches"
 
 
+MANY = """\
+    import resource, time, torch
+    from torch.utils.data import DataLoader
+    resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
+    class Lists:
+        def __len__(self):
+            return 40
+        def __getitem__(self, index):
+            return [torch.full((131072,), float(index)) for _ in range(10)]
+    for number, batch in enumerate(DataLoader(Lists(), batch_size=None, num_workers=4, prefetch_factor=4, collate_fn=lambda batch: batch)):
+        if number == 0:
+            time.sleep(2)
+        assert all((tensor == number).all() for tensor in batch)
+    print(number)
+    """
+
+
+def test_too_many_descriptors_on_their_way(here, ordinary):
+    """The kernel counts those of a user, unless it is root, and refuses more than a process may have open."""
+    done = ordinary(here).shmguard("run", "-q", "--", PYTHONS["system"], "-W", "ignore", "-c", textwrap.dedent(MANY))
+    assert (done.returncode, done.stdout) == (0, b"39\n"), done
+
+
+def test_a_refusal_costs_nothing(here, tmp_path):
+    """The lane does without memory that is not there: an array goes through the pipe, as without it."""
+    script = """\
+        import numpy, time
+        from torch.utils.data import DataLoader
+        class Arrays:
+            def __len__(self):
+                return 6
+            def __getitem__(self, index):
+                return numpy.full(20 << 20, index, numpy.uint8)
+        for number, batch in enumerate(DataLoader(Arrays(), batch_size=None, num_workers=2, collate_fn=lambda batch: batch)):
+            time.sleep(0.5)
+            assert (batch == number).all()
+        """
+    done = here.shmguard("run", "--budget", "16M", "--report", tmp_path / "r", "--", PYTHONS["system"], "-W", "ignore", "-c",
+                         textwrap.dedent(script))
+    report = json.loads((tmp_path / "r").read_text())
+    assert (done.returncode, report["guard"]["refused"]) == (0, 0), done
+
+
 def test_no_message_is_torn(python):
     """Workers are killed while they send. What they have sent is whole."""
 
