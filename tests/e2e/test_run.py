@@ -1043,9 +1043,10 @@ def test_a_kill_ends_everything(here, mark, tmp_path, how):
     try:
         enough = 1 if how == "record" else 2
         assert wait_until(lambda: len(sleepers(mark)) >= enough, 30)
+        # On a busy machine the command may be there before its sentinel has its name.
+        assert wait_until(lambda: len(sentinels_below(job.pid)) == (2 if how == "nested" else 1), 30)
         everybody = [job.pid, *children(job.pid)]
-        sentinels = [pid for one in everybody for pid in below(one) if is_sentinel(pid)]
-        assert len(sentinels) == (2 if how == "nested" else 1)
+        sentinels = sentinels_below(job.pid)
         if how == "timeout":  # timeout signals its whole process group
             os.killpg(job.pid, signal.SIGKILL)
         else:
@@ -1055,6 +1056,10 @@ def test_a_kill_ends_everything(here, mark, tmp_path, how):
     finally:
         end_marked(mark)
         job.wait()
+
+
+def sentinels_below(pid):
+    return [child for parent in [pid, *children(pid)] for child in below(parent) if is_sentinel(child)]
 
 
 def sleepers(environment):
