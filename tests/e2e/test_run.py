@@ -117,7 +117,8 @@ def test_plain_dies(small_shm, python):
 def test_survives(small_shm, mark, tmp_path, version, method, strategy):
     python = python_of(version)
     report_path = tmp_path / "report.json"
-    workers = 4 if (method, strategy) == ("fork", "file_descriptor") else 2  # starting PyTorch, or its manager, from scratch takes seconds
+    # Otherwise each worker loads PyTorch again, or starts a manager, which loads it too.
+    workers = 4 if (method, strategy) == ("fork", "file_descriptor") else 2
     with control_group(small_shm) as (machine, group):
         job, out, err = run_job(machine, mark, python, *QUIET_PYTHON, TRAIN, *BATCH, "--steps", 10, "--workers", workers,
                                 "--start-method", method, "--strategy", strategy, options=("--report", report_path))
