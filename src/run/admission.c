@@ -42,6 +42,7 @@ int admission_ask(Admission *admission, Janitor *janitor, uint64_t id, int pid, 
                                               .device = st.st_dev,
                                               .inode = st.st_ino,
                                               .bytes = message->bytes,
+                                              .held_bytes = MIN((uint64_t)st.st_blocks * 512, message->bytes),
                                               .batch = message->batch,
                                               .asked = now_seconds(),
                                               .asker = (Asker)message->asker,
@@ -207,7 +208,7 @@ void admission_settle(Admission *admission, Janitor *janitor, uint64_t more, Adm
         Decision decision = budget_decide(budget, &facts, &request);
         if (decision == DECISION_GRANTED) {
             janitor_promise(janitor, request.device, request.inode, request.bytes);
-            admission->in_use += request.bytes;
+            admission->in_use += request.bytes - request.held_bytes;
             answer(context, request.id, 0);
         } else if (decision == DECISION_REFUSED) {
             if (request.asker != ASKER_OPTIONAL) {

@@ -19,6 +19,7 @@ BROKEN = pathlib.Path(PROGRAM).resolve().parent / "tests" / "guard" / "libshmgua
 ONE_FILE = BROKEN.with_name("libshmguard-one-file.so")
 STRESS = PROJECT / "tests" / "guard" / "stress.py"
 MIXED = STRESS.with_name("mixed.py")
+SUCCESSORS = STRESS.with_name("successors.py")
 
 sanitized = pytest.mark.skipif("sanitize" in str(PROGRAM),
                                reason="an instrumented library cannot be preloaded into a plain program")
@@ -107,6 +108,11 @@ def test_stress_by_hand(python):
 def test_stress_under_the_supervisor(here, python):
     done = here.shmguard("run", "--", python, "-W", "ignore", STRESS, "--batches", "2000", "--seconds", "15", timeout=300)
     assert done.returncode == 0 and b"every byte right, none lost" in done.stdout, done.stderr
+
+
+def test_segments_of_killed_processes_are_taken_over_once(here, python):
+    done = here.shmguard("run", "--", python, "-W", "ignore", SUCCESSORS, "--seconds", "10", timeout=300)
+    assert done.returncode == 0 and b"no segment had two producers" in done.stdout, done.stderr
 
 
 RECYCLE_LOAD = PROJECT / "bench" / "recycle-load.py"
