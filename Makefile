@@ -100,6 +100,8 @@ gpu: $(BUILD)/build.ninja
 bench: build
 	@scripts/need bench
 	$(PYTHON) bench/loader.py $(BUILD)/shmguard
+	$(PYTHON) bench/lane.py $(BUILD)/shmguard
+	$(PYTHON) bench/recycle.py $(BUILD)/shmguard
 	$(PYTHON) bench/munmap.py $(BUILD)/shmguard
 	$(PYTHON) bench/budget.py $(BUILD)/shmguard
 	$(PYTHON) bench/supervisor.py $(BUILD)/shmguard

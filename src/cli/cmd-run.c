@@ -29,13 +29,14 @@ typedef struct RunOptions {
     SizeWish budget;
     double wait_seconds;
     int pin;
+    int lane;
     int retry;
     OptionList degrade;
     const char *resume;
 } RunOptions;
 
-enum { PIN_AUTO, PIN_OFF };
-static const char *const pin_choices[] = {"auto", "off", NULL};
+enum { CHOICE_AUTO, CHOICE_OFF };
+static const char *const auto_or_off[] = {"auto", "off", NULL};
 
 static const Option run_options[] = {
     {OPTION_FLAG, 'q', "quiet", offsetof(RunOptions, quiet),
@@ -55,9 +56,12 @@ static const Option run_options[] = {
              "the memory that can be spared at the start)"},
     {OPTION_SECONDS, 0, "wait", offsetof(RunOptions, wait_seconds), "SECONDS",
      .help = "how long a worker may wait for room (default: 60)"},
-    {OPTION_CHOICE, 0, "pin", offsetof(RunOptions, pin), "auto|off", .choices = pin_choices,
+    {OPTION_CHOICE, 0, "pin", offsetof(RunOptions, pin), "auto|off", .choices = auto_or_off,
      .help = "let the GPU read batches of a loader with pin_memory=True where the worker wrote them "
              "(default: auto, where that is safe)"},
+    {OPTION_CHOICE, 0, "lane", offsetof(RunOptions, lane), "auto|off", .choices = auto_or_off,
+     .help = "send a DataLoader's batches in one message and one packet, and not tensor by tensor (default: "
+             "auto, where Python and PyTorch are known)"},
     {OPTION_COUNT, 0, "retry", offsetof(RunOptions, retry), "N",
      .help = "after a failure, try again up to N times"},
     {OPTION_LIST, 0, "degrade", offsetof(RunOptions, degrade), "NAME=V1,V2,...",
@@ -114,7 +118,8 @@ static bool guard_options_check(const RunOptions *options, int *ret_code)
 {
     const char *idle = options->budget.kind != WISH_AUTO ? "budget"
                        : options->wait_seconds >= 0      ? "wait"
-                       : options->pin != PIN_AUTO        ? "pin"
+                       : options->pin != CHOICE_AUTO     ? "pin"
+                       : options->lane != CHOICE_AUTO    ? "lane"
                                                          : NULL;
     if (!options->no_guard || !idle)
         return true;
@@ -218,7 +223,8 @@ static void outer_say(const RunCommand *run)
     } idle[] = {{options->no_guard, "--no-guard"},
                 {options->budget.kind != WISH_AUTO, "--budget"},
                 {options->wait_seconds >= 0, "--wait"},
-                {options->pin != PIN_AUTO, "--pin"}};
+                {options->pin != CHOICE_AUTO, "--pin"},
+                {options->lane != CHOICE_AUTO, "--lane"}};
     const char *names[ARRAY_SIZE(idle) + 1] = {0};
     size_t n = 0;
     for (size_t i = 0; i < ARRAY_SIZE(idle); i++)
@@ -373,8 +379,12 @@ static int job_open(RunCommand *run)
         outer_say(run);
     job->command = run->words;
     job->retries = options->retry;
-    job->guard = (GuardWish){options->no_guard, options->budget, options->wait_seconds,
-                             options->pin == PIN_OFF, run->outer.socket};
+    job->guard = (GuardWish){.only_witness = options->no_guard,
+                             .budget = options->budget,
+                             .wait_seconds = options->wait_seconds,
+                             .no_pin = options->pin == CHOICE_OFF,
+                             .no_lane = options->lane == CHOICE_OFF,
+                             .outer = run->outer.socket};
     job->report.path = options->report;
     return EX_OK;
 }

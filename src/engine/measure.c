@@ -57,7 +57,8 @@ static void measuring_pulse(void *context, double seconds, uint64_t bytes)
 
 int measuring_open(double seconds, Measuring *ret)
 {
-    GuardWish guard = {.budget.kind = WISH_OFF, .wait_seconds = -1};
+    /* Without the lane: small tensors take shared memory, as in a plain run. */
+    GuardWish guard = {.budget.kind = WISH_OFF, .wait_seconds = -1, .no_lane = true};
     *ret = (Measuring){.seconds = seconds, .standard_output = -EBADF};
     ret->watch = (RunWatch){1000 / PEEKS_PER_SECOND, measuring_pulse, NULL, ret};
     int r = run_open(&ret->run);

@@ -215,6 +215,17 @@ bool broker_tell(MessageType type, const char *name, int fd)
     return exchange(&message, fd, false, NULL);
 }
 
+int broker_adopt(uint64_t bytes, uint64_t *ret_issue)
+{
+    int fd = -1;
+    Message message = message_of(MESSAGE_ADOPT, "");
+    message.bytes = bytes;
+    if (!exchange(&message, -1, true, &fd))
+        return -1;
+    *ret_issue = message.issue;
+    return fd;
+}
+
 int broker_ask(MessageType type, const char *name, int fd, int *ret_fd)
 {
     int received = -1;

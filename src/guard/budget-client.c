@@ -58,8 +58,17 @@ static bool take_back(int *fd, uint64_t bytes)
     return again >= 0;
 }
 
+static __thread bool is_optional __attribute__((tls_model("initial-exec")));
+
+void budget_optional(bool on)
+{
+    is_optional = on;
+}
+
 static Asker asker_now(void)
 {
+    if (is_optional)
+        return ASKER_OPTIONAL;
     if (syscall(SYS_gettid) == getpid())
         return ASKER_FIRST_THREAD;
     return witness_may_be_worker() ? ASKER_FEEDER : ASKER_OTHER_THREAD;

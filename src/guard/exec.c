@@ -48,10 +48,8 @@ typedef struct Setting {
 
 /* Set once, by the constructor, and only read afterwards. */
 static Setting settings[] = {
-    {PROTOCOL_ENVIRONMENT, ""},
-    {PROTOCOL_INNER, ""},
-    {PROTOCOL_ONLY_WITNESS, ""},
-    {PROTOCOL_PIN, ""},
+    {PROTOCOL_ENVIRONMENT, ""}, {PROTOCOL_INNER, ""}, {PROTOCOL_ONLY_WITNESS, ""},
+    {PROTOCOL_PIN, ""},         {PROTOCOL_LANE, ""},
 };
 enum { N_SETTINGS = sizeof settings / sizeof settings[0] };
 static char library[PATH_MAX]; /* "": not known, or nothing must be passed on */

@@ -79,6 +79,12 @@ bool lock_share(int fd, off_t byte)
     return lock_byte(fd, F_OFD_SETLK, byte, &type);
 }
 
+bool lock_alone(int fd, off_t byte)
+{
+    short type = F_WRLCK;
+    return lock_byte(fd, F_OFD_SETLK, byte, &type);
+}
+
 void lock_give_up(int fd, off_t byte)
 {
     short type = F_UNLCK;

@@ -6,12 +6,14 @@
  * Terms
  *
  * segment: a memfd made by this library. The process that made it is its producer and keeps it in its pool.
+ * When the producer has gone, the supervisor may hand a free segment to another process, which is its
+ * producer from then on.
  *
  * description: the kernel's open file description. Descriptors, copies of them (dup, fork, SCM_RIGHTS),
  * descriptors in flight in a socket and mappings made through one all keep the description they came from.
  *
  * handed-out: the description of a segment that PyTorch is given. It carries a shared lock (OFD) on byte 0.
- * The pool's own description of the same segment carries none.
+ * The pool's own description of the same segment carries an exclusive lock on another byte: LOCK_POOLED.
  *
  * view: a mapping of a segment that this process keeps for the next tensor, made through a description of its
  * own, so that an unused view does not keep the handed-out one.
@@ -38,6 +40,12 @@
  *   only other party that takes locks is the supervisor, exclusively, while it gives an unused segment's
  *   pages back; the new shared lock then fails and the segment is skipped.
  *
+ * - Only the producer issues a segment, and there is one at a time: LOCK_POOLED is exclusive. It comes into
+ *   the world with the segment, and ends with the last reference to the pool's description, by whatever end
+ *   of the producer. The supervisor asks the kernel for the same lock on a fresh description, and sends that:
+ *   whether it is in the supervisor, in the socket or in the new producer, the lock is with it. If any of
+ *   them is killed meanwhile, the segment is free for the next one, or gone.
+ *
  * - What is unusual (a second mapping of a segment in use, odd flags, offsets or lengths, a full table, no
  *   /proc, no memfd) gets a plain mmap of the handed-out descriptor, which keeps the description by itself.
  *
@@ -54,6 +62,7 @@
 #pragma once
 
 #include <poll.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdbool.h>
@@ -69,7 +78,12 @@
 #include "protocol.h"
 
 /* Below this the page faults cost less than the bookkeeping would: a memfd of its own, not recycled. */
-enum { SEGMENT_MIN_BYTES = 512 * 1024 };
+enum { SEGMENT_MIN_BYTES = 128 * 1024 };
+
+/* Smaller tensors do not ask for room, which takes longer than writing them, and are not registered with
+ * CUDA.
+ */
+enum { LARGE_MIN_BYTES = 512 * 1024 };
 
 /* A free segment and an unused view are kept this long. */
 enum { KEEP_MSEC = 2000 };
@@ -128,8 +142,10 @@ int fd_move_up(int fd);
  * the caller expects: the number was closed and given to another file. */
 int description_reopen(int fd, uint64_t device, uint64_t inode);
 
-/* A shared lock (OFD) on one of the bytes that have a meaning (protocol.h), of the description behind fd. */
+/* A lock (OFD), shared unless it says otherwise, on one of the bytes that have a meaning (protocol.h), of the
+ * description behind fd. */
 bool lock_share(int fd, off_t byte);
+bool lock_alone(int fd, off_t byte); /* exclusive */
 void lock_give_up(int fd, off_t byte);
 
 /* Whether another description has a lock there; `otherwise` is the answer if that cannot be asked. */
@@ -174,6 +190,7 @@ uint64_t batch_number(void); /* how many this process has begun */
 /* A descriptor is copied, as PyTorch does with each tensor that it sends; n bytes were written. Neither
  * function takes the lock or changes errno. */
 void batch_copied(int fd);
+void batch_by_lane(void); /* a batch is about to be written that may have no descriptor */
 void batch_written(size_t n);
 
 /* --- views.c: the mappings that are kept --- */
@@ -274,6 +291,9 @@ bool broker_tell(MessageType type, const char *name, int fd); /* false: no super
 /* 0, a negative errno of the supervisor's answer, or -ENOTCONN. ret_fd may be NULL; it is -1 if no descriptor
  * came. */
 int broker_ask(MessageType type, const char *name, int fd, int *ret_fd);
+
+/* A segment of about so many bytes whose producer has gone: the pool's own description of it, or -1. */
+int broker_adopt(uint64_t bytes, uint64_t *ret_issue);
 void broker_find_counters(void); /* by the constructor */
 bool broker_reach(void);         /* connects, so that what follows is counted; false: not reached */
 bool broker_lost(void);          /* there was one, and it is gone with all that it kept */
@@ -324,14 +344,58 @@ int manager_wait(struct pollfd *files, int msec); /* poll, which the supervisor 
 void python_find(void *(*find)(const char *name));
 bool python_has_stack(void); /* signal handlers may call this one and the next */
 void python_write_stack(int fd);
-void *python_let_run(void); /* lets other Python threads run until python_go_on */
+void *python_symbol(const char *name); /* NULL: there is none */
+void *python_let_run(void);            /* lets other Python threads run until python_go_on */
 void python_go_on(void *thread);
+
+/* --- python-part.c: our part in Python; the argument is there --- */
+
+extern const char python_lane[]; /* its text */
+void python_part_start(void);    /* by the constructor, once */
+
+/* Python may have made this semaphore: the part is installed soon, if it can be. Without the lock. */
+void python_part_offer(const char *semaphore);
+
+/* --- lane.c: descriptors from a worker to its trainer; with the lock, the argument is there --- */
+
+/* In a packet. The kernel counts what a user has on its way in all sockets, and refuses more than a process
+ * may have open: so a batch of many large tensors must not take many. */
+enum { LANE_FDS_MAX = 9 };
+
+typedef struct LaneName {
+    size_t n;
+    char text[16];
+} LaneName;
+
+typedef struct LaneFds {
+    size_t n;
+    int fds[LANE_FDS_MAX];
+} LaneFds;
+
+/* In a trainer: where its workers reach it. NULL: they cannot. Closes what dead workers have left. */
+const LaneName *lane_listen(void);
+
+/* In a trainer: the descriptors of this packet, which are the caller's now. False with errno. */
+bool lane_take(uint64_t worker, uint64_t number, LaneFds *ret);
+
+/* In a worker: connects to the process `pid`, and nobody else. The worker's number; 0: it could not. */
+uint64_t lane_connect(const LaneName *name, pid_t pid);
+
+/* In a worker: the packet's number; 0: it could not be sent now. The descriptors stay the caller's. */
+uint64_t lane_send(const LaneFds *fds);
+void lane_forget(void);         /* in a forked child */
+bool lane_any(void);            /* lock-free: this process has listened */
+void lane_child_end(pid_t pid); /* this process has waited for it: its lane is closed */
 
 /* --- budget-client.c: whether there is memory for a segment; called without the lock --- */
 
 /* Waits until `bytes` of the handed-out segment behind fd may be touched; may replace *fd with another
  * segment. -ENOSPC: refused. */
 int budget_request(int *fd, uint64_t bytes);
+
+/* What this thread asks for from now on it can do without: it does not wait, and a refusal is nobody's loss.
+ */
+void budget_optional(bool on);
 bool budget_is_wanted(void);    /* a process of the job waits for room; lock-free */
 void budget_tell_release(void); /* memory was released: says so if a process waits. With the lock */
 

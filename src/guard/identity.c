@@ -23,8 +23,8 @@
  *
  * There is no state here, so it works in signal handlers, in children of vfork, and where the guard is off.
  */
-enum { INODE_BITS = 40 };
-#define ISSUES_MAX (UINT64_C(1) << (63 - INODE_BITS))
+enum { INODE_BITS = 40, ISSUES_MAX = ISSUES_PER_PRODUCER * PRODUCERS_MAX };
+_Static_assert(ISSUES_MAX <= UINT64_C(1) << (63 - INODE_BITS), "an issue has its place above the inode");
 
 /* 0: the first issue, which has no mark. */
 static uint64_t issue_of(int fd)

@@ -53,7 +53,9 @@
 #define INTERPOSED_VARIADIC(X)                                                                               \
     X(void *, mremap, (void *address, size_t size, size_t new_size, int flags, ...),                         \
       (void *address, size_t size, size_t new_size, int flags, void *place))                                 \
-    X(int, fcntl, (int fd, int command, ...), (int fd, int command, void *argument))
+    X(int, fcntl, (int fd, int command, ...), (int fd, int command, void *argument))                         \
+    X(sem_t *, sem_open, (const char *name, int flags, ...),                                                 \
+      (const char *name, int flags, mode_t mode, unsigned value))
 
 /* X(type, name, (parameters)): made of those above. glibc calls each within itself, so every one is listed.
  */

@@ -85,6 +85,7 @@ static void fork_child(void)
     view_forget_inherited();
     pending_clear();
     broker_forget();
+    lane_forget();
     tables_check();
     pthread_mutex_unlock(&lock);
     inside = false;

@@ -20,7 +20,11 @@
  * in a daemon), and its number may then belong to another file: before each use the inode is compared, and an
  * entry that no longer matches is forgotten.
  */
-enum { POOL_MAX = 256, PROBES_MAX = 8 };
+enum { POOL_MAX = 256 };
+
+/* Asking whether a segment is free takes half a microsecond. A new one takes about as long per page, in each
+ * of two processes: so this many questions cost at most an eighth of what they save. */
+enum { PROBES_MIN = 8, PROBE_BYTES = 16384 };
 
 /* A tensor that lives this long is not a batch in transit: if the pool is half full, its place is given up.
  */
@@ -34,7 +38,8 @@ typedef struct PoolSegment {
     uint64_t issued;   /* msec */
     uint64_t last_use; /* msec: when it was issued, or last seen in use */
     uint64_t turn;     /* increases with every issue: the smallest was issued longest ago */
-    uint64_t issue;    /* how often it was issued before */
+    uint64_t issue;    /* the number of its next issue */
+    uint64_t issue_end;
 } PoolSegment;
 
 static PoolSegment segments[POOL_MAX];
@@ -42,13 +47,14 @@ static size_t n_segments; /* entries are [0, n): removing one moves the last int
 static uint64_t turns;
 
 /*
- * The size of the file: in steps of an eighth, so that batches that differ a little in size share segments.
- * Pages beyond the requested size are never touched, so they cost no memory.
+ * The size of a file: in steps of an eighth, so that batches that differ a little in size share segments.
+ * Pages beyond the requested size are not touched by its tensor.
  */
 static uint64_t segment_size(uint64_t size)
 {
-    uint64_t step = UINT64_C(1) << (63 - __builtin_clzll(size));
-    step = step / 8 > 65536 ? step / 8 : 65536;
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t step = (UINT64_C(1) << (63 - __builtin_clzll(size))) / 8;
+    step = step > page ? step : page;
     uint64_t rounded = 0;
     return __builtin_add_overflow(size, step - 1, &rounded) ? 0 : rounded / step * step;
 }
@@ -115,6 +121,11 @@ void batch_copied(int fd)
         id.links == 0 && real_fcntl(fd, F_GET_SEALS, NULL) >= 0)
         sending = true;
     errno = saved;
+}
+
+void batch_by_lane(void)
+{
+    sending = true;
 }
 
 void batch_written(size_t n)
@@ -204,70 +215,158 @@ static void pool_sweep(uint64_t now)
     }
 }
 
-/* A new segment, handed out; it is recycled only if the pool has room for it. */
+/* Takes ownership of own, the pool's own description. */
+static PoolSegment *add_segment(int own, const FileId *id, uint64_t issue, uint64_t now)
+{
+    if (pins_can_be())
+        (void)lock_share(own, LOCK_TOLD); /* if it is refused, no process relies on it */
+    segments[n_segments] = (PoolSegment){
+        .fd = fd_move_up(own),
+        .device = id->device,
+        .inode = id->inode,
+        .size = id->size,
+        .issued = now,
+        .last_use = now,
+        .turn = ++turns,
+        .issue = issue,
+        .issue_end = (issue / ISSUES_PER_PRODUCER + 1) * ISSUES_PER_PRODUCER,
+    };
+    return &segments[n_segments++];
+}
+
+/* A new segment, handed out; it is recycled only if the pool has room for it. -1: none, or it would be small
+ * and not recycled: a plain memfd costs less. */
 static int issue_new(uint64_t size, uint64_t now)
 {
     bool kept = n_segments < pool_limit();
+    if (!kept && size < LARGE_MIN_BYTES)
+        return -1;
     int own = memfd_make(kept ? SEGMENT_NAME : SINGLE_NAME, size);
     FileId id;
     if (own < 0)
         return -1;
-    int fd = file_id(own, &id) < 0 ? -1 : hand_out(own, id.device, id.inode, 0);
+    bool ready = file_id(own, &id) == 0 && (!kept || lock_alone(own, LOCK_POOLED));
+    int fd = ready ? hand_out(own, id.device, id.inode, 0) : -1;
     if (fd < 0) { /* without /proc nothing can be handed out */
         real_close(own);
         return -1;
     }
     broker_tell(MESSAGE_SEGMENT, "", own);
-    if (kept && pins_can_be())
-        (void)lock_share(own, LOCK_TOLD); /* if it is refused, no process relies on it */
     atomic_fetch_add_explicit(&guard_counters()->segments_created, 1, memory_order_relaxed);
-    if (!kept) {
+    if (kept)
+        (void)add_segment(own, &id, 1, now);
+    else
         real_close(own);
-        return fd;
-    }
-    segments[n_segments++] = (PoolSegment){
-        .fd = fd_move_up(own),
-        .device = id.device,
-        .inode = id.inode,
-        .size = size,
-        .issued = now,
-        .last_use = now,
-        .turn = ++turns,
-    };
     return fd;
 }
 
-/* The segment of this size that was issued longest ago: batches come back in the order in which they left. */
-static PoolSegment *next_in_turn(uint64_t size)
+/*
+ * Tensors that differ in size, as the images of a detection: any free segment is better than a new one. One
+ * that is at most an eighth too large is used as it is; that much memory may be wasted. Others get the size
+ * of the tensor: what is cut off is free memory at once, and what is added costs a page fault per page, as in
+ * a new segment. The pages in between exist. Sizes that are far apart do not mix: cutting a large segment for
+ * a small tensor would throw away more than it saves.
+ *
+ * No process notices. A free segment has no users, so no tensor lies in the part that is cut off, and only
+ * the producer changes the size. Unused views stay mapped. One that is longer than the file is touched only
+ * where its tensor is; one that is shorter than its tensor is replaced (views.c). PyTorch sends the size of
+ * each tensor, and accepts a file that is larger. What is added later is zeros.
+ *
+ * The size of a segment that is registered with CUDA stays, because the GPU would continue to read the pages
+ * that were cut off. It is used as it is even if half of it is wasted: a new one would take more.
+ */
+typedef struct Sizes {
+    uint64_t least;
+    uint64_t most;
+} Sizes;
+
+/* Of the segments that were not tried yet, the one that was issued longest ago: batches come back in the
+ * order in which they left. */
+static PoolSegment *next_in_turn(const Sizes *sizes, uint64_t last)
 {
     PoolSegment *found = NULL;
     for (size_t i = 0; i < n_segments; i++)
-        if (segments[i].size == size && (!found || segments[i].turn < found->turn))
+        if (segments[i].size >= sizes->least && segments[i].size <= sizes->most && segments[i].turn <= last &&
+            (!found || segments[i].turn < found->turn))
             found = &segments[i];
     return found;
 }
 
+/* Makes a free segment fit for a tensor of this size. */
+static bool fit(PoolSegment *segment, uint64_t size)
+{
+    uint64_t larger = segment->size - size; /* wraps around if it is smaller */
+    if (larger <= size / 8)
+        return true;
+    if (is_locked(segment->fd, LOCK_PINNED, true))
+        return larger <= size;
+    if (real_ftruncate(segment->fd, (off_t)size) < 0)
+        return false;
+    segment->size = size;
+    return true;
+}
+
+/* A free segment. -1: it cannot be made to fit, or the supervisor is giving its pages back. */
+static int issue_free(PoolSegment *segment, uint64_t size, uint64_t now)
+{
+    int fd = fit(segment, size) ? hand_out(segment->fd, segment->device, segment->inode, segment->issue) : -1;
+    if (fd < 0)
+        return -1;
+    segment->issue++;
+    segment->issued = segment->last_use = now;
+    atomic_fetch_add_explicit(&guard_counters()->segments_reused, 1, memory_order_relaxed);
+    return fd;
+}
+
 static int issue_again(uint64_t size, uint64_t now, bool only_pinned)
 {
-    uint64_t first = turns;
-    for (int probe = 0; probe < PROBES_MAX; probe++) {
-        PoolSegment *segment = next_in_turn(size);
-        if (!segment || segment->turn > first) /* all were tried */
-            break;
-        if (!still_ours(segment) || !identity_fits(segment->inode, segment->issue + 1)) {
+    const Sizes best_first[] = {
+        {size, size},
+        {size, size + size / 8},
+        {size / 2, size * 2},
+        {size / 8, size * 8},
+    };
+    uint64_t last = turns;
+    uint64_t probes = size / PROBE_BYTES > PROBES_MIN ? size / PROBE_BYTES : PROBES_MIN;
+    for (size_t i = 0; i < sizeof best_first / sizeof best_first[0] && probes > 0;) {
+        PoolSegment *segment = next_in_turn(&best_first[i], last);
+        if (!segment) {
+            i++;
+            continue;
+        }
+        probes--;
+        segment->turn = ++turns; /* a segment in use goes to the end of the queue */
+        if (!is_free(segment))
+            continue;
+        if (!still_ours(segment) || segment->issue == segment->issue_end ||
+            !identity_fits(segment->inode, segment->issue)) {
             forget(segment);
             continue;
         }
-        segment->turn = ++turns; /* a segment in use goes to the end of the queue */
-        bool fits = is_free(segment) && (!only_pinned || is_locked(segment->fd, LOCK_PINNED, false));
-        int fd = fits ? hand_out(segment->fd, segment->device, segment->inode, segment->issue + 1) : -1;
-        if (fd >= 0) {
-            segment->issue++;
-            segment->issued = segment->last_use = now;
-            atomic_fetch_add_explicit(&guard_counters()->segments_reused, 1, memory_order_relaxed);
+        bool wanted = !only_pinned || is_locked(segment->fd, LOCK_PINNED, false);
+        int fd = wanted ? issue_free(segment, size, now) : -1;
+        if (fd >= 0)
             return fd;
-        }
     }
+    return -1;
+}
+
+/* A segment that a process of this job has left: its pages exist, and the trainer still has it mapped, and
+ * perhaps registered with CUDA. The lock came with it. */
+static int issue_adopted(uint64_t size, uint64_t now)
+{
+    uint64_t issue = 0;
+    FileId id;
+    if (atomic_load_explicit(&guard_counters()->adoptable, memory_order_relaxed) == 0 ||
+        n_segments >= pool_limit())
+        return -1;
+    int own = broker_adopt(size, &issue);
+    if (own < 0)
+        return -1;
+    if (file_id(own, &id) == 0 && segment_is(own, &id) && identity_fits(id.inode, issue) &&
+        id.size >= SEGMENT_MIN_BYTES && id.size == segment_size(id.size))
+        return issue_free(add_segment(own, &id, issue, now), size, now);
+    real_close(own);
     return -1;
 }
 
@@ -284,6 +383,8 @@ int pool_issue(uint64_t size)
     if (size == 0)
         return -1;
     int fd = issue_again(size, now, false);
+    if (fd < 0)
+        fd = issue_adopted(size, now);
     return fd >= 0 ? fd : issue_new(size, now);
 }
 
@@ -306,7 +407,8 @@ void pool_check(void)
         assert(segment->fd >= 0 && segment->inode != 0);
         assert(segment->size >= SEGMENT_MIN_BYTES && segment->size == segment_size(segment->size));
         assert(segment->issued <= segment->last_use);
-        assert(segment->issue == 0 || identity_fits(segment->inode, segment->issue));
+        assert(segment->issue <= segment->issue_end &&
+               segment->issue_end <= segment->issue + ISSUES_PER_PRODUCER);
         assert(segment->turn > 0 && segment->turn <= turns);
         for (size_t j = 0; j < i; j++) {
             assert(segments[j].inode != segment->inode || segments[j].device != segment->device);

@@ -9,7 +9,8 @@
  * supervisor reads all its queues before it says no.
  *
  * When a process dies, at any point, its connection closes. Names that it put stay until they are unlinked or
- * the job ends; segments that it made stay known until no process uses them.
+ * the job ends; its segments stay known until no process uses them, and for some seconds more: workers are
+ * new in every epoch, and take over what those of the last one have left.
  */
 #pragma once
 
@@ -36,6 +37,9 @@
 /* "off": nothing is registered with CUDA. */
 #define PROTOCOL_PIN "SHMGUARD_PIN"
 
+/* "off": batches travel as PyTorch sends them. */
+#define PROTOCOL_LANE "SHMGUARD_LANE"
+
 #define SEGMENT_NAME "shmguard"      /* of memfds that are recycled */
 #define SINGLE_NAME  "shmguard:once" /* of memfds that are not */
 
@@ -51,13 +55,19 @@ enum {
     LOCK_TOLD,   /* shared: processes that have the tensor show it by LOCK_KEPT */
     LOCK_KEPT,   /* shared: a process has the tensor, other than the one whose loader pins its batches */
     LOCK_MANY,   /* shared, by the handed-out description: more than one process may get the tensor */
+    LOCK_POOLED, /* exclusive, by the pool's own description: a process may issue the segment */
 };
 
-/* The handed-out description also has a shared lock on the byte at LOCK_ISSUE + n, where n is how often the
- * segment was issued before (identity.c). No program locks bytes there. */
+/* The handed-out description also has a shared lock on the byte at LOCK_ISSUE + n, where n is the number of
+ * the issue (identity.c). No program locks bytes there. */
 #define LOCK_ISSUE (INT64_C(1) << 62)
 
-#define PROTOCOL_MAGIC UINT32_C(0x53484d47) /* SHMG */
+/* Each producer of a segment in turn has so many numbers for its issues. The first one's begin with 0. */
+enum { ISSUES_PER_PRODUCER = 1 << 14, PRODUCERS_MAX = 1 << 9 };
+
+/* Changes with what the two sides expect of each other. A supervisor and a library that do not agree do
+ * without each other. */
+#define PROTOCOL_MAGIC UINT32_C(0x53484d48) /* SHMH */
 
 enum { PROTOCOL_NAME_MAX = 256 };
 
@@ -82,6 +92,8 @@ typedef enum MessageType {
     MESSAGE_STACK, /* a Testimony: the Python stack of the preceding fault; not answered */
     MESSAGE_CHILD, /* a Testimony: a child of the sender ended badly; not answered */
     MESSAGE_SAID,  /* a Testimony: the end of what the sender wrote to standard error; not answered */
+    MESSAGE_ADOPT, /* is there a free segment of about so many bytes whose producer has gone? Answered 0 with
+                      a description that has its LOCK_POOLED, or ENOENT */
 } MessageType;
 
 /* The thread that asks for room: it determines what happens after a refusal. */
@@ -89,6 +101,7 @@ typedef enum Asker {
     ASKER_FIRST_THREAD, /* the exception propagates to the program's own code, which may handle it */
     ASKER_OTHER_THREAD, /* in a queue's feeder thread, the exception is printed and the batch is lost */
     ASKER_FEEDER,       /* the same, in a process that may be a DataLoader worker */
+    ASKER_OPTIONAL,     /* the lane, which does without: nothing is lost */
 } Asker;
 
 typedef struct Message {
@@ -96,8 +109,9 @@ typedef struct Message {
     uint32_t type;
     int32_t error;                /* of an answer: 0 or a positive errno */
     uint32_t asker;               /* of ROOM: an Asker */
-    uint64_t bytes;               /* of ROOM */
+    uint64_t bytes;               /* of ROOM and ADOPT */
     uint64_t batch;               /* of ROOM: the number of the sender's batch that it belongs to */
+    uint64_t issue;               /* of the answer to ADOPT: the number of its next issue */
     char name[PROTOCOL_NAME_MAX]; /* with its leading slash, NUL-terminated */
 } Message;
 
@@ -157,6 +171,14 @@ typedef struct TestimonyHead {
     TESTIMONY_HEAD;
 } TestimonyHead;
 
+/* Why a process has no lane (src/guard/python/lane.py has the same numbers). */
+typedef enum LaneWhy {
+    LANE_OFF,     /* the user said so. Set by the supervisor */
+    LANE_PYTHON,  /* an interpreter that the lane does not know */
+    LANE_TORCH,   /* a PyTorch that it does not know, or that was changed */
+    LANE_TRAINER, /* a worker whose trainer has no lane */
+} LaneWhy;
+
 /*
  * One page that every process of the job maps. The figures only increase, by relaxed atomic additions: they
  * are shown to people, and no decision depends on them. What a process has added stays when it is killed.
@@ -187,5 +209,13 @@ typedef struct Counters {
     _Atomic uint64_t pinned_bytes; /* of tensors that the GPU could read in place */
     _Atomic uint32_t below;        /* lines that the job wrote below the cursor */
     _Atomic uint32_t adrift;       /* 1: the job moves the cursor in ways that cannot be followed */
-    _Atomic uint64_t batches;      /* sent by DataLoader workers; batches shared by name are not counted */
+    _Atomic uint64_t batches;      /* sent by DataLoader workers; batches shared by name are not counted,
+                                      unless they take the lane */
+    _Atomic uint64_t lane_batches;
+    _Atomic uint64_t lane_value_bytes;   /* of their small tensors */
+    _Atomic uint64_t lane_segment_bytes; /* of their tensors and arrays in segments of their own */
+    _Atomic uint64_t lane_declined;      /* batches that the lane left to PyTorch */
+    _Atomic uint32_t lane_whys;          /* bits, by LaneWhy: why processes have no lane */
+    _Atomic uint32_t adoptable; /* segments whose producer has gone: a process asks for one (ADOPT) before it
+                                   makes a new one. Set by the supervisor */
 } Counters;

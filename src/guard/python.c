@@ -9,6 +9,7 @@
  * first.
  */
 static void (*dump)(int fd, void *thread);
+static void *(*look_up)(const char *name);
 static void *(*thread_of_ours)(void);
 static int (*have_lock)(void);
 static void *(*save_thread)(void);
@@ -16,11 +17,17 @@ static void (*restore_thread)(void *thread);
 
 void python_find(void *(*find)(const char *name))
 {
+    look_up = find;
     dump = (void (*)(int, void *))find("_Py_DumpTraceback");
     thread_of_ours = (void *(*)(void))find("PyGILState_GetThisThreadState");
     have_lock = (int (*)(void))find("PyGILState_Check");
     save_thread = (void *(*)(void))find("PyEval_SaveThread");
     restore_thread = (void (*)(void *))find("PyEval_RestoreThread");
+}
+
+void *python_symbol(const char *name)
+{
+    return look_up ? look_up(name) : NULL;
 }
 
 /* faulthandler calls these in its handlers: both read the interpreter's structures and take no lock. */

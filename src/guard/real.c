@@ -51,7 +51,9 @@ INTERPOSED_VARIADIC(NEXT_VARIADIC)
 
 static void *find_anywhere(const char *name)
 {
-    return dlsym(RTLD_DEFAULT, name);
+    void *found = dlsym(RTLD_DEFAULT, name);
+    (void)dlerror(); /* the program must not see our errors */
+    return found;
 }
 
 /* Our own file, as the dynamic linker found it. */
@@ -70,7 +72,7 @@ __attribute__((constructor)) static void start(void)
     exec_start(library_path());
     pins_start();
     python_find(find_anywhere);
-    (void)dlerror(); /* the program must not see our errors */
+    python_part_start();
     witness_start();
     broker_find_counters();
 }
@@ -292,4 +294,14 @@ int real_system(const char *command)
 FILE *real_popen(const char *command, const char *mode)
 {
     return FIND(popen)(command, mode);
+}
+
+/* glibc before 2.34 has it in libpthread, which a program may load late. */
+sem_t *real_sem_open(const char *name, int flags, mode_t mode, unsigned value)
+{
+    __typeof__(LOAD(next_sem_open)) next = FIND(sem_open);
+    if (next)
+        return next(name, flags, mode, value);
+    errno = ENOSYS;
+    return SEM_FAILED;
 }

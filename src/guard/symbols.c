@@ -228,6 +228,21 @@ int our_fcntl(int fd, int command, ...)
     return real_fcntl(fd, command, argument);
 }
 
+sem_t *our_sem_open(const char *name, int flags, ...)
+{
+    va_list list;
+    va_start(list, flags);
+    /* NOLINTBEGIN(clang-analyzer-valist.Uninitialized): see mremap */
+    mode_t mode = flags & O_CREAT ? va_arg(list, mode_t) : 0;
+    unsigned value = flags & O_CREAT ? va_arg(list, unsigned) : 0;
+    /* NOLINTEND(clang-analyzer-valist.Uninitialized) */
+    va_end(list);
+    sem_t *semaphore = real_sem_open(name, flags, mode, value);
+    if (semaphore != SEM_FAILED)
+        python_part_offer(name);
+    return semaphore;
+}
+
 int our_fstat(int fd, struct stat *st)
 {
     int r = real_fstat(fd, st);
@@ -323,13 +338,23 @@ sighandler_t our_sysv_signal(int signo, sighandler_t handler)
     return handler == SIG_ERR || witness_sigaction(signo, &action, &old) < 0 ? SIG_ERR : old.sa_handler;
 }
 
+/* This process has waited for the end of a child. */
+static void child_ended(pid_t pid, int status)
+{
+    witness_child(pid, status);
+    if (lane_any() && guard_enter()) {
+        lane_child_end(pid);
+        guard_leave(false);
+    }
+}
+
 pid_t our_waitpid(pid_t pid, int *status, int options)
 {
     int own = 0;
     int *told = status ? status : &own;
     pid_t child = real_waitpid(pid, told, options);
     if (child > 0)
-        witness_child(child, *told);
+        child_ended(child, *told);
     return child;
 }
 
@@ -339,7 +364,7 @@ pid_t our_wait4(pid_t pid, int *status, int options, struct rusage *usage)
     int *told = status ? status : &own;
     pid_t child = real_wait4(pid, told, options, usage);
     if (child > 0)
-        witness_child(child, *told);
+        child_ended(child, *told);
     return child;
 }
 
@@ -347,10 +372,10 @@ int our_waitid(idtype_t type, id_t id, siginfo_t *info, int options)
 {
     int r = real_waitid(type, id, info, options);
     if (r == 0 && info && info->si_pid > 0 && info->si_code == CLD_EXITED)
-        witness_child(info->si_pid, W_EXITCODE(info->si_status, 0));
+        child_ended(info->si_pid, W_EXITCODE(info->si_status, 0));
     else if (r == 0 && info && info->si_pid > 0 &&
              (info->si_code == CLD_KILLED || info->si_code == CLD_DUMPED))
-        witness_child(info->si_pid, W_EXITCODE(0, info->si_status));
+        child_ended(info->si_pid, W_EXITCODE(0, info->si_status));
     return r;
 }
 

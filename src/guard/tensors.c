@@ -243,7 +243,7 @@ TensorResize tensor_resize(int fd, off_t size, int *ret_segment)
     *ret_segment = segment;
     bool budgeted = atomic_load_explicit(&guard_counters()->budgeted, memory_order_relaxed) != 0;
     bool touched = file_id(segment, &id) == 0 && id.allocated >= (uint64_t)size;
-    return budgeted && !touched ? RESIZE_ASK : RESIZE_TAKE;
+    return budgeted && !touched && size >= LARGE_MIN_BYTES ? RESIZE_ASK : RESIZE_TAKE;
 }
 
 int tensor_take(int fd, int segment, off_t size)

@@ -9,6 +9,10 @@
 
 #include "guard.h"
 
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#endif
+
 /*
  * A view is found by its inode (to be used again) and by its address (to be released). Inodes of memfds are
  * 64 bits wide and are never reused since Linux 5.9. On older kernels a reused inode would stand for another
@@ -322,6 +326,17 @@ static View *make_view(int fd, const FileId *id, bool pinnable)
 }
 
 /*
+ * The pages exist, and this process is about to write to all of them: it would take a page fault for each.
+ * The kernel maps 16 at a time, writable because they are shared memory, if they are read. Linux before 5.14
+ * does not know the advice.
+ */
+static void map_pages(const View *view, const FileId *id, size_t size)
+{
+    if (id->allocated >= size)
+        (void)real_madvise(view->address, size, MADV_POPULATE_READ);
+}
+
+/*
  * No other process has the tensor: its producer, or a process that passed it on, would show that it still has
  * it. A tensor that a worker has sent is unmapped there as soon as it is pickled, unless the worker keeps it.
  *
@@ -351,7 +366,7 @@ static bool is_the_last(const View *view)
 void view_sent(int fd)
 {
     FileId id;
-    if (file_id(fd, &id) < 0 || id.size < SEGMENT_MIN_BYTES || id.links != 0 || !id.regular)
+    if (file_id(fd, &id) < 0 || id.size < LARGE_MIN_BYTES || id.links != 0 || !id.regular)
         return;
     View *view = find_view(&id);
     bool first = view && view->used > 0 && view->origin == ORIGIN_HERE && !view->sent;
@@ -385,7 +400,7 @@ void *view_use(int fd, size_t size, Origin origin)
     bool torn = view && view->pin && !pin_fits(view->pin, size);
     if (torn && is_unused(view))
         part_with(view);
-    bool tells = pins_can_be() && (made_here || !pins_wanted());
+    bool tells = size >= LARGE_MIN_BYTES && pins_can_be() && (made_here || !pins_wanted());
     if (view ? torn || view->used > 0 || (view->pin && pin_is_shut(view->pin)) : !segment_is(fd, &id)) {
         if (view)
             pool_disown(id.device,
@@ -393,15 +408,19 @@ void *view_use(int fd, size_t size, Origin origin)
         return MAP_FAILED;
     }
     /* Only a segment that was recycled is worth registering: it will probably be recycled again. */
-    bool sole = view && !view->hold && !made_here && pins_wanted() && is_sole(fd, &id);
+    bool sole =
+        size >= LARGE_MIN_BYTES && view && !view->hold && !made_here && pins_wanted() && is_sole(fd, &id);
     /* The view is too small, cannot be registered as now needed, or was altered: make another. */
     if (view && !view->hold && !view->pin &&
         (view->size < size || (sole && !view->pinnable) || view->altered)) {
         drop_view(view);
         view = NULL;
     }
+    bool fresh = !view;
     if (view ? view->size < size : !(view = make_view(fd, &id, sole)))
         return MAP_FAILED;
+    if (fresh && made_here)
+        map_pages(view, &id, size);
     if (view->hold) /* it waits for its copies, so it is still the same handed-out description */
         pin_use_again(view->pin);
     else {

@@ -42,6 +42,7 @@ int admission_ask(Admission *admission, Janitor *janitor, uint64_t id, int pid, 
                                               .device = st.st_dev,
                                               .inode = st.st_ino,
                                               .bytes = message->bytes,
+                                              .held_bytes = MIN((uint64_t)st.st_blocks * 512, message->bytes),
                                               .batch = message->batch,
                                               .asked = now_seconds(),
                                               .asker = (Asker)message->asker,
@@ -180,6 +181,17 @@ static void queue_note(Admission *admission)
     admission->queued_since = admission->budget.n > 0 ? now : 0;
 }
 
+/* There is no room at once for what is still here. Who can do without does not wait for it. */
+static void turn_away_optional(Budget *budget, AdmissionAnswer answer, void *context)
+{
+    for (size_t i = budget->n; i > 0; i--)
+        if (budget->requests[i - 1].asker == ASKER_OPTIONAL) {
+            uint64_t id = budget->requests[i - 1].id;
+            budget_withdraw(budget, id);
+            answer(context, id, ENOSPC);
+        }
+}
+
 void admission_settle(Admission *admission, Janitor *janitor, uint64_t more, AdmissionAnswer answer,
                       void *context)
 {
@@ -196,17 +208,20 @@ void admission_settle(Admission *admission, Janitor *janitor, uint64_t more, Adm
         Decision decision = budget_decide(budget, &facts, &request);
         if (decision == DECISION_GRANTED) {
             janitor_promise(janitor, request.device, request.inode, request.bytes);
-            admission->in_use += request.bytes;
+            admission->in_use += request.bytes - request.held_bytes;
             answer(context, request.id, 0);
         } else if (decision == DECISION_REFUSED) {
-            refusal_note(admission, &request);
-            doom(admission, &request, facts.now);
+            if (request.asker != ASKER_OPTIONAL) {
+                refusal_note(admission, &request);
+                doom(admission, &request, facts.now);
+            }
             answer(context, request.id, ENOSPC);
         } else if (reclaimed || !make_room(admission, janitor))
             break;
         else
             reclaimed = true;
     }
+    turn_away_optional(budget, answer, context);
     queue_note(admission);
     admission->look = false;
     admission->next = now_seconds() + LOOK_SECONDS;

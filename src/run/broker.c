@@ -271,6 +271,15 @@ static bool handle_room(Connection *connection, const Message *message, int fd)
     return r == 0 || connection_answer(connection, 0, -1);
 }
 
+static bool handle_adopt(Connection *connection, const Message *message)
+{
+    Message answer = {.magic = PROTOCOL_MAGIC, .type = MESSAGE_ANSWER};
+    _cleanup_close_ int fd = janitor_hand_on(&connection->broker->janitor, message->bytes, connection->uid,
+                                             connection->serial, connection->pid, &answer.issue);
+    answer.error = fd < 0 ? ENOENT : 0;
+    return connection_send(connection, &answer, fd);
+}
+
 /* False: the message makes no sense, or cannot be answered. Takes *fd if it keeps it. */
 static bool handle(Connection *connection, const Message *message, int *fd)
 {
@@ -293,6 +302,8 @@ static bool handle(Connection *connection, const Message *message, int *fd)
     case MESSAGE_RELEASED:
         broker->admission.look = true;
         return true;
+    case MESSAGE_ADOPT:
+        return *fd < 0 && handle_adopt(connection, message);
     case MESSAGE_FAULT:
     case MESSAGE_STACK:
     case MESSAGE_CHILD:
@@ -534,11 +545,26 @@ void broker_settle(Broker *broker)
     forget_gone(broker);
     if (broker->janitor.busy)
         janitor_work(&broker->janitor);
+    atomic_store_explicit(&broker->counters->adoptable, janitor_adoptable(&broker->janitor),
+                          memory_order_relaxed);
 }
 
 int broker_timeout(const Broker *broker)
 {
     return broker->janitor.busy || broker->n_waiting > 0 ? 0 : admission_timeout(&broker->admission);
+}
+
+/* NULL: batches took the lane. */
+static const char *lane_why(uint64_t batches, uint32_t whys)
+{
+    static const char *const names[] = {
+        [LANE_OFF] = "off", [LANE_PYTHON] = "python", [LANE_TORCH] = "torch", [LANE_TRAINER] = "trainer"};
+    if (batches > 0)
+        return NULL;
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+        if (whys & 1U << i)
+            return names[i];
+    return "no-batches";
 }
 
 /* As last counted. */
@@ -553,6 +579,8 @@ static GuardFigures figures_now(const Broker *broker)
         .small_backed = READ(small_backed),
         .pinned_bytes = READ(pinned_bytes),
         .batches = READ(batches),
+        .lane = {READ(lane_batches), READ(lane_value_bytes), READ(lane_segment_bytes), READ(lane_declined),
+                 lane_why(READ(lane_batches), READ(lane_whys))},
         .fallbacks = READ(fallbacks),
         .names_made = broker->names_made,
         .names_served = broker->names_served,
@@ -622,6 +650,8 @@ static int counters_make(Broker *broker)
     (void)madvise(page, sizeof(Counters), MADV_DONTFORK); /* the sentinel is to hold none of our memory */
     broker->counters->magic = PROTOCOL_MAGIC;
     broker->counters->version = 1;
+    atomic_store_explicit(&broker->counters->lane_whys, broker->owner.no_lane ? 1U << LANE_OFF : 0,
+                          memory_order_relaxed);
     atomic_store_explicit(&broker->counters->budgeted, broker->owner.spare_now != NULL, memory_order_relaxed);
     return 0;
 }
@@ -751,5 +781,6 @@ uint64_t broker_bytes_served(const Broker *broker)
 {
     Counters *counters = broker->counters;
     return atomic_load_explicit(&counters->bytes_backed, memory_order_relaxed) +
-           atomic_load_explicit(&counters->small_bytes, memory_order_relaxed);
+           atomic_load_explicit(&counters->small_bytes, memory_order_relaxed) +
+           atomic_load_explicit(&counters->lane_value_bytes, memory_order_relaxed);
 }

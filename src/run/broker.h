@@ -28,6 +28,7 @@ typedef struct BrokerOwner {
     uint64_t budget_bytes; /* U64_UNKNOWN: no ceiling */
     bool budget_is_wished; /* the user asked for it; otherwise it is our guess */
     double wait_seconds;
+    bool no_lane;                            /* the user wants none */
     Spare (*spare_now)(const void *context); /* memory that exists; NULL: no process has to ask for any */
     /* maps: a descriptor that came with it, as the sender says of its /proc/PID/maps; negative: none. NULL */
     bool (*testify)(void *context, int pid, const Testimony *testimony, size_t size, int maps);

@@ -92,10 +92,15 @@ static size_t next_in_turn(const Budget *budget)
     return next;
 }
 
+static uint64_t missing_bytes(const Request *request)
+{
+    return request->bytes - request->held_bytes;
+}
+
 /* Whether the next request may exceed the limit now. */
 static bool is_rescued(Budget *budget, const Request *next, const Facts *facts)
 {
-    if (next->bytes > facts->most_bytes)
+    if (missing_bytes(next) > facts->most_bytes)
         return false;
     if (next->pid == budget->rescued.pid && next->batch == budget->rescued.batch)
         return true;
@@ -140,7 +145,7 @@ static void wait_note(Budget *budget, const Facts *facts)
     uint64_t asked = 0;
     for (size_t i = 0; i < budget->n; i++) {
         budget->requests[i].waited = true;
-        asked += budget->requests[i].bytes;
+        asked += missing_bytes(&budget->requests[i]);
     }
     if (budget->crawl_since == 0)
         budget->crawl_since = facts->now;
@@ -175,7 +180,7 @@ Decision budget_decide(Budget *budget, const Facts *facts, Request *ret)
         return DECISION_NONE;
     budget->busy = facts->now;
     size_t next = next_in_turn(budget);
-    if (fits(budget, facts, budget->requests[next].bytes)) {
+    if (fits(budget, facts, missing_bytes(&budget->requests[next]))) {
         budget->crawl_since = 0;
         return take(budget, next, DECISION_GRANTED, facts->now, ret);
     }
@@ -183,18 +188,21 @@ Decision budget_decide(Budget *budget, const Facts *facts, Request *ret)
     size_t late = overdue(budget, facts);
     if (late < budget->n) {
         const Request *request = &budget->requests[late];
-        bool want = request->bytes > facts->most_bytes;
+        bool want = missing_bytes(request) > facts->most_bytes;
         bool huge = budget->wished && request->bytes > budget->limit_bytes;
         budget->rescues_all += !huge && !want;
         if (!huge && !want)
             return take(budget, late, DECISION_GRANTED, facts->now, ret);
-        budget->refused_for_want = want && !huge;
-        budget->refused_last = *request;
-        budget->refused_when = facts->now;
-        budget->refused++;
+        if (request->asker != ASKER_OPTIONAL) {
+            budget->refused_for_want = want && !huge;
+            budget->refused_last = *request;
+            budget->refused_when = facts->now;
+            budget->refused++;
+        }
         return take(budget, late, DECISION_REFUSED, facts->now, ret);
     }
-    if (is_rescued(budget, &budget->requests[next], facts)) {
+    if (budget->requests[next].asker != ASKER_OPTIONAL &&
+        is_rescued(budget, &budget->requests[next], facts)) {
         budget->progress = facts->now;
         return take(budget, next, DECISION_GRANTED, facts->now, ret);
     }

@@ -38,8 +38,9 @@ typedef struct Request {
     uint64_t device; /* of the segment */
     uint64_t inode;
     uint64_t bytes;
-    uint64_t batch; /* which batch of the process it belongs to */
-    double asked;   /* seconds, as all times here */
+    uint64_t held_bytes; /* of these, what the segment has already: they are among the used bytes */
+    uint64_t batch;      /* which batch of the process it belongs to */
+    double asked;        /* seconds, as all times here */
     Asker asker;
     bool waited; /* there was no room for it at first */
 } Request;

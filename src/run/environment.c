@@ -11,6 +11,8 @@ static const char inner[] = PROTOCOL_INNER "=";
 static const char witness[] = PROTOCOL_ONLY_WITNESS "=1";
 static const char pin[] = PROTOCOL_PIN "=";
 static const char pin_off[] = PROTOCOL_PIN "=off";
+static const char lane[] = PROTOCOL_LANE "=";
+static const char lane_off[] = PROTOCOL_LANE "=off";
 
 bool library_can_be_preloaded(const char *library)
 {
@@ -67,12 +69,13 @@ static bool is_replaced(const char *setting, const GuardSettings *settings)
     return strncmp(setting, supervisor, sizeof supervisor - 1) == 0 ||
            strncmp(setting, inner, sizeof inner - 1) == 0 ||
            strncmp(setting, witness, sizeof witness - 2) == 0 ||
-           (settings->no_pin && strncmp(setting, pin, sizeof pin - 1) == 0);
+           (settings->no_pin && strncmp(setting, pin, sizeof pin - 1) == 0) ||
+           (settings->no_lane && strncmp(setting, lane, sizeof lane - 1) == 0);
 }
 
 int environment_make(char *const *old, const GuardSettings *settings, Arena *arena, char ***ret)
 {
-    enum { SETTINGS_MAX = 5 };
+    enum { SETTINGS_MAX = 6 };
     char **made = arena_alloc(arena, (strings_count(old) + SETTINGS_MAX + 1) * sizeof *made);
     if (!made)
         return -ENOMEM;
@@ -95,6 +98,8 @@ int environment_make(char *const *old, const GuardSettings *settings, Arena *are
         made[m++] = (char *)witness;
     if (settings->no_pin)
         made[m++] = (char *)pin_off;
+    if (settings->no_lane)
+        made[m++] = (char *)lane_off;
     made[m] = NULL;
     *ret = made;
     return 0;

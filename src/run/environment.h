@@ -21,6 +21,7 @@ typedef struct GuardSettings {
     bool only_witness; /* the library must leave memory alone */
     bool no_pin;       /* it must not register anything with CUDA */
     bool no_library;   /* the command would not start with it (LINKER_FAILS) */
+    bool no_lane;      /* batches must travel as PyTorch sends them */
 } GuardSettings;
 
 /*

@@ -12,6 +12,15 @@ typedef struct Keeper {
     uint64_t bytes;
 } Keeper;
 
+/* Of DataLoader batches, by the guard's part in Python. */
+typedef struct LaneFigures {
+    uint64_t batches;
+    uint64_t by_value_bytes;    /* of small tensors */
+    uint64_t in_segments_bytes; /* of tensors and arrays in segments of their own */
+    uint64_t declined;          /* batches that were left to PyTorch */
+    const char *why;            /* an id, if no batch took it; NULL: some did, or there is no guard */
+} LaneFigures;
+
 typedef struct GuardFigures {
     uint64_t segments_created;
     uint64_t segments_reused;
@@ -19,7 +28,8 @@ typedef struct GuardFigures {
     uint64_t small_backed; /* tensors in memfds of their own */
     uint64_t pinned_bytes; /* of tensors that the GPU could read where their worker wrote them */
     uint64_t batches;      /* that DataLoader workers have sent; 0: none, or it cannot be known */
-    uint64_t fallbacks;    /* tensors that went through /dev/shm without the guard */
+    LaneFigures lane;
+    uint64_t fallbacks; /* tensors that went through /dev/shm without the guard */
     uint64_t names_made;
     uint64_t names_served; /* times that a name was opened */
     uint64_t turned_away;  /* connections of other users' processes that do not belong to the job */
@@ -51,7 +61,7 @@ typedef struct GuardFigures {
 static inline bool guard_has_served(const GuardFigures *guard)
 {
     return guard->segments_created + guard->segments_reused + guard->small_backed + guard->names_made +
-               guard->fallbacks + guard->refused + guard->bytes_peak >
+               guard->fallbacks + guard->refused + guard->bytes_peak + guard->lane.by_value_bytes >
            0;
 }
 

@@ -32,26 +32,30 @@ static void watched_remove(Janitor *janitor, size_t i)
     janitor->items[i] = janitor->items[--janitor->n];
 }
 
-static int lock_bytes(int fd, int command, off_t n, short *type)
+static int lock_bytes(int fd, int command, off_t first, off_t last, short *type)
 {
-    struct flock lock = {.l_type = *type, .l_whence = SEEK_SET, .l_start = LOCK_USED, .l_len = n};
+    struct flock lock = {.l_type = *type, .l_whence = SEEK_SET, .l_start = first, .l_len = last - first + 1};
     if (fcntl(fd, command, &lock) < 0)
         return -errno;
     *type = lock.l_type;
     return 0;
 }
 
-static bool is_free(const WatchedSegment *watched)
+static bool is_unlocked(const WatchedSegment *watched, off_t first, off_t last)
 {
     short type = F_WRLCK;
-    return lock_bytes(watched->fd, F_OFD_GETLK, 1, &type) == 0 && type == F_UNLCK;
+    return lock_bytes(watched->fd, F_OFD_GETLK, first, last, &type) == 0 && type == F_UNLCK;
+}
+
+static bool is_free(const WatchedSegment *watched)
+{
+    return is_unlocked(watched, LOCK_USED, LOCK_USED);
 }
 
 /* A GPU does not have its pages registered either. */
 static bool is_loose(const WatchedSegment *watched)
 {
-    short type = F_WRLCK;
-    return lock_bytes(watched->fd, F_OFD_GETLK, LOCK_PINNED + 1, &type) == 0 && type == F_UNLCK;
+    return is_unlocked(watched, LOCK_USED, LOCK_PINNED);
 }
 
 static int reopen(int fd)
@@ -96,8 +100,10 @@ ssize_t janitor_add(Janitor *janitor, int fd, uint64_t producer, int pid)
         return -EINVAL;
     ssize_t known = watched_find(janitor, st.st_dev, st.st_ino);
     if (known >= 0) {
-        if (producer)
+        if (producer) { /* a request for room was read first */
             janitor->items[known].producer = producer;
+            janitor->items[known].producers = MAX(janitor->items[known].producers, 1U);
+        }
         if (pid)
             janitor->items[known].pid = pid;
         return known;
@@ -113,6 +119,7 @@ ssize_t janitor_add(Janitor *janitor, int fd, uint64_t producer, int pid)
         .device = st.st_dev,
         .inode = st.st_ino,
         .producer = producer,
+        .producers = producer != 0,
         .pid = pid,
     };
     return (ssize_t)janitor->n - 1;
@@ -133,11 +140,61 @@ static void make_due(Janitor *janitor, WatchedSegment *watched)
 void janitor_abandon(Janitor *janitor, uint64_t producer)
 {
     for (size_t i = 0; i < janitor->n; i++)
-        if (janitor->items[i].producer == producer) {
+        if (janitor->items[i].producer == producer)
             janitor->items[i].producer = 0;
-            if (is_loose(&janitor->items[i]))
-                make_due(janitor, &janitor->items[i]);
+}
+
+static bool is_adoptable(const WatchedSegment *watched)
+{
+    return watched->producer == 0 && watched->producers > 0 && watched->producers < PRODUCERS_MAX;
+}
+
+uint32_t janitor_adoptable(const Janitor *janitor)
+{
+    uint32_t n = 0;
+    for (size_t i = 0; i < janitor->n; i++)
+        n += is_adoptable(&janitor->items[i]);
+    return n;
+}
+
+/* How far the segment is from the size that is needed; UINT64_MAX: it is of no use. The pool can cut it or
+ * make it longer, except if it is registered with CUDA (pool.c). */
+static uint64_t misfit(const WatchedSegment *watched, uint64_t bytes, uid_t uid)
+{
+    struct stat st;
+    if (fstat(watched->fd, &st) < 0 || st.st_uid != uid || st.st_blocks == 0)
+        return UINT64_MAX;
+    uint64_t size = (uint64_t)st.st_size;
+    bool near = size / 8 <= bytes && bytes / 8 <= size;
+    bool fits = size >= bytes && size - bytes <= bytes;
+    if (!near || !(fits ? is_free(watched) : is_loose(watched)))
+        return UINT64_MAX;
+    return size >= bytes ? size - bytes : bytes - size;
+}
+
+int janitor_hand_on(Janitor *janitor, uint64_t bytes, uid_t uid, uint64_t producer, int pid,
+                    uint64_t *ret_issue)
+{
+    WatchedSegment *best = NULL;
+    uint64_t least = UINT64_MAX;
+    for (size_t i = 0; i < janitor->n; i++) {
+        WatchedSegment *watched = &janitor->items[i];
+        uint64_t distance = is_adoptable(watched) ? misfit(watched, bytes, uid) : UINT64_MAX;
+        if (distance < least && is_unlocked(watched, LOCK_POOLED, LOCK_POOLED)) {
+            best = watched;
+            least = distance;
         }
+    }
+    _cleanup_close_ int own = best ? reopen(best->fd) : -ENOENT;
+    short type = F_WRLCK;
+    if (own < 0 || lock_bytes(own, F_OFD_SETLK, LOCK_POOLED, LOCK_POOLED, &type) < 0)
+        return -ENOENT;
+    *ret_issue = (uint64_t)best->producers++ * ISSUES_PER_PRODUCER;
+    best->producer = producer;
+    best->pid = pid;
+    best->free_looks = 0;
+    best->due = false;
+    return TAKE_FD(own);
 }
 
 uint64_t fd_held_bytes(int fd)
@@ -168,8 +225,8 @@ static bool look_at(Janitor *janitor, WatchedSegment *watched, bool short_of_mem
         return true;
     /* A segment whose producer has gone passes through here even when it is empty, and is closed on the way.
      */
-    if (watched->producer == 0 ||
-        (watched->held_bytes > 0 && (short_of_memory || watched->free_looks >= FREE_LOOKS)))
+    bool kept = watched->held_bytes > 0 && !short_of_memory && watched->free_looks < FREE_LOOKS;
+    if (watched->producer == 0 ? !kept || !is_adoptable(watched) : !kept && watched->held_bytes > 0)
         make_due(janitor, watched);
     return false;
 }
@@ -187,12 +244,12 @@ static void give_back(const WatchedSegment *watched)
 {
     struct stat st;
     short type = F_WRLCK;
-    if (lock_bytes(watched->fd, F_OFD_SETLK, LOCK_PINNED + 1, &type) < 0)
+    if (lock_bytes(watched->fd, F_OFD_SETLK, LOCK_USED, LOCK_PINNED, &type) < 0)
         return; /* it was issued meanwhile */
     if (fstat(watched->fd, &st) == 0 && st.st_size > 0)
         (void)fallocate(watched->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, st.st_size);
     type = F_UNLCK;
-    (void)lock_bytes(watched->fd, F_OFD_SETLK, LOCK_PINNED + 1, &type);
+    (void)lock_bytes(watched->fd, F_OFD_SETLK, LOCK_USED, LOCK_PINNED, &type);
 }
 
 void janitor_work(Janitor *janitor)
@@ -217,10 +274,12 @@ uint64_t janitor_used(Janitor *janitor)
     uint64_t bytes = 0;
     for (size_t i = 0; i < janitor->n; i++) {
         WatchedSegment *watched = &janitor->items[i];
+        struct stat st = {0};
+        (void)fstat(watched->fd, &st);
         watched->in_use = !is_free(watched);
-        watched->held_bytes = fd_held_bytes(watched->fd);
-        if (!watched->in_use)
-            watched->promised_bytes = 0;
+        watched->held_bytes = (uint64_t)st.st_blocks * 512;
+        /* It may have been cut for a smaller tensor before it was seen free. */
+        watched->promised_bytes = watched->in_use ? MIN(watched->promised_bytes, (uint64_t)st.st_size) : 0;
         bytes += MAX(watched->held_bytes, watched->promised_bytes);
     }
     return bytes;

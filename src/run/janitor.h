@@ -16,6 +16,16 @@
  * are registered: the GPU would continue to read the punched-out pages. Punching would not free such pages
  * either; they stay until they are unregistered. The trainer does that itself (pins.c).
  *
+ * Why it may hand a segment to another producer
+ *
+ * Workers are new in every epoch. What those of the last one have left is warm: its pages exist, and the
+ * trainer has it mapped. So a free segment without a producer is kept as long as one with a producer, and a
+ * process that needs a segment asks for it. Whether there is a producer, only the kernel knows: a connection
+ * can be closed by a process that lives. The janitor gets the lock of the producer (LOCK_POOLED) for a
+ * description only if no pool has it, and that description is the pool's own of the next producer.
+ * The numbers of its issues are new, because PyTorch may still remember the last producer's (identity.c): so
+ * only a segment that was watched from its beginning is handed on.
+ *
  * The janitor takes the lock through a description of its own. Through the description that the producer
  * sent, which the producer has, too, the lock would outlive a supervisor that is killed at that moment, and
  * the segment would be lost for good.
@@ -34,8 +44,9 @@ typedef struct WatchedSegment {
     int fd; /* our own description of the segment */
     uint64_t device;
     uint64_t inode;
-    uint64_t producer; /* 0: it has gone, and the segment will not be issued again */
-    int pid;           /* of the producer */
+    uint64_t producer;  /* 0: it has gone */
+    unsigned producers; /* so far; 0: not known, so it is not handed on */
+    int pid;            /* of the producer */
     uint64_t held_bytes;
     uint64_t promised_bytes; /* that its user may touch, or has touched; 0 once it was seen free */
     unsigned free_looks;     /* in a row */
@@ -65,8 +76,16 @@ ssize_t janitor_add(Janitor *janitor, int fd, uint64_t producer, int pid);
 /* Whether the file behind fd is watched, and so counted. */
 bool janitor_knows(const Janitor *janitor, int fd);
 
-/* The producer has gone: its segments are freed as soon as no process uses them. */
+/* The producer has gone: its segments can be handed on, or are freed when no process uses them. */
 void janitor_abandon(Janitor *janitor, uint64_t producer);
+
+/* How many segments may be handed on, as far as is known without asking the kernel. */
+uint32_t janitor_adoptable(const Janitor *janitor);
+
+/* Hands a free segment of this user, of about so many bytes, to another producer: its own description of it,
+ * with the lock, and the number of its next issue. -ENOENT: there is none. */
+int janitor_hand_on(Janitor *janitor, uint64_t bytes, uid_t uid, uint64_t producer, int pid,
+                    uint64_t *ret_issue);
 
 /* Counts bytes. `more` are bytes counted elsewhere that are part of the peak. */
 void janitor_count(Janitor *janitor, uint64_t more);

@@ -56,6 +56,7 @@ struct Run {
     Broker *broker;    /* NULL: without the guard */
     bool only_witness;
     bool no_pin;
+    bool no_lane;
     bool unwatched;
     Journal *journal;
     void (*tick)(void *context, const RunTick *tick);
@@ -495,6 +496,12 @@ static uint64_t budget_bytes(const Run *run, const SizeWish *wish)
     return spare == U64_UNKNOWN ? U64_UNKNOWN : MAX(spare / 4 * 3, BUDGET_LEAST_BYTES);
 }
 
+static bool lane_is_switched_off(void)
+{
+    const char *wish = getenv(PROTOCOL_LANE);
+    return wish && strcmp(wish, "off") == 0;
+}
+
 int run_guard(Run *run, const char *library, const GuardWish *wish)
 {
     if (!library_can_be_preloaded(library))
@@ -503,10 +510,12 @@ int run_guard(Run *run, const char *library, const GuardWish *wish)
     run->outer = wish->outer;
     run->only_witness = wish->outer ? getenv(PROTOCOL_ONLY_WITNESS) != NULL : wish->only_witness;
     run->no_pin = !wish->outer && wish->no_pin;
+    run->no_lane = !wish->outer && wish->no_lane;
     BrokerOwner owner = {
         .root = &run->free_memory.root,
         .budget_bytes = budget_bytes(run, &wish->budget),
         .budget_is_wished = wish->budget.kind == WISH_SIZE,
+        .no_lane = run->no_lane || lane_is_switched_off(),
         .wait_seconds = wish->wait_seconds < 0 ? WAIT_SECONDS : wish->wait_seconds,
         .spare_now = wish->budget.kind == WISH_OFF || run->only_witness || run->outer ? NULL : spare_now,
         .testify = testify,
@@ -543,6 +552,7 @@ static GuardSettings guard_settings(const Run *run)
         .inner = run->outer ? ours : NULL,
         .only_witness = run->only_witness,
         .no_pin = run->no_pin,
+        .no_lane = run->no_lane,
     };
 }
 

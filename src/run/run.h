@@ -28,6 +28,7 @@ typedef struct GuardWish {
     SizeWish budget;     /* off: no process has to ask for memory */
     double wait_seconds; /* how long a worker may wait for room; negative: the default */
     bool no_pin;         /* register nothing with CUDA */
+    bool no_lane;        /* let batches travel as PyTorch sends them */
     const char *outer; /* the socket of the run that this one joins, whose guard serves the command; we, too,
                           are told how processes end. NULL: it is a run of its own */
 } GuardWish;

@@ -192,6 +192,7 @@ static int run_report_print(void)
     puts("## Figures in the report of `run`\n\n`man shmguard` (JSON) explains them.\n");
     fields_print(root, "peaks");
     fields_print(root, "guard");
+    fields_print(root, "lane");
     json_decref(root);
     return root ? 0 : -EIO;
 }

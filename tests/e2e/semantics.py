@@ -11,6 +11,7 @@ and the tracebacks of all threads are printed.
 
 import argparse
 import collections
+import dataclasses
 import errno
 import faulthandler
 import gc
@@ -22,7 +23,9 @@ import sys
 import time
 import traceback
 from multiprocessing import managers, shared_memory
+from multiprocessing.reduction import ForkingPickler
 
+import numpy
 import torch
 import torch.multiprocessing as mp
 from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
@@ -444,6 +447,196 @@ def collate_that_returns_views(job):
         assert bool((batch["whole"][1:] == -1).all()) and bool((batch["turned"][:, 1:] == -1).all())
         results.append(digest(batch))
     return digest(results)
+
+
+def describe(value, storages):
+    """Everything about a batch that a program can see of it; `storages` numbers those that were met."""
+    if isinstance(value, torch.Tensor) and value.layout is torch.strided and not value.is_nested and not value.is_quantized:
+        storage = value.untyped_storage() if hasattr(value, "untyped_storage") else value.storage().untyped()
+        place = storages.setdefault(storage.data_ptr() if storage.nbytes() else -1, len(storages))
+        words = f"{type(value).__name__} {value.dtype} {tuple(value.shape)} {value.stride()} {value.storage_offset()}"
+        return (words, value.requires_grad, value.is_leaf, storage.nbytes(), place, value._is_view(),
+                hashlib.sha256(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes()).hexdigest()[:8])
+    if isinstance(value, dict):
+        return type(value).__name__, [(key, describe(value[key], storages)) for key in value]
+    if isinstance(value, (list, tuple)):
+        return type(value).__name__, [describe(item, storages) for item in value]
+    if dataclasses.is_dataclass(value):
+        return type(value).__name__, describe(vars(value), storages)
+    if type(value).__module__ == "numpy":
+        return repr(value.dtype), value.shape, value.strides, value.flags.writeable, value.flags.owndata or value.nbytes >= 1 << 19, \
+            hashlib.sha256(value.tobytes()).hexdigest()[:8]
+    if isinstance(value, torch.UntypedStorage):
+        return "storage", value.nbytes(), storages.setdefault(value.data_ptr(), len(storages))
+    return repr(value)
+
+
+@dataclasses.dataclass
+class Record:
+    picture: torch.Tensor
+    label: torch.Tensor
+    box: Point
+
+
+class Tagged(torch.Tensor):
+    """A tensor of the program's own class, with an attribute: 1.13 cannot send one without."""
+
+
+def tagged(index):
+    tensor = numbers(index, 30).as_subclass(Tagged)
+    tensor.tag = index
+    return tensor
+
+
+DTYPES = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16, torch.bfloat16, torch.float32,
+          torch.float64, torch.complex64, torch.complex128)
+
+
+def kinds(index):
+    """By name: what a program may put into a batch. Small enough, most of it, to travel within the message."""
+    base = numbers(index, 240)
+    cube = base.view(2, 4, 5, 6)
+    grown = numbers(index, 64).requires_grad_()
+    return {
+        "dtypes": [numbers(index, 33).to(dtype) for dtype in DTYPES],
+        "sizes": [numbers(index, words) for words in (1, 0, 255, 4096, 8191, 8192, 8193, 16384, 40000, LARGE)],
+        "empty": [torch.empty(0, 3), torch.empty(2, 0, 5, dtype=torch.int64), torch.tensor(7.5 + index), base[3:3]],
+        "views": [base, base[5:17], base[::3], base[5:17]],
+        "strides": [cube, cube.permute(3, 1, 0, 2), cube.transpose(0, 3), cube[1, :, 2:4], base[:1].expand(7, 9)],
+        "channels_last": cube.contiguous(memory_format=torch.channels_last),
+        "of_a_large_one": numbers(index)[10:20],
+        "again": [base, base, {"base": base}],
+        "gradient": [grown, torch.nn.Parameter(numbers(index, 10)), torch.nn.Parameter(torch.arange(3), requires_grad=False), grown],
+        "shared": numbers(index, 50).share_memory_(),
+        "subclass": tagged(index),
+        "storage": [base.untyped_storage() if hasattr(base, "untyped_storage") else base.storage().untyped(), base],
+        "record": Record(base[:100], torch.tensor([index]), Point(base[7:9], index)),
+        "packed": torch.nn.utils.rnn.pack_sequence([base[:5], base[:3]]),
+        "ordered": collections.OrderedDict(b=base[:4], a=base[4:8]),
+        "arrays": [base.numpy(), numbers(index, 12).numpy().reshape(3, 4).T, numpy.float32(index)],
+        "large_arrays": [numbers(index).numpy(), numbers(index).numpy().reshape(2, -1).T, numbers(index).numpy()[::2],
+                         numbers(index).numpy().astype(">f4"), numbers(index).numpy().view("datetime64[s]")],
+        "plain": [None, True, index, float(index), "text", b"bytes" * 9000, {1, 2}, range(3), ...],
+    }
+
+
+class Kinds(Dataset):
+    def __init__(self, name):
+        self.name = name
+
+    def __len__(self):
+        return 6
+
+    def __getitem__(self, index):
+        return kinds(index)[self.name]
+
+
+def only(samples):
+    return samples[0]
+
+
+@case
+def batches_of_every_kind(job):
+    results = {}
+    for name in kinds(0):
+        if job.method != "fork" and name not in ("sizes", "views", "gradient"):  # each takes new workers, which load PyTorch afresh
+            continue
+        kept = list(job.loader(Kinds(name), batch_size=1, collate_fn=only, prefetch_factor=3))
+        results[name] = [describe(batch, {}) for batch in kept]
+    return hashlib.sha256(repr(results).encode()).hexdigest()[:16] if results else "nothing"
+
+
+class Unusual(Kinds):
+    """Layouts that are not dense; a description of them is what they hold."""
+
+    def __getitem__(self, index):
+        base = numbers(index, 12).view(3, 4)
+        return {"coo": base.to_sparse(), "quantised": torch.quantize_per_tensor(base, 2.0, 3, torch.quint8),
+                "meta": torch.empty(3, 4, device="meta")}[self.name]
+
+
+@case
+def batches_of_unusual_tensors(job):
+    results = []
+    for name in ("coo", "quantised", "meta"):
+        try:
+            results.append([(str(batch.layout), batch.device.type, str(batch.dtype), "" if batch.is_meta else digest(batch.to_dense()))
+                            for batch in job.loader(Unusual(name), batch_size=1, collate_fn=only, timeout=2)])
+        except (RuntimeError, NotImplementedError) as error:  # what this version cannot send
+            traceback.clear_frames(error.__traceback__)
+            results.append(f"{type(error).__name__}: {str(error).splitlines()[0]}")
+    return results
+
+
+def written_to(batch):
+    """Each tensor of a batch is written to in turn, and all are looked at: who shares memory with whom?"""
+    seen = []
+    for place, tensor in enumerate(batch):
+        if tensor.numel() > 0:
+            tensor.reshape(-1)[0] = -place - 1.0
+        seen.append(digest(batch))
+    return seen
+
+
+@case
+def aliases_within_a_batch(job):
+    return digest([written_to(batch) for name in ("views", "strides") for batch in
+                   job.loader(Kinds(name), batch_size=1, collate_fn=only)])
+
+
+class Uneven(Samples):
+    def __getitem__(self, index):
+        return torch.zeros(5 - index % 2), torch.zeros(3 + index % 2)
+
+
+@case
+def collate_that_fails(job):
+    try:
+        list(job.loader(Uneven()))
+    except RuntimeError as error:
+        traceback.clear_frames(error.__traceback__)
+        return [line for line in str(error).splitlines() if line.startswith("RuntimeError")]
+    raise AssertionError("no exception came")
+
+
+def rebuild_doubled(values):
+    return torch.tensor(values) * 2
+
+
+def reduce_doubled(tensor):
+    return rebuild_doubled, (tensor.tolist(),)
+
+
+class Doubling(Kinds):
+    def __getitem__(self, index):
+        ForkingPickler.register(torch.Tensor, reduce_doubled)
+        return torch.arange(4) + index
+
+
+@case
+def reducer_of_the_program(job):
+    return [batch.tolist() for batch in job.loader(Doubling(""), batch_size=1, collate_fn=only)]
+
+
+@case
+def batches_that_are_sent_on(job):
+    """Small tensors from a loader are shared with another process as any other."""
+    results = []
+    there, back = job.context.SimpleQueue(), job.context.SimpleQueue()
+    process = job.start(add_one_to_all, there, back)
+    for batch in job.loader(Kinds("views"), batch_size=1, collate_fn=only):
+        there.put(batch)
+        assert back.get() is True
+        results.append((digest(batch), batch[0].is_shared()))
+    there.put(None)
+    wait_for(process)
+    return results
+
+
+def add_one_to_all(orders, answers):
+    for batch in iter(orders.get, None):
+        batch[0].add_(1)
+        answers.put(True)
 
 
 class Stream(IterableDataset):

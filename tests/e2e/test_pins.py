@@ -32,6 +32,12 @@ def test_batches_are_pinned_in_place(python, tmp_path):
     assert told == pinned << 20
 
 
+def test_new_workers_keep_what_is_registered(python, tmp_path):
+    wrong, pinned, _ = load(python, "--batches", "20", "--epochs", "6", tmp_path=tmp_path)
+    assert wrong == 0
+    assert pinned > 95  # only the first epoch begins with segments that are not registered yet
+
+
 def test_what_the_dataset_keeps_is_not(python, tmp_path):
     assert load(python, "--cached", "--batches", "60", tmp_path=tmp_path) == (0, 0, 0)
 

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """PyTorch's DataLoader and a GPU that is made up: batches are pinned and copied as PyTorch does it, and what arrives is checked.
 
-    python3 tests/guard/fake_gpu.py LIBRARY [--batches N] [--workers N] [--cached | --twice] [--by-name]
+    python3 tests/guard/fake_gpu.py LIBRARY [--batches N] [--epochs N] [--workers N] [--cached | --twice] [--by-name]
 
 LIBRARY is libtorch_copy.so, built with the tests. Run under the guard; prints how many batches were pinned in place.
 """
 
 import argparse
 import ctypes
+import itertools
 import sys
 import threading
 
@@ -65,6 +66,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("library")
     parser.add_argument("--batches", type=int, default=200)
+    parser.add_argument("--epochs", type=int, default=1, help="with new workers each")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--delay", type=int, default=5, help="milliseconds before each copy")
     parser.add_argument("--cached", action="store_true", help="the dataset keeps what it returns")
@@ -99,18 +101,18 @@ def main():
 
     def work():
         loader = DataLoader(Numbers(args.batches, args.cached), batch_size=None, num_workers=args.workers, timeout=120)
-        for number, batch in enumerate(loader):
+        for number, batch in enumerate(itertools.chain.from_iterable(itertools.repeat(loader, args.epochs))):
             slot = number % SLOTS
             check(slot)
             counts["pinned"] += cuda.torch_is_pinned(batch.data_ptr())
             assert cuda.torch_copy(devices[slot].data_ptr(), batch.data_ptr(), SIZE, streams[slot]) == 0
-            expected[slot] = number % (4 if args.cached else 251)
+            expected[slot] = number % args.batches % (4 if args.cached else 251)
             del batch
         for slot in range(SLOTS):
             check(slot)
 
     pin_thread(write_to_all if args.twice else work)
-    print(f"fake-gpu: {args.batches} batches, {counts['wrong']} wrong, {counts['pinned']} pinned in place")
+    print(f"fake-gpu: {args.batches * args.epochs} batches, {counts['wrong']} wrong, {counts['pinned']} pinned in place")
     return 1 if counts["wrong"] else 0
 
 

@@ -9,7 +9,8 @@ itself is sound. Under a library that does not wait for copies (libshmguard-untr
 Each batch goes one of many ways: on the stream at hand or a side stream, behind a kernel that keeps the stream busy, whole or in
 pieces on several streams, by another thread, blocking or not, and now and then into a graph that is replayed later. It is dropped at
 once or later, in any order, some by a thread that never touched CUDA, and sometimes the trainer forks in between. One loader follows
-another, with other workers, so that segments are registered and given back. The batch's number and each word's place are in the word.
+another, with other workers, so that segments are registered and given back. Every eighth batch is one of many tensors, large and small.
+The batch's number and each word's place are in the word.
 """
 
 import argparse
@@ -26,6 +27,7 @@ import torch.multiprocessing as mp
 from torch.utils.data import DataLoader, Dataset
 
 WORDS = 128 * 1024  # 1 MiB: the guard recycles from half of that on
+OTHERS = (WORDS // 2, 1, 100, 1000, *range(10, 50), WORDS // 8)  # words of further tensors
 STRIDE = 1 << 20
 GRAPHS_MAX = 6  # each keeps its segment forever
 LOADERS = 8
@@ -44,7 +46,8 @@ class Numbers(Dataset):
         if self.places is None:
             torch.set_num_threads(1)
             self.places = torch.arange(WORDS, dtype=torch.int64)
-        return self.first + number, self.places + (self.first + number) * STRIDE
+        words = self.places + (self.first + number) * STRIDE
+        return self.first + number, words, [words[:n].clone() for n in OTHERS if number % 8 == 0]
 
 
 class Checker:
@@ -110,7 +113,7 @@ def run(args, process):
     dropper.start()
     end = time.monotonic() + args.seconds
     with concurrent.futures.ThreadPoolExecutor(4) as threads:
-        for number, batch in batches_of(args, first, batches):
+        for number, batch, others in batches_of(args, first, batches):
             assert number == first + done, f"batch {number} came in the place of {first + done}"
             pinned += batch.is_pinned()
             in_place += batch.is_shared()
@@ -133,6 +136,11 @@ def run(args, process):
                 copy_captured(batch, number, checker, graphs)
             else:
                 copy_on(stream, batch, number, checker, 0)
+            for other in others:
+                copy_on(stream, other, number, checker, delay if len(other) > 1000 else 0)
+            if others and rng.random() < 0.2:
+                kept.append(rng.choice(others))
+            del others
             if rng.random() < 0.2:
                 kept.append(batch)
             elif rng.random() < 0.1:
@@ -144,6 +152,7 @@ def run(args, process):
                 if children[-1] == 0:
                     time.sleep(0.05)
                     os._exit(0)
+            other = None
             del batch
             done += 1
             if len(futures) >= 64 or (futures and rng.random() < 0.02):

@@ -5,9 +5,9 @@
 
 Run it under the guard (shmguard run -- python3 tests/guard/stress.py …) or plainly, to see that the test itself is sound. Each round
 takes a random loader: sharing strategies of the workers and of the trainer, start method, number of workers, prefetching, persistent
-workers, the sizes of the tensors of a batch (around and far from the guard's threshold), and how long batches are kept. In some rounds
-a worker is killed in mid-epoch; in some the trainer forks while it holds batches, lets go of them, and the child must still find them
-whole; in some it shares batches that it keeps again, or sends them to another process and back.
+workers or new ones in every epoch, the number and the sizes of the tensors of a batch (around and far from the guard's thresholds), and
+how long batches are kept. In some rounds a worker is killed in mid-epoch; in some the trainer forks while it holds batches, lets go of
+them, and the child must still find them whole; in some it shares batches that it keeps again, or sends them to another process and back.
 
 A tensor holds int64 words: the batch's number, the tensor's place in the batch and the word's place in the tensor are all in each
 word, so that a word from any other batch, tensor or place is seen. Every number must come exactly once, in order.
@@ -24,8 +24,8 @@ import torch
 import torch.multiprocessing as mp
 from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
 
-PLACE_STRIDE = 1 << 24
-NUMBER_STRIDE = 1 << 28
+PLACE_STRIDE = 1 << 20
+NUMBER_STRIDE = 1 << 30
 _ARANGE = {}
 
 
@@ -41,7 +41,7 @@ def words_of(plan, number, place):
     """The size of a tensor; with a jitter it differs from batch to batch."""
     words = plan["words"][place]
     if plan["jitter"]:
-        words = max(1, words - (number * 7919 + place) % max(1, words // 3))
+        words = max(1, words - (number * 7919 + place * 104729) % max(1, words // plan["jitter"]))
     return words
 
 
@@ -49,14 +49,27 @@ def first_word(number, place):
     return number * NUMBER_STRIDE + place * PLACE_STRIDE
 
 
+def text_of(plan, number):
+    return b"%08d" % number * (plan["text"] // 8)
+
+
 def make_batch(plan, number):
     tensors = [positions(words_of(plan, number, place)) + first_word(number, place)
                for place in range(len(plan["words"]))]
-    return {"number": number, "tensors": tensors, "nested": ([tensors[0][: 3].clone()], number)}
+    last = tensors[-1]
+    return {"number": number, "tensors": tensors, "nested": ([tensors[0][: 3].clone()], number), "view": last[len(last) // 2:],
+            "array": last[:100].numpy().copy(),
+            "arrays": [tensor.numpy().copy() for tensor in tensors[:plan["arrays"]]], "text": text_of(plan, number)}
 
 
 def check_batch(plan, batch, number):
     assert batch["number"] == number, f"batch {number} came as {batch['number']}"
+    last, view = batch["tensors"][-1], batch["view"]
+    assert view.data_ptr() == last.data_ptr() + len(last) // 2 * 8, f"batch {number}: a view has memory of its own"
+    assert view.numel() == len(last) - len(last) // 2 and torch.equal(torch.from_numpy(batch["array"]), last[:100]), f"batch {number}"
+    assert batch["text"] == text_of(plan, number), f"batch {number}: other bytes"
+    for array, tensor in zip(batch["arrays"], batch["tensors"]):
+        assert array.flags.writeable and torch.equal(torch.from_numpy(array), tensor), f"batch {number}: another array"
     for place, tensor in enumerate(batch["tensors"]):
         words = words_of(plan, number, place)
         assert tensor.numel() == words, f"batch {number}, tensor {place}: {tensor.numel()} words instead of {words}"
@@ -101,13 +114,22 @@ class StartWorker:
         torch.set_num_threads(1)
 
 
+def as_it_is(batch):
+    """Otherwise PyTorch makes tensors of arrays."""
+    return batch
+
+
 def random_plan(rng, methods, scale):
-    sizes = [rng.choice([1, 100, 4096, 60_000, 65_536, 70_000, 131_072, 400_000, 1_000_000]) for _ in range(rng.randint(1, 3))]
+    sizes = [rng.choice([1, 100, 4096, 60_000, 65_536, 70_000, 131_072, 400_000, 1_000_000]) for _ in range(rng.choice([1, 2, 3, 12]))]
+    if rng.random() < 0.4:  # many small ones
+        sizes = [rng.choice([1, 7, 100, 400, 1000, 4096, 5000]) for _ in range(rng.randint(4, rng.choice([60, 300])))]
     heavy = sum(sizes) > 300_000
     return {
+        "arrays": rng.choice([0, 0, 1, 2]),
+        "text": rng.choice([0, 0, 800, 5000, 200_000]),
         "batches": scale * (rng.randint(20, 120) if heavy else rng.randint(100, 600)),
         "words": sizes,
-        "jitter": rng.random() < 0.3,
+        "jitter": rng.choice([0, 0, 0, 3, 3, 1]),  # by a third, or down to nothing
         "strategy": rng.choice(["file_descriptor", "file_descriptor", "file_system"]),
         "trainer_strategy": rng.choice(["file_descriptor", "file_system"]),
         "method": rng.choice(methods),
@@ -116,6 +138,7 @@ def random_plan(rng, methods, scale):
         "keep": rng.choice([0, 0, 1, 3, 8]),
         "stream": rng.random() < 0.25,
         "persistent": rng.random() < 0.3,
+        "epochs": rng.choice([1, 2, 3]),
         "kill": rng.random() < 0.15,
         "fork": rng.random() < 0.15,
         "again": rng.choice(["", "share", "send"]),
@@ -236,11 +259,10 @@ def run_round(plan, rng):
     dataset = NumberStream(plan) if plan["stream"] else Numbers(plan)
     loader = DataLoader(dataset, batch_size=None, num_workers=plan["workers"], prefetch_factor=plan["prefetch"],
                         multiprocessing_context=plan["method"], persistent_workers=plan["persistent"] and not plan["kill"],
-                        worker_init_fn=StartWorker(plan["strategy"]), timeout=120)
-    epochs = 2 if plan["persistent"] and not plan["kill"] else 1
+                        worker_init_fn=StartWorker(plan["strategy"]), collate_fn=as_it_is, timeout=120)
     # A worker that dies raises an error wherever the trainer happens to be: not amid a talk to a partner.
     partner = Partner(plan, rng) if plan["again"] == "send" and plan["keep"] and not plan["kill"] else None
-    done = sum(run_epoch(plan, loader, rng, partner) for _ in range(epochs))
+    done = sum(run_epoch(plan, loader, rng, partner) for _ in range(1 if plan["kill"] else plan["epochs"]))
     if partner:
         partner.end()
     return done

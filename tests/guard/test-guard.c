@@ -30,6 +30,7 @@
 
 #include <cmocka.h>
 
+#include "protocol.h"
 #include "segment-inode.h"
 
 #define MIB ((size_t)1 << 20)
@@ -221,14 +222,50 @@ static void test_sizes_that_are_close_share_segments(void **state)
     tensor_drop(&second);
 }
 
+/* It is cut and made longer, and the tensors of other segments are not. A view of the old size stays usable.
+ */
+static void test_sizes_that_differ_share_segments(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {20 * MIB, 18 * MIB, 11 * MIB, 6 * MIB + 5, 9 * MIB, 17 * MIB, 19 * MIB};
+    Tensor other = tensor_make(20 * MIB, 77);
+    Tensor tensor = tensor_make(20 * MIB, 1);
+    ino_t inode = tensor.inode;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        struct stat st;
+        tensor_drop(&tensor);
+        tensor = tensor_make(sizes[i], (int)i + 2);
+        assert_int_equal(tensor.inode, inode);
+        assert_true(tensor_is(&tensor, (int)i + 2));
+        assert_int_equal(fstat(tensor.fd, &st), 0);
+        assert_true((size_t)st.st_size >= sizes[i]);
+        assert_true((size_t)st.st_blocks * 512 <= sizes[i] + sizes[i] / 3);
+    }
+    tensor_drop(&tensor);
+    Tensor small = tensor_make(MIB, 9); /* it does not throw away 19 MiB */
+    assert_int_not_equal(small.inode, inode);
+    assert_true(tensor_is(&other, 77));
+    tensor_drop(&small);
+    tensor_drop(&other);
+}
+
 static void test_small_ones_are_exact(void **state)
 {
     (void)state;
-    Tensor tensor = tensor_make(1000, 1);
-    struct stat st;
-    assert_int_equal(fstat(tensor.fd, &st), 0);
-    assert_int_equal(st.st_size, 1000);
-    tensor_drop(&tensor);
+    static const size_t sizes[] = {1000, MIB / 8 - 1};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        Tensor tensor = tensor_make(sizes[i], 1);
+        struct stat st;
+        assert_int_equal(fstat(tensor.fd, &st), 0);
+        assert_int_equal(st.st_size, sizes[i]);
+        tensor_drop(&tensor);
+    }
+    Tensor first = tensor_make(MIB / 8, 1);
+    ino_t inode = first.inode;
+    tensor_drop(&first);
+    Tensor second = tensor_make(MIB / 8, 2);
+    assert_int_equal(second.inode, inode);
+    tensor_drop(&second);
 }
 
 static void test_a_descriptor_in_flight_holds(void **state)
@@ -318,6 +355,53 @@ static void test_a_forked_child_has_a_pool_of_its_own(void **state)
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
     assert_true(right);
+}
+
+static bool is_locked(int fd, off_t byte)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
+    assert_int_equal(fcntl(fd, F_OFD_GETLK, &lock), 0);
+    return lock.l_type != F_UNLCK;
+}
+
+/* A child that a producer forks has the tensor, and cannot issue its segment. */
+static void test_a_producer_ends_when_it_is_killed(void **state)
+{
+    (void)state;
+    struct {
+        int fd;
+        pid_t child;
+    } told;
+    int line[2];
+    char path[64];
+    assert_int_equal(pipe2(line, O_CLOEXEC), 0);
+    pid_t producer = fork();
+    if (producer == 0) {
+        Tensor tensor = tensor_make(4 * MIB, 1);
+        told.fd = tensor.fd;
+        told.child = fork();
+        if (told.child != 0 && write(line[1], &told, sizeof told) != sizeof told)
+            _exit(1);
+        pause();
+        _exit(0);
+    }
+    assert_int_equal(read(line[0], &told, sizeof told), sizeof told);
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", producer, told.fd);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_true(is_locked(fd, LOCK_USED) && is_locked(fd, LOCK_POOLED));
+    kill(producer, SIGKILL);
+    waitpid(producer, NULL, 0);
+    for (int i = 0; i < 100 && is_locked(fd, LOCK_POOLED); i++)
+        usleep(50000); /* its child may not have run yet */
+    assert_true(is_locked(fd, LOCK_USED) && !is_locked(fd, LOCK_POOLED));
+    kill(told.child, SIGKILL);
+    for (int i = 0; i < 100 && is_locked(fd, LOCK_USED); i++)
+        usleep(50000);
+    assert_false(is_locked(fd, LOCK_USED));
+    close(fd);
+    close(line[0]);
+    close(line[1]);
 }
 
 static void test_a_killed_holder_lets_go(void **state)
@@ -620,7 +704,7 @@ static void test_a_release_is_seen_while_others_come_and_go(void **state)
         kept[i] = tensor_map(MIB / 2);
     tensor_drop(&first);
     for (size_t i = 0; i < CHURNS; i++) {
-        churns[i] = (Churn){(13 + i) * MIB / 16, &over};
+        churns[i] = (Churn){(8 + i) * MIB, &over}; /* too large to get that segment */
         assert_int_equal(pthread_create(&threads[i], NULL, churn, &churns[i]), 0);
     }
     for (int i = 0; i < 4000; i++) {
@@ -933,6 +1017,7 @@ int main(void)
         cmocka_unit_test(test_a_descriptor_in_flight_holds),
         cmocka_unit_test(test_a_forked_child_holds_without_descriptors),
         cmocka_unit_test(test_a_forked_child_has_a_pool_of_its_own),
+        cmocka_unit_test(test_a_producer_ends_when_it_is_killed),
         cmocka_unit_test(test_a_killed_holder_lets_go),
         cmocka_unit_test(test_mapped_twice),
         cmocka_unit_test(test_partly_unmapped),
@@ -943,6 +1028,7 @@ int main(void)
         cmocka_unit_test(test_other_names_are_left_alone),
         cmocka_unit_test(test_errno_is_kept),
         cmocka_unit_test(test_memory_comes_back),
+        cmocka_unit_test(test_sizes_that_differ_share_segments),
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_a_release_is_seen_while_others_come_and_go),
         cmocka_unit_test(test_a_signal_handler_passes_by),

@@ -220,15 +220,20 @@ static void sleep_msec(unsigned msec)
     nanosleep(&time, NULL);
 }
 
-/* Whether the worker is given the segment again, in so many batches. */
+/* Whether the worker is given the segment again, in so many batches. They are kept until the end, because
+ * otherwise a segment of a better size could come back each time. */
 static bool comes_back(ino_t inode, size_t size, int tries)
 {
+    enum { TRIES_MAX = 12 };
+    Batch batches[TRIES_MAX];
     bool found = false;
-    for (int i = 0; i < tries && !found; i++) {
-        Batch batch = batch_get(size, 99, false);
-        found = batch.inode == inode;
-        batch_drop(&batch);
+    int n = 0;
+    while (n < tries && !found) {
+        batches[n] = batch_get(size, 99, false);
+        found = batches[n++].inode == inode;
     }
+    while (n > 0)
+        batch_drop(&batches[--n]);
     return found;
 }
 

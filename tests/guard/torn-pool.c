@@ -23,10 +23,13 @@ static void odd_size(void)
     segments[0].size++;
 }
 
+static void number_too_high(void)
+{
+    segments[0].issue = segments[0].issue_end + 1;
+}
+
 const Tear pool_tears[] = {
-    {"one segment twice", one_segment_twice},
-    {"count too high", count_too_high},
-    {"turn too high", turn_too_high},
-    {"odd size", odd_size},
-    {0},
+    {"one segment twice", one_segment_twice}, {"count too high", count_too_high},
+    {"turn too high", turn_too_high},         {"odd size", odd_size},
+    {"number too high", number_too_high},     {0},
 };

@@ -371,13 +371,64 @@ static void test_segments(void **state)
     assert_int_equal(broker_figures(bench->broker).bytes_peak, MEMFD_BYTES);
     assert_true(broker_holds_memory(bench->broker));
     assert_int_equal(ask(bench, producer, MESSAGE_UNLINK, "/torch_1", -1), 0);
-    close(producer); /* as if killed: its segment is free, and its memory is returned at once */
+    close(
+        producer); /* as if killed: its segment is free, and its memory is returned unless it is taken over */
+    for (int i = 0; i < 3; i++) {
+        settle(bench);
+        broker_tick(bench->broker, false);
+    }
     settle(bench);
     struct stat st;
     assert_int_equal(fstat(memfd, &st), 0);
     assert_int_equal(st.st_blocks, 0);
     assert_int_equal(st.st_size, MEMFD_BYTES);
     close(memfd);
+}
+
+static int adopt(Bench *bench, int client, int *ret_fd)
+{
+    Message message = {.magic = PROTOCOL_MAGIC, .type = MESSAGE_ADOPT, .bytes = MEMFD_BYTES};
+    assert_true(packet_send(client, &message, sizeof message, NULL, 0));
+    settle(bench);
+    return answer_of(client, ret_fd);
+}
+
+/* What a killed producer leaves has one adopter, which may be killed at any point, too. */
+static void test_adopted(void **state)
+{
+    Bench *bench = *state;
+    int producer = client_make(bench);
+    int adopters[3] = {client_make(bench), client_make(bench), client_make(bench)};
+    int memfd = memfd_make();
+    ino_t inode = inode_of(memfd);
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = LOCK_POOLED, .l_len = 1};
+    assert_int_equal(fcntl(memfd, F_OFD_SETLK, &lock), 0);
+    say(producer, MESSAGE_SEGMENT, "", memfd);
+    settle(bench);
+    int fd = -1;
+    assert_int_equal(adopt(bench, adopters[0], &fd), ENOENT);
+    close(memfd);
+    close(producer);
+    settle(bench);
+
+    Message message = {.magic = PROTOCOL_MAGIC, .type = MESSAGE_ADOPT, .bytes = MEMFD_BYTES};
+    assert_true(packet_send(adopters[0], &message, sizeof message, NULL, 0));
+    settle(bench);
+    assert_int_equal(adopt(bench, adopters[1], &fd), ENOENT); /* it is on its way to the first one */
+    close(adopters[0]);                                       /* which is killed before it reads the answer */
+    settle(bench);
+    assert_int_equal(adopt(bench, adopters[1], &fd), 0);
+    assert_int_equal(inode_of(fd), inode);
+    int second = -1;
+    assert_int_equal(adopt(bench, adopters[2], &second), ENOENT);
+    close(adopters[1]); /* the connection, and not the segment */
+    settle(bench);
+    assert_int_equal(adopt(bench, adopters[2], &second), ENOENT);
+    close(fd);
+    assert_int_equal(adopt(bench, adopters[2], &second), 0);
+    assert_int_equal(inode_of(second), inode);
+    close(second);
+    close(adopters[2]);
 }
 
 /* --- Clients that cannot be trusted ------------------------------------------------------------------- */
@@ -416,6 +467,7 @@ static void test_nonsense(void **state)
         {"two descriptors", PROTOCOL_MAGIC, MESSAGE_PUT, sizeof(Message), fds, 2, false, "/a"},
         {"get with one", PROTOCOL_MAGIC, MESSAGE_GET, sizeof(Message), fds, 1, false, "/a"},
         {"unlink with one", PROTOCOL_MAGIC, MESSAGE_UNLINK, sizeof(Message), fds, 1, false, "/a"},
+        {"adopt with one", PROTOCOL_MAGIC, MESSAGE_ADOPT, sizeof(Message), fds, 1, false, ""},
     };
     int good = client_make(bench);
     size_t before = descriptors();
@@ -490,6 +542,7 @@ static void test_killed(void **state)
     assert_int_equal(ask(bench, client, MESSAGE_UNLINK, "/psm_kept", -1), 0);
     close(client);
     close(memfd);
+    broker_tick(bench->broker, true); /* memory is short, so nothing is kept for an adopter */
     settle(bench);
     assert_int_equal(descriptors(), before);
 }
@@ -759,6 +812,7 @@ int main(void)
         TEST(test_one_pass_at_a_time),
         TEST(test_many_names),
         TEST(test_segments),
+        TEST(test_adopted),
         TEST(test_nonsense),
         TEST(test_deaf),
         TEST(test_killed),

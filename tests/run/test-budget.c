@@ -70,6 +70,17 @@ static void test_what_fits_is_granted_at_once(void **state)
     assert_true(budget->waited_seconds > 0.4 && budget->waited_seconds < 0.6);
 }
 
+/* A segment that was made longer has a part of its pages, and that part is counted as used. */
+static void test_what_is_held_is_not_asked_for_again(void **state)
+{
+    Budget *budget = *state;
+    Request request = {.id = 1, .pid = 1, .bytes = 40 * MIB, .held_bytes = 30 * MIB, .asked = 10};
+    assert_int_equal(budget_ask(budget, &request), 0);
+    assert_int_equal(granted(budget, 90 * MIB + 1, UINT64_MAX, 10), 0);
+    assert_int_equal(granted(budget, 90 * MIB, 10 * MIB - 1, 10), 0);
+    assert_int_equal(granted(budget, 90 * MIB, 10 * MIB, 10), 1);
+}
+
 /* Requests are granted in the order in which an in-order loader needs them, not in the order in which they
  * arrived. */
 static void test_whoever_is_needed_soonest_goes_first(void **state)
@@ -344,6 +355,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_whoever_goes_leaves_the_queue, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_without_a_ceiling_memory_decides, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_crawl_is_told, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_what_is_held_is_not_asked_for_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_what_is_no_crawl, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_long_step_is_no_crawl, set_up, tear_down),
     };

@@ -55,15 +55,18 @@ static void test_environment(void **state)
         char odd[] = "LD_PRELOADED=no";
         char old_witness[] = "SHMGUARD_ONLY_WITNESS=0";
         char old_pin[] = "SHMGUARD_PIN=auto";
+        char old_lane[] = "SHMGUARD_LANE=auto";
         char old_inner[] = "SHMGUARD_INNER=another";
-        char *old[] = {
-            path, old_socket, old_inner, odd, old_witness, old_pin, cases[i].preload ? preload : NULL, NULL};
+        char *old[] = {path,        old_socket, old_inner, odd,
+                       old_witness, old_pin,    old_lane,  cases[i].preload ? preload : NULL,
+                       NULL};
         char **made = NULL;
         GuardSettings settings = {.library = LIBRARY,
                                   .socket = "ours",
                                   .inner = i % 4 == 0 ? "inner" : NULL,
                                   .only_witness = i % 2,
-                                  .no_pin = i % 3 == 0};
+                                  .no_pin = i % 3 == 0,
+                                  .no_lane = i % 5 == 0};
         assert_int_equal(environment_make(old, &settings, &arena, &made), 0);
         assert_string_equal(value_of(made, "LD_PRELOAD"), cases[i].expected);
         assert_string_equal(value_of(made, "SHMGUARD_SOCKET"), "ours");
@@ -74,6 +77,7 @@ static void test_environment(void **state)
         const char *witness = value_of(made, "SHMGUARD_ONLY_WITNESS");
         assert_true(i % 2 ? witness && strcmp(witness, "1") == 0 : !witness);
         assert_string_equal(value_of(made, "SHMGUARD_PIN"), i % 3 == 0 ? "off" : "auto");
+        assert_string_equal(value_of(made, "SHMGUARD_LANE"), i % 5 == 0 ? "off" : "auto");
     }
 }
 

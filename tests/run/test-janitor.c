@@ -127,7 +127,7 @@ static void test_in_use(void **state)
             munmap(mapped, 4096);
         else
             close(out);
-        look(&janitor, false);
+        look(&janitor, true);
         assert_int_equal(fd_held_bytes(pool), 0);
         assert_int_equal(janitor.n, 0);
         close(pool);
@@ -215,16 +215,135 @@ static void test_abandoned(void **state)
     assert_int_equal(janitor_add(&janitor, mine, PRODUCER, 1), 0);
     assert_int_equal(janitor_add(&janitor, other, PRODUCER + 1, 1), 1);
     janitor_abandon(&janitor, PRODUCER);
-    while (janitor.busy)
-        janitor_work(&janitor);
+    assert_int_equal(janitor_adoptable(&janitor), 1);
+    int out = hand_out(other);
+    look(&janitor, false);
+    look(&janitor, false);
+    assert_int_equal(fd_held_bytes(mine), SEGMENT_BYTES); /* another producer may take it over */
+    look(&janitor, false);
     assert_int_equal(fd_held_bytes(mine), 0);
     assert_int_equal(fd_held_bytes(other), SEGMENT_BYTES);
     assert_int_equal(janitor.n, 1);
+    assert_int_equal(janitor_adoptable(&janitor), 0);
     assert_true(janitor_knows(&janitor, other));
     assert_false(janitor_knows(&janitor, mine));
+    close(out);
     close(mine);
     close(other);
     janitor_free(&janitor);
+}
+
+/* A segment as a pool has it: with its lock. */
+static int segment_pool(void)
+{
+    int fd = segment_make();
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = LOCK_POOLED, .l_len = 1};
+    assert_int_equal(fcntl(fd, F_OFD_SETLK, &lock), 0);
+    return fd;
+}
+
+static int hand_on(Janitor *janitor, uint64_t bytes, uint64_t *ret_issue)
+{
+    return janitor_hand_on(janitor, bytes, getuid(), PRODUCER + 1, 2, ret_issue);
+}
+
+/* There is one producer at a time, wherever the description is that has its lock. */
+static void test_handed_on(void **state)
+{
+    (void)state;
+    Janitor janitor = {.most = 8};
+    int pool = segment_pool();
+    int copy = dup(pool); /* as in a child that was cloned, or in a message that nobody has read */
+    uint64_t issue = 0;
+    assert_int_equal(janitor_add(&janitor, pool, PRODUCER, 1), 0);
+    assert_int_equal(hand_on(&janitor, SEGMENT_BYTES, &issue), -ENOENT); /* its producer is there */
+    janitor_abandon(&janitor, PRODUCER); /* the connection is gone, and the producer is not */
+    assert_int_equal(hand_on(&janitor, SEGMENT_BYTES, &issue), -ENOENT);
+    close(pool);
+    assert_int_equal(hand_on(&janitor, SEGMENT_BYTES, &issue), -ENOENT);
+    int out = hand_out(copy);
+    close(copy);
+    assert_int_equal(hand_on(&janitor, SEGMENT_BYTES, &issue), -ENOENT); /* the trainer has its tensor */
+    close(out);
+    assert_int_equal(janitor_hand_on(&janitor, SEGMENT_BYTES, getuid() + 1, PRODUCER, 2, &issue), -ENOENT);
+    int own = hand_on(&janitor, SEGMENT_BYTES, &issue);
+    assert_true(own >= 0);
+    assert_int_equal(issue, ISSUES_PER_PRODUCER);
+    assert_int_equal(fd_held_bytes(own), SEGMENT_BYTES);
+    assert_int_equal(janitor_adoptable(&janitor), 0);
+    janitor_abandon(&janitor, PRODUCER + 1);
+    int away = send_away(own); /* the next producer has not received it yet */
+    assert_int_equal(hand_on(&janitor, SEGMENT_BYTES, &issue), -ENOENT);
+    close(away); /* and was killed before it did */
+    own = hand_on(&janitor, SEGMENT_BYTES, &issue);
+    assert_true(own >= 0);
+    assert_int_equal(issue, 2 * ISSUES_PER_PRODUCER);
+    janitor_free(&janitor); /* as if the supervisor were killed: the producer has all that it needs */
+    out = hand_out(own);
+    assert_true(out >= 0);
+    close(out);
+    close(own);
+}
+
+/* Not if its earlier issues may have had the same numbers, or if there are no more numbers. */
+static void test_not_handed_on(void **state)
+{
+    (void)state;
+    uint64_t issue = 0;
+    for (unsigned i = 0; i < 3; i++) {
+        Janitor janitor = {.most = 8};
+        int pool = segment_make();
+        assert_int_equal(janitor_add(&janitor, pool, i == 0 ? 0 : PRODUCER, 1), 0);
+        janitor_abandon(&janitor, PRODUCER);
+        if (i == 1)
+            janitor.items[0].producers = PRODUCERS_MAX;
+        int own = hand_on(&janitor, SEGMENT_BYTES, &issue);
+        assert_int_equal(own >= 0, i == 2);
+        if (own >= 0)
+            close(own);
+        else
+            look(&janitor, false);
+        assert_int_equal(janitor.n, i == 2); /* otherwise it would only cost memory */
+        close(pool);
+        janitor_free(&janitor);
+    }
+}
+
+/* The nearest size; one that is registered with CUDA only as it is. */
+static void test_handed_on_by_size(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t bytes;
+        int found; /* index of the segment; -1: none */
+    } cases[] = {
+        {SEGMENT_BYTES, 0},         {SEGMENT_BYTES * 3 / 2, 1},  {SEGMENT_BYTES * 2, 1},
+        {SEGMENT_BYTES * 5 / 2, 1}, {SEGMENT_BYTES * 16, 1},     {SEGMENT_BYTES * 17, -1},
+        {SEGMENT_BYTES / 2, 0},     {SEGMENT_BYTES * 3 / 4, 0},  {SEGMENT_BYTES / 3, 1},
+        {SEGMENT_BYTES / 4, 1},     {SEGMENT_BYTES / 4 - 1, -1}, {0, -1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        Janitor janitor = {.most = 8};
+        int pools[2] = {segment_make(), segment_make()};
+        struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = LOCK_PINNED, .l_len = 1};
+        assert_int_equal(fcntl(pools[0], F_OFD_SETLK, &lock), 0);
+        assert_int_equal(ftruncate(pools[1], 2 * SEGMENT_BYTES), 0);
+        for (int j = 0; j < 2; j++)
+            assert_int_equal(janitor_add(&janitor, pools[j], PRODUCER, 1), j);
+        janitor_abandon(&janitor, PRODUCER);
+        uint64_t issue = 0;
+        int own = hand_on(&janitor, cases[i].bytes, &issue);
+        struct stat st;
+        if (own >= 0)
+            assert_int_equal(fstat(own, &st), 0);
+        int found = own < 0 ? -1 : st.st_size == SEGMENT_BYTES ? 0 : 1;
+        assert_int_equal(found, cases[i].found);
+        if (own >= 0)
+            close(own);
+        close(pools[0]);
+        close(pools[1]);
+        janitor_free(&janitor);
+    }
 }
 
 /* A segment that stays empty is in no pool any more, and must not cost a descriptor until the job ends. */
@@ -257,6 +376,10 @@ static void test_used(void **state)
     assert_int_equal(fstat(fresh, &st), 0);
     janitor_promise(&janitor, st.st_dev, st.st_ino, SEGMENT_BYTES / 2);
     assert_int_equal(janitor_used(&janitor), SEGMENT_BYTES * 3 / 2);
+    assert_int_equal(ftruncate(fresh, SEGMENT_BYTES / 4), 0); /* cut for a smaller tensor */
+    assert_int_equal(janitor_used(&janitor), SEGMENT_BYTES * 5 / 4);
+    assert_int_equal(ftruncate(fresh, SEGMENT_BYTES), 0);
+    janitor_promise(&janitor, st.st_dev, st.st_ino, SEGMENT_BYTES / 2);
 
     assert_true(janitor_reclaim(&janitor, 1));
     assert_int_equal(janitor_used(&janitor), SEGMENT_BYTES / 2);
@@ -337,15 +460,12 @@ static void test_who_keeps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_three_looks),
-        cmocka_unit_test(test_who_keeps),
-        cmocka_unit_test(test_in_use),
-        cmocka_unit_test(test_looks_in_a_row),
-        cmocka_unit_test(test_issued_meanwhile),
-        cmocka_unit_test(test_pinned),
-        cmocka_unit_test(test_abandoned),
-        cmocka_unit_test(test_forgotten),
-        cmocka_unit_test(test_used),
+        cmocka_unit_test(test_three_looks),      cmocka_unit_test(test_who_keeps),
+        cmocka_unit_test(test_in_use),           cmocka_unit_test(test_looks_in_a_row),
+        cmocka_unit_test(test_issued_meanwhile), cmocka_unit_test(test_pinned),
+        cmocka_unit_test(test_abandoned),        cmocka_unit_test(test_handed_on),
+        cmocka_unit_test(test_not_handed_on),    cmocka_unit_test(test_handed_on_by_size),
+        cmocka_unit_test(test_forgotten),        cmocka_unit_test(test_used),
         cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

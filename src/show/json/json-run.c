@@ -128,6 +128,16 @@ static json_t *json_guard(const RunResult *result, const Evidence *evidence)
                      json_unguarded(&evidence->coverage), "joined", result->joined);
 }
 
+static json_t *json_lane(const RunResult *result)
+{
+    const LaneFigures *lane = &result->guard.lane;
+    const char *why = result->guarded ? lane->why : "no-guard";
+    return json_pack("{s:b, s:s?, s:o, s:o, s:o, s:o}", "active", why == NULL, "why", why, "batches",
+                     json_size(lane->batches), "by_value_bytes", json_size(lane->by_value_bytes),
+                     "in_segments_bytes", json_size(lane->in_segments_bytes), "declined",
+                     json_size(lane->declined));
+}
+
 /* null for what was not measured. */
 json_t *json_peaks(const Peaks *peaks)
 {
@@ -164,6 +174,7 @@ int json_run(FILE *out, bool indented, const RunReport *report)
     json_writer_list_end(&writer);
     json_writer_field(&writer, "peaks", json_peaks(&report->peaks));
     json_writer_field(&writer, "guard", json_guard(&last->result, &last->evidence));
+    json_writer_field(&writer, "lane", json_lane(&last->result));
     json_writer_field(&writer, "strays_ended", json_integer(last->result.strays));
     json_writer_field(&writer, "ended_at_work", json_stray_work(&last->result.work));
     return json_writer_close(&writer);

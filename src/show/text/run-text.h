@@ -53,9 +53,15 @@
 /* Figures on one line, separated by semicolons. */
 #define RUN_SEGMENTS  "segments issued: %" PRIu64 " (%" PRIu64 " created, %" PRIu64 "%% recycled)"
 #define RUN_SMALL     "small tensors: %" PRIu64
+#define RUN_LANE      "batches on the lane: %" PRIu64 " (%s by value)"
 #define RUN_NAMES     "names kept: %" PRIu64 " (opened: %" PRIu64 ")"
 #define RUN_WAITS     "waits for room: %" PRIu64 " (%.1f s in total)"
 #define RUN_FALLBACKS "tensors that went through /dev/shm instead: %" PRIu64
+
+/* Why no batch took the lane. */
+#define RUN_NO_LANE_PYTHON  "no batch on the lane: it does not know this Python"
+#define RUN_NO_LANE_TORCH   "no batch on the lane: it does not know this PyTorch"
+#define RUN_NO_LANE_TRAINER "no batch on the lane: a trainer could not have read it"
 
 #define RUN_WAITED_ONE                                                                                       \
     "workers waited for room during %.0f%% of the run, and %" PRIu64                                         \

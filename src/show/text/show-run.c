@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "show-run.h"
+#include <string.h>
+
 #include "idle.h"
 #include "message.h"
 #include "run-text.h"
 #include "show-explain.h"
 #include "show-fixes.h"
+#include "show-run.h"
 #include "units.h"
 #include "waits.h"
 
@@ -72,6 +74,19 @@ static void show_waits(const Terminal *terminal, const RunResult *result)
     message_print(terminal, STYLE_WARNING, &message);
 }
 
+/* NULL: batches took the lane, or there were none, or the user wanted none. */
+static const char *no_lane_words(const GuardFigures *guard)
+{
+    static const struct {
+        const char *why, *words;
+    } reasons[] = {
+        {"python", RUN_NO_LANE_PYTHON}, {"torch", RUN_NO_LANE_TORCH}, {"trainer", RUN_NO_LANE_TRAINER}};
+    for (size_t i = 0; guard->lane.why && guard->batches > 0 && i < ARRAY_SIZE(reasons); i++)
+        if (strcmp(guard->lane.why, reasons[i].why) == 0)
+            return reasons[i].words;
+    return NULL;
+}
+
 static void show_guard(const Terminal *terminal, const GuardFigures *guard)
 {
     _cleanup_buffer_ Buffer bytes = {0};
@@ -88,6 +103,10 @@ static void show_guard(const Terminal *terminal, const GuardFigures *guard)
                     guard->segments_reused * 100 / issued);
     if (guard->small_backed > 0)
         message_add(&figures, "; ", RUN_SMALL, guard->small_backed);
+    if (guard->lane.batches > 0)
+        message_add(&figures, "; ", RUN_LANE, guard->lane.batches, SIZE_TEXT(guard->lane.by_value_bytes));
+    if (no_lane_words(guard))
+        message_add(&figures, "; ", "%s", no_lane_words(guard));
     if (guard->names_made > 0)
         message_add(&figures, "; ", RUN_NAMES, guard->names_made, guard->names_served);
     if (guard->waits > 0)

@@ -357,7 +357,8 @@ static void test_json(void **state)
                                           .fallbacks = 8,
                                           .waits = 9,
                                           .waited_seconds = 0.5,
-                                          .refused = 10};
+                                          .refused = 10,
+                                          .lane = {.batches = 11, .by_value_bytes = 4096}};
     RunReport report = {.attempts = &attempt, .n_attempts = 1, .peaks = {7, U64_UNKNOWN, 20, 3}};
     Unguarded without_guard[] = {
         {.pid = 5, .comm = "py\033", .uid = 1000, .role = ROLE_WORKER, .why = ABSENCE_SECURE}};
@@ -401,6 +402,11 @@ static void test_json(void **state)
         assert_int_equal(json_integer_value(json_object_get(guard, "processes")), 4);
         json_t *idle = json_object_get(guard, "idle");
         assert_true(guarded ? strcmp(json_string_value(idle), "not-loaded") == 0 : json_is_null(idle));
+        json_t *lane = json_object_get(json, "lane");
+        assert_int_equal(json_is_true(json_object_get(lane, "active")), guarded);
+        assert_int_equal(json_integer_value(json_object_get(lane, "by_value_bytes")), 4096);
+        json_t *why = json_object_get(lane, "why");
+        assert_true(guarded ? json_is_null(why) : strcmp(json_string_value(why), "no-guard") == 0);
         json_t *without = json_array_get(json_object_get(guard, "unguarded"), 0);
         assert_int_equal(json_integer_value(json_object_get(without, "pid")), 5);
         assert_int_equal(json_integer_value(json_object_get(without, "uid")), 1000);

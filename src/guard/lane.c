@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "guard.h"
+
+/*
+ * The way of descriptors from a DataLoader's worker to its trainer: one connection per worker, for as long as
+ * it lives. With each batch it carries one packet: the batch's number and its descriptors. The message that
+ * goes through PyTorch's queue names worker and number (python/lane.py).
+ *
+ * The invariant of guard.h holds without a step of ours: what is on its way is the handed-out description,
+ * and a description in a socket keeps its lock. No party has to say that it has taken or left anything.
+ *
+ * A packet is sent before the message that names it is written, so it is there when the trainer looks for it:
+ * neither side ever waits. If the socket is full, or too many descriptors of this user are on their way, the
+ * worker sends the batch by value, which needs none.
+ *
+ * Where a process can die, or a message get lost:
+ *
+ * - The worker, before it sends the packet: nothing has happened. After it: the packet stays in the socket
+ * and can be taken, which PyTorch's own way cannot offer. What no message names is closed with the
+ * connection: when the trainer has waited for the worker's end, makes its next queue, or ends itself.
+ *
+ * - The trainer, at any time: the kernel closes the connection, and what is in it. The worker notices when it
+ *   sends the next packet.
+ *
+ * - A message that is dropped unread leaves its packet in front of the next one, where it is found and set
+ *   aside. KEPT_MAX packets are kept, in case a second thread of the trainer has read that message and not
+ *   asked yet; older ones are closed.
+ *
+ * fork: a child has neither connection nor listener; both are closed in it. Otherwise it would keep, for as
+ * long as it lives, what its parent closes. exec: close-on-exec.
+ *
+ * Descriptors are known by number, and a program may close them all: before each use, and before it is
+ * closed, the number must still be our file.
+ *
+ * The listener is an abstract name that the kernel has chosen, so that there is no file. Any user can connect
+ * to it: a connection of another user's process is closed unread. A worker in turn sends only to the very
+ * process that has started it.
+ */
+enum { LANES_MAX = 4096, KEPT_MAX = 16, BACKLOG = 1024 };
+
+/* A descriptor of ours, as long as the program has not closed it. */
+typedef struct Own {
+    int fd; /* -1: none */
+    uint64_t device;
+    uint64_t inode;
+} Own;
+
+typedef struct Head {
+    uint64_t worker; /* its pid and when it connected, which no two of a trainer's workers share */
+    uint64_t number; /* of the packet, from 1 */
+} Head;
+
+typedef struct Lane {
+    Own socket;
+    pid_t pid;
+    uint64_t worker; /* 0: no packet has come yet */
+} Lane;
+
+typedef struct Packet {
+    Head head;
+    LaneFds fds;
+} Packet;
+
+typedef struct Kept {
+    Head head; /* number 0: the entry is not in use */
+    size_t n;
+    Own fds[LANE_FDS_MAX];
+} Kept;
+
+/* In the trainer: */
+static Own listener = {.fd = -1};
+static LaneName listener_name;
+static atomic_bool listens;
+static Lane lanes[LANES_MAX];
+static size_t n_lanes;
+static Kept kept[KEPT_MAX];
+static size_t next_kept;
+
+/* In a worker: */
+static Own trainer = {.fd = -1};
+static Head sent;
+
+static bool is_ours(const Own *own)
+{
+    FileId id;
+    return own->fd >= 0 && file_id(own->fd, &id) == 0 && id.inode == own->inode && id.device == own->device;
+}
+
+static void own_close(Own *own)
+{
+    if (is_ours(own))
+        real_close(own->fd);
+    own->fd = -1;
+}
+
+/* Takes ownership of fd. */
+static bool own_keep(int fd, Own *ret)
+{
+    FileId id;
+    *ret = (Own){.fd = fd < 0 ? -1 : fd_move_up(fd)};
+    if (ret->fd >= 0 && file_id(ret->fd, &id) == 0) {
+        ret->device = id.device;
+        ret->inode = id.inode;
+        return true;
+    }
+    if (ret->fd >= 0)
+        real_close(ret->fd);
+    ret->fd = -1;
+    return false;
+}
+
+/* Its pid; 0: it is of another user. */
+static pid_t peer_of(int fd)
+{
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+    bool known = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid();
+    return known ? peer.pid : 0;
+}
+
+static void fds_close(LaneFds *fds)
+{
+    for (size_t i = 0; i < fds->n; i++)
+        real_close(fds->fds[i]);
+    fds->n = 0;
+}
+
+static void kept_close(Kept *packet)
+{
+    while (packet->n > 0)
+        own_close(&packet->fds[--packet->n]);
+    packet->head.number = 0;
+}
+
+void lane_forget(void)
+{
+    atomic_store_explicit(&listens, false, memory_order_relaxed);
+    own_close(&listener);
+    own_close(&trainer);
+    while (n_lanes > 0)
+        own_close(&lanes[--n_lanes].socket);
+    for (size_t i = 0; i < KEPT_MAX; i++)
+        kept_close(&kept[i]);
+}
+
+bool lane_any(void)
+{
+    return atomic_load_explicit(&listens, memory_order_relaxed);
+}
+
+/* --- In the trainer --- */
+
+static void lane_close(Lane *lane)
+{
+    for (size_t i = 0; i < KEPT_MAX; i++)
+        if (kept[i].head.number != 0 && kept[i].head.worker == lane->worker)
+            kept_close(&kept[i]);
+    own_close(&lane->socket);
+    *lane = lanes[--n_lanes];
+}
+
+static bool lane_is_dead(const Lane *lane)
+{
+    struct pollfd end = {.fd = lane->socket.fd};
+    return !is_ours(&lane->socket) || (real_poll(&end, 1, 0) > 0 && end.revents & (POLLHUP | POLLERR));
+}
+
+/* Whose lane it is, if its first packet has come. */
+static void lane_learn(Lane *lane)
+{
+    Head head;
+    if (lane->worker == 0 && is_ours(&lane->socket) &&
+        recv(lane->socket.fd, &head, sizeof head, MSG_PEEK | MSG_DONTWAIT) == sizeof head)
+        lane->worker = head.worker;
+}
+
+static void lanes_accept(void)
+{
+    while (is_ours(&listener)) {
+        int fd = accept4(listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd < 0)
+            break;
+        Lane lane = {.pid = peer_of(fd)};
+        if (lane.pid == 0 || n_lanes == LANES_MAX)
+            real_close(fd);
+        else if (own_keep(fd, &lane.socket))
+            lanes[n_lanes++] = lane;
+    }
+    for (size_t i = 0; i < n_lanes; i++)
+        lane_learn(&lanes[i]);
+}
+
+void lane_child_end(pid_t pid)
+{
+    lanes_accept();
+    for (size_t i = n_lanes; i > 0; i--)
+        if (lanes[i - 1].pid == pid && lane_is_dead(&lanes[i - 1]))
+            lane_close(&lanes[i - 1]);
+}
+
+static bool listener_make(void)
+{
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    socklen_t size = sizeof name;
+    if (!own_keep(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), &listener))
+        return false;
+    /* With no name given, the kernel chooses one. */
+    if (bind(listener.fd, (struct sockaddr *)&name, sizeof name.sun_family) < 0 ||
+        listen(listener.fd, BACKLOG) < 0 || getsockname(listener.fd, (struct sockaddr *)&name, &size) < 0 ||
+        size - offsetof(struct sockaddr_un, sun_path) > sizeof listener_name.text) {
+        own_close(&listener);
+        return false;
+    }
+    listener_name.n = size - offsetof(struct sockaddr_un, sun_path);
+    memcpy(listener_name.text, name.sun_path, listener_name.n);
+    atomic_store_explicit(&listens, true, memory_order_relaxed);
+    return true;
+}
+
+const LaneName *lane_listen(void)
+{
+    lanes_accept();
+    for (size_t i = n_lanes; i > 0; i--)
+        if (lane_is_dead(&lanes[i - 1]))
+            lane_close(&lanes[i - 1]);
+    return is_ours(&listener) || listener_make() ? &listener_name : NULL;
+}
+
+static Lane *lane_find(uint64_t worker)
+{
+    for (size_t i = 0; i < n_lanes; i++)
+        if (lanes[i].worker == worker)
+            return is_ours(&lanes[i].socket) ? &lanes[i] : NULL;
+    return NULL;
+}
+
+/* False with errno. EMFILE: this process has no room for all of its descriptors; they are gone. */
+static bool packet_receive(int from, Packet *ret)
+{
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int) * LANE_FDS_MAX)];
+    } control;
+    struct iovec part = {&ret->head, sizeof ret->head};
+    struct msghdr packet = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    ret->fds.n = 0;
+    ssize_t n = 0;
+    do
+        n = recvmsg(from, &packet, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    while (n < 0 && errno == EINTR);
+    if (n < 0)
+        return false;
+    struct cmsghdr *header = CMSG_FIRSTHDR(&packet);
+    if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS) {
+        ret->fds.n = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        memcpy(ret->fds.fds, CMSG_DATA(header), ret->fds.n * sizeof(int));
+    }
+    if (n == sizeof ret->head && !(packet.msg_flags & MSG_CTRUNC))
+        return true;
+    fds_close(&ret->fds);
+    errno = n == sizeof ret->head ? EMFILE : ECONNRESET;
+    return false;
+}
+
+static bool kept_take(Head wanted, LaneFds *ret)
+{
+    for (size_t i = 0; i < KEPT_MAX; i++)
+        if (kept[i].head.number == wanted.number && kept[i].head.worker == wanted.worker) {
+            for (ret->n = 0; ret->n < kept[i].n && is_ours(&kept[i].fds[ret->n]); ret->n++)
+                ret->fds[ret->n] = kept[i].fds[ret->n].fd;
+            kept[i].head.number = kept[i].n = 0;
+            return true;
+        }
+    return false;
+}
+
+static void kept_add(const Packet *packet)
+{
+    Kept *entry = &kept[next_kept];
+    next_kept = (next_kept + 1) % KEPT_MAX;
+    kept_close(entry);
+    entry->head = packet->head;
+    for (size_t i = 0; i < packet->fds.n; i++)
+        if (own_keep(packet->fds.fds[i], &entry->fds[entry->n]))
+            entry->n++;
+}
+
+bool lane_take(uint64_t worker, uint64_t number, LaneFds *ret)
+{
+    Head wanted = {worker, number};
+    if (kept_take(wanted, ret))
+        return true;
+    if (!lane_find(worker))
+        lanes_accept();
+    Lane *lane = lane_find(worker);
+    if (!lane) {
+        errno = ECONNRESET;
+        return false;
+    }
+    Packet packet;
+    while (packet_receive(lane->socket.fd, &packet)) {
+        if (packet.head.number == number) {
+            *ret = packet.fds;
+            return true;
+        }
+        kept_add(&packet);
+    }
+    return false;
+}
+
+/* --- In a worker --- */
+
+uint64_t lane_connect(const LaneName *name, pid_t pid)
+{
+    struct sockaddr_un to = {.sun_family = AF_UNIX};
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    own_close(&trainer);
+    sent = (Head){.worker = (uint64_t)getpid() << 32 |
+                            (uint32_t)((uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000)};
+    memcpy(to.sun_path, name->text, name->n);
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return 0;
+    if (connect(fd, (const struct sockaddr *)&to,
+                (socklen_t)(offsetof(struct sockaddr_un, sun_path) + name->n)) < 0 ||
+        peer_of(fd) != pid) {
+        real_close(fd);
+        return 0;
+    }
+    return own_keep(fd, &trainer) ? sent.worker : 0;
+}
+
+uint64_t lane_send(const LaneFds *fds)
+{
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int) * LANE_FDS_MAX)];
+    } control = {0};
+    Head head = {sent.worker, sent.number + 1};
+    struct iovec part = {&head, sizeof head};
+    struct msghdr packet = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control};
+    size_t size = fds->n * sizeof(int);
+    packet.msg_controllen = CMSG_SPACE(size);
+    control.header =
+        (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(size)};
+    memcpy(CMSG_DATA(&control.header), fds->fds, size);
+    if (!is_ours(&trainer) || sendmsg(trainer.fd, &packet, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+        return 0;
+    for (size_t i = 0; pins_can_be() && i < fds->n; i++)
+        view_sent(fds->fds[i]);
+    return ++sent.number;
+}

@@ -1,0 +1,382 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The guard's part in Python in any interpreter, with a loader that has the shape of PyTorch's but needs none of it.
+
+    python loader_stub.py CASE
+
+Prints how a storage came from a worker to its trainer, "by value" or "plain", and what else the case is about. The made-up PyTorch
+moves bytes alone. Real batches are compared in tests/e2e/semantics.py.
+"""
+
+import atexit
+import ctypes
+import mmap
+import multiprocessing
+import multiprocessing.queues
+import multiprocessing.reduction
+import multiprocessing.synchronize
+import os
+import signal
+import sys
+import threading
+import time
+import types
+from multiprocessing.reduction import ForkingPickler
+
+
+class Tensor:
+    pass
+
+
+class TypedStorage:
+    pass
+
+
+class UntypedStorage:
+    device = types.SimpleNamespace(type="cpu")
+
+    def __init__(self, data, way="made here"):
+        self.data = data if isinstance(data, mmap.mmap) else bytearray(data)
+        self.way = way
+        self._cdata = id(self.data)
+
+    def nbytes(self):
+        return len(self.data)
+
+    def data_ptr(self):
+        return ctypes.addressof(ctypes.c_char.from_buffer(self.data))
+
+    def is_shared(self):
+        return isinstance(self.data, mmap.mmap)
+
+    @classmethod
+    def from_buffer(cls, data, dtype):
+        return cls(data, "by value")
+
+    @classmethod
+    def _new_shared(cls, size, device="cpu"):
+        return cls(bytes(size))
+
+    @classmethod
+    def _new_using_fd_cpu(cls, size):
+        descriptor = os.memfd_create("stub")
+        os.ftruncate(descriptor, size)
+        made = cls(mmap.mmap(descriptor, size))
+        made.descriptor = descriptor
+        return made
+
+    @classmethod
+    def _new_shared_fd_cpu(cls, descriptor, size):
+        return cls(mmap.mmap(descriptor, size), "in a segment")
+
+    def _share_fd_cpu_(self):
+        if not self.is_shared():
+            shared = self._new_using_fd_cpu(self.nbytes())
+            shared.data[:] = bytes(self.data)
+            self.__dict__.update(shared.__dict__)
+        return self.descriptor, self.nbytes()
+
+
+def rebuild_storage(data):
+    return UntypedStorage(data, "plain")
+
+
+def reduce_storage(storage):
+    return rebuild_storage, (bytes(storage.data),)
+
+
+def rebuild_storage_fd(cls, descriptor, size):
+    number = descriptor.detach()
+    try:
+        return cls._new_shared_fd_cpu(number, size)
+    finally:
+        os.close(number)
+
+
+def reduce_tensor(tensor):
+    raise TypeError("there are none")
+
+
+BATCHES = [b"batch" * 100, b"x" * (8 << 20)], [b"longer" * 1000, b"y" * 3000, b"z" * (1 << 20)]
+
+
+def _worker_loop(dataset, data_queue, num_workers):
+    worker = sys.modules["torch.utils.data._utils.worker"]
+    start = time.process_time()
+    worker.signal_handling._set_worker_signal_handlers()
+    if os.environ.get("STUB_COST"):
+        print((time.process_time() - start) * 1e3, flush=True)
+    for number, batch in enumerate(dataset):
+        data_queue.put((number, [UntypedStorage(data) for data in batch]))
+    data_queue.put((len(dataset), "the end"))
+
+
+def module(name, **contents):
+    made = types.ModuleType(name)
+    made.__dict__.update(contents)
+    sys.modules[name] = made
+    return made
+
+
+def make_torch(version="2.13.0+stub", loop=_worker_loop):
+    module("torch", __version__=version, Tensor=Tensor, UntypedStorage=UntypedStorage, strided="strided", uint8="uint8", frombuffer=None,
+           storage=types.SimpleNamespace(TypedStorage=TypedStorage))
+    Tensor._storage = None
+    for name in ("torch.utils", "torch.utils.data", "torch.utils.data._utils"):
+        module(name)
+    module("torch.multiprocessing", get_sharing_strategy=lambda: "file_descriptor")
+    module("torch.multiprocessing.reductions", reduce_storage=reduce_storage, reduce_tensor=reduce_tensor, reduce_typed_storage=None,
+           rebuild_storage_fd=rebuild_storage_fd, shared_cache={}, fd_id=lambda descriptor: descriptor, StorageWeakRef=id)
+    handling = types.SimpleNamespace(_set_worker_signal_handlers=lambda: None)
+    module("torch.utils.data._utils.worker", _worker_loop=loop, signal_handling=handling)
+    _worker_loop.__module__ = "torch.utils.data._utils.worker"
+    ForkingPickler.register(UntypedStorage, reduce_storage)
+    ForkingPickler.register(Tensor, reduce_tensor)
+    ForkingPickler.register(TypedStorage, None)
+
+
+def load(method="fork"):
+    """As a DataLoader does: a queue, then a worker. How small storages came; large ones come in segments if those come by value."""
+    context = multiprocessing.get_context(method)
+    queue = context.Queue()
+    worker = context.Process(target=sys.modules["torch.utils.data._utils.worker"]._worker_loop, args=(BATCHES, queue, 1))
+    worker.start()
+    for number, batch in enumerate(BATCHES):
+        place, storages = queue.get(timeout=60)
+        assert (place, [bytes(storage.data) for storage in storages]) == (number, batch)
+        small, large = ({storage.way for storage in storages if (storage.nbytes() < 1 << 19) is size} for size in (True, False))
+        assert large == ({"in a segment"} if small == {"by value"} else {"plain"}) and len(small) == 1, (small, large)
+    assert queue.get(timeout=60) == (len(BATCHES), "the end")
+    worker.join()
+    assert worker.exitcode == 0
+    return small.pop()
+
+
+def load_in_child(method):
+    print(load(method), flush=True)
+
+
+def is_installed():
+    return hasattr(sys.modules.get("torch.multiprocessing.reductions"), "_shmguard")
+
+
+def semaphores():
+    locks = [multiprocessing.Lock() for _ in range(100)]
+    return "%d locks" % len(locks)
+
+
+def case_fork():
+    return load(), is_installed()
+
+
+def case_spawn():
+    return load("spawn")
+
+
+def case_forkserver():
+    return load("forkserver")
+
+
+def case_twice():
+    return load(), load(), load("spawn")
+
+
+def case_old_torch():
+    make_torch("1.12.1")
+    return load(), is_installed()
+
+
+def case_new_torch():
+    make_torch("2.14.0")
+    return load()
+
+
+def case_other_loop():
+    def _worker_loop(dataset, queue_of_data, num_workers):  # noqa: ARG001
+        pass
+
+    worker = sys.modules["torch.utils.data._utils.worker"]
+    known, worker._worker_loop = worker._worker_loop, _worker_loop
+    multiprocessing.Lock()
+    time.sleep(0)
+    worker._worker_loop = known
+    return load()
+
+
+def case_no_loader():
+    for name in [name for name in sys.modules if name.startswith("torch")]:
+        del sys.modules[name]
+    return semaphores(), is_installed()
+
+
+def case_late_loader():
+    """The loader is imported after the first semaphores."""
+    torch = {name: sys.modules.pop(name) for name in list(sys.modules) if name.startswith("torch")}
+    semaphores()
+    before = is_installed()
+    sys.modules.update(torch)
+    return before, load()
+
+
+def case_half_imported():
+    worker = sys.modules["torch.utils.data._utils.worker"]
+    loop = worker.__dict__.pop("_worker_loop")
+    worker.__spec__ = types.SimpleNamespace(_initializing=True)
+    semaphores()
+    worker.__spec__._initializing = False
+    worker._worker_loop = loop
+    return load()
+
+
+def case_thread():
+    """The loader is made by another thread while the main thread works."""
+    ways = []
+    thread = threading.Thread(target=lambda: (multiprocessing.Lock(), time.sleep(0.1), ways.append(load())))
+    thread.start()
+    while thread.is_alive():
+        time.sleep(0.001)
+    return ways[0]
+
+
+def case_blocked_main_thread():
+    """It cannot be called back: any way is right."""
+    ways = []
+    thread = threading.Thread(target=lambda: ways.append(load()))
+    thread.start()
+    thread.join()
+    return ways[0] in ("by value", "plain")
+
+
+def case_nested():
+    """A loader in a child, which is no loader's worker."""
+    for method in ("fork", "spawn"):
+        load(method)
+        child = multiprocessing.get_context(method).Process(target=load_in_child, args=("fork",))
+        child.start()
+        child.join()
+        assert child.exitcode == 0
+    return "done"
+
+
+def case_forked():
+    """os.fork, of which multiprocessing knows nothing."""
+    load()
+    child = os.fork()
+    if child == 0:
+        print(load(), flush=True)
+        os._exit(0)
+    return os.waitpid(child, 0)[1]
+
+
+def case_own_reducer():
+    ForkingPickler.register(UntypedStorage, lambda storage: (rebuild_storage, (bytes(storage.data),)))
+    return load()
+
+
+def case_unpicklable():
+    """A batch that cannot be sent is a batch that cannot be sent; what follows it arrives."""
+
+    def _worker_loop(dataset, data_queue, num_workers):  # noqa: ARG001
+        sys.modules["torch.utils.data._utils.worker"].signal_handling._set_worker_signal_handlers()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # the queue's thread prints the exception
+        data_queue.put((0, [lambda: None]))
+        time.sleep(1)  # a process that ends meanwhile drops the rest of its queue
+        data_queue.put((1, "the end"))
+
+    make_torch(loop=_worker_loop)
+    queue = multiprocessing.Queue()
+    worker = multiprocessing.Process(target=_worker_loop, args=(b"", queue, 1))
+    worker.start()
+    return queue.get(timeout=60)
+
+
+def case_subinterpreter():
+    for name in ("_interpreters", "_xxsubinterpreters"):
+        try:
+            interpreters = __import__(name)
+        except ImportError:
+            continue
+        made = interpreters.create()
+        try:
+            interpreters.run_string(made, "import multiprocessing; locks = [multiprocessing.Lock() for _ in range(10)]")
+        except Exception:  # not every interpreter may load the extension
+            pass
+        interpreters.destroy(made)
+    return load()
+
+
+def case_exit():
+    """A semaphore is made while the interpreter ends."""
+    atexit.register(lambda: (multiprocessing.Lock(), print("ended", flush=True)))
+    return load()
+
+
+def case_full_queue():
+    """The interpreter cannot take our call: the next semaphore asks again."""
+    call = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
+    add = ctypes.pythonapi.Py_AddPendingCall
+    nothing = call(lambda _: 0)
+    refused = []
+
+    def fill(_):  # while one pending call runs, the others wait
+        for _ in range(1000):
+            if add(nothing, None) != 0:
+                refused.append(True)
+                break
+        multiprocessing.Lock()
+        return 0
+
+    filling = call(fill)
+    add(filling, None)
+    while not refused:
+        time.sleep(0)
+    return bool(refused), load()
+
+
+class Deadline(Exception):
+    pass
+
+
+def case_alarm():
+    """A signal handler of the program raises an exception at any time: nobody swallows it."""
+    lost = seen = 0
+
+    def handler(*_):
+        nonlocal ran
+        ran = True
+        raise Deadline
+
+    for number in range(120):
+        child = os.fork()
+        if child == 0:
+            ran = False
+            code = 2
+            signal.signal(signal.SIGALRM, handler)
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 0.0001 + number * 0.00003)
+                multiprocessing.Lock()
+                end = time.perf_counter() + 0.02
+                while time.perf_counter() < end:
+                    pass
+            except Deadline:
+                code = 0
+            os._exit(code if ran else 1)
+        code = os.waitpid(child, 0)[1] >> 8
+        seen += code == 0
+        lost += code == 2
+    return lost, seen > 100
+
+
+def case_cost():
+    """Milliseconds of the processor: in the trainer, for its first semaphore, and in its worker."""
+    start = time.process_time()
+    multiprocessing.Lock()
+    time.sleep(0)
+    print((time.process_time() - start) * 1e3, flush=True)
+    os.environ["STUB_COST"] = "1"
+    return load()
+
+
+make_torch()
+
+if __name__ == "__main__":
+    print(globals()["case_" + sys.argv[1]]())
