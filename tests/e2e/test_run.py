@@ -1189,7 +1189,7 @@ def test_few_descriptors(private_shm, one_python, mark, tmp_path):
     plain = limited.run(one_python, *QUIET_PYTHON, path, env=mark)
     assert (plain.returncode, plain.stdout) == (0, b"all whole\n"), plain.stderr
     report_path = tmp_path / "report.json"
-    job, out, err = run_job(limited, mark, one_python, *QUIET_PYTHON, path, options=("--report", report_path))
+    job, out, err = run_job(limited, mark, one_python, *QUIET_PYTHON, path, options=("--lane", "off", "--report", report_path))
     assert (job.returncode, out) == (0, "all whole\n"), err
     guard = json.loads(report_path.read_text())["guard"]
     assert guard["fallbacks"] > 1000 and guard["names_served"] > 1000
