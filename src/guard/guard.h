@@ -187,7 +187,7 @@ void pool_disown(uint64_t device, uint64_t inode);
 void batch_end(void);
 uint64_t batch_number(void); /* how many this process has begun */
 
-/* A descriptor is copied, as PyTorch does with each tensor that it sends; n bytes were written. Neither
+/* A descriptor is copied, as PyTorch does with each tensor that it sends; n bytes are being written. Neither
  * function takes the lock or changes errno. */
 void batch_copied(int fd);
 void batch_by_lane(void); /* a batch is about to be written that may have no descriptor */

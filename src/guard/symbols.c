@@ -295,9 +295,8 @@ ssize_t our_write(int fd, const void *data, size_t size)
     bool shown = fd == STDOUT_FILENO || fd == STDERR_FILENO;
     if (shown)
         progress_line_make_way(fd);
+    batch_written(size); /* before the reader can end this process */
     ssize_t n = real_write(fd, data, size);
-    if (n > 0)
-        batch_written((size_t)n);
     if (fd == STDERR_FILENO && n > 0)
         witness_hear(data, (size_t)n);
     if (shown && n > 0)

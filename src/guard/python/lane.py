@@ -302,7 +302,8 @@ def lane_open(queue, worker, torch):
     def put(message, *args, **kwargs):
         if type(message) is tuple and len(message) == 2 and type(message[0]) is int:
             number, data = message
-            if type(data) not in (type(None), bool, int, float, str, bytes):  # those are not worth the detour
+            short = type(data) in (str, bytes) and len(data) <= LONG_BYTES
+            if not short and type(data) not in (type(None), bool, int, float):  # those are not worth the detour
                 message = number, Batch(data, reduce)
         plain_put(message, *args, **kwargs)
 
