@@ -33,6 +33,7 @@ demo:
 # Unit tests, the corpora of the fuzz targets, the real program with real PyTorch, and the Python package.
 test:
 	@scripts/need build test
+	@scripts/prometheus || echo "without a real Prometheus, which some tests need" >&2
 	@test -e $(BUILD)/build.ninja || meson setup $(BUILD) --prefix=$(PREFIX)
 	@meson configure $(BUILD) -Dtests=enabled
 	@ninja -C $(BUILD)
@@ -101,6 +102,7 @@ bench: build
 	@scripts/need bench
 	$(PYTHON) bench/loader.py $(BUILD)/shmguard
 	$(PYTHON) bench/lane.py $(BUILD)/shmguard
+	$(PYTHON) bench/freeze.py $(BUILD)/shmguard
 	$(PYTHON) bench/recycle.py $(BUILD)/shmguard
 	$(PYTHON) bench/munmap.py $(BUILD)/shmguard
 	$(PYTHON) bench/budget.py $(BUILD)/shmguard
@@ -110,6 +112,8 @@ bench: build
 	$(PYTHON) bench/record.py $(BUILD)/shmguard
 	$(PYTHON) bench/tune.py $(BUILD)/shmguard
 	$(PYTHON) bench/watch.py $(BUILD)/shmguard
+	$(PYTHON) bench/where.py $(BUILD)/shmguard
+	$(PYTHON) bench/serve.py $(BUILD)/shmguard
 	$(PYTHON) bench/shared-list.py
 
 lint: build

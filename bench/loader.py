@@ -33,6 +33,8 @@ LOADS = [
 class PeakShmem(threading.Thread):
     """The machine's shared memory beyond what it was at the start, sampled often."""
 
+    SECONDS = 0.01
+
     def __init__(self):
         super().__init__(daemon=True)
         self.start_bytes = self.read()
@@ -45,7 +47,7 @@ class PeakShmem(threading.Thread):
             return next(int(line.split()[1]) * 1024 for line in meminfo if line.startswith("Shmem:"))
 
     def run(self):
-        while not self.over.wait(0.01):
+        while not self.over.wait(self.SECONDS):
             self.peak = max(self.peak, self.read() - self.start_bytes)
 
 

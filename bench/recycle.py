@@ -16,7 +16,8 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
+
+from loader import PeakShmem
 
 LOAD = pathlib.Path(__file__).resolve().parent / "recycle-load.py"
 MIB = 1 << 20
@@ -30,23 +31,15 @@ LOADS = [
 ]
 
 
-class PeakShm(threading.Thread):
+class PeakShm(PeakShmem):
     """What /dev/shm takes beyond what it took at the start."""
 
-    def __init__(self):
-        super().__init__(daemon=True)
-        self.start_bytes = self.read()
-        self.peak = 0
-        self.over = threading.Event()
+    SECONDS = 0.002
 
     @staticmethod
     def read():
         shm = os.statvfs("/dev/shm")
         return (shm.f_blocks - shm.f_bfree) * shm.f_frsize
-
-    def run(self):
-        while not self.over.wait(0.002):
-            self.peak = max(self.peak, self.read() - self.start_bytes)
 
 
 def run_plainly(load):

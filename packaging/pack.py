@@ -28,7 +28,7 @@ MANUAL = "share/man/man1/shmguard.1"
 
 def linked(sources):
     """What is linked into the program: name, version, license, where it is from, its hash or None, and the text of its license."""
-    texts = {"jansson": "LICENSE", "ncurses": "COPYING", "sqlite": "LICENSE.md"}
+    texts = {"jansson": "LICENSE", "libmicrohttpd": "COPYING", "ncurses": "COPYING", "sqlite": "LICENSE.md"}
     for line in (ROOT / "packaging/sources").read_text().splitlines():
         name, version, license_id, file, digest = line.split() if line[0] != "#" else ("",) * 5
         if name in texts:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bundles src/ into one HTML file, and that into a C file that the program links: node build.mjs [OUT.c]
-// Without OUT.c the page is printed. The page's policy allows the script and the style with these hashes, and nothing else.
+// Without OUT.c the page is printed. The page's policy allows the script and the style with these hashes, and nothing else;
+// the program fills in what it may connect to: nothing, or the server that it came from.
 import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -30,9 +31,10 @@ const style = await bundle("src/page.css");
 for (const text of [script, style])
     if (/<\/(script|style)|<!--/i.test(text)) throw new Error("the bundle would end its own element");
 
-const policy = `default-src 'none'; script-src ${hashed(script)}; style-src ${hashed(style)}; base-uri 'none'; form-action 'none'`;
+const restricted = (connect) =>
+    `default-src 'none'; script-src ${hashed(script)}; style-src ${hashed(style)}; connect-src ${connect}; base-uri 'none'; form-action 'none'`;
 const page = readFileSync(at("src/page.html"), "utf8")
-    .replace("@POLICY@", () => policy)
+    .replace("@POLICY@", () => restricted("@SHMGUARD_CONNECT@"))
     .replace("@STYLE@", () => style)
     .replace("@SCRIPT@", () => script);
 
@@ -43,5 +45,5 @@ if (!out) {
     const bytes = Buffer.from(page, "utf8");
     const lines = [];
     for (let i = 0; i < bytes.length; i += 24) lines.push([...bytes.subarray(i, i + 24)].map((b) => (b > 127 ? b - 256 : b)).join(","));
-    writeFileSync(out, `#include "page.h"\nconst char page_template[] = {\n${lines.join(",\n")},0};\n` + `const size_t page_template_size = sizeof page_template - 1;\n`);
+    writeFileSync(out, `#include "page.h"\nconst char page_template[] = {\n${lines.join(",\n")},0};\n` + `const size_t page_template_size = sizeof page_template - 1;\nconst char page_policy[] = "${restricted("'self'")}; frame-ancestors 'none'";\n`);
 }

@@ -232,8 +232,33 @@
 #define CLI_RECORD_NOTHING                                                                                   \
     "record: there is nothing to record; give --pid PID, or a command after --: "                            \
     "shmguard record -o run.db -- python train.py"
+#define CLI_RECORD_WHERE                                                                                     \
+    "record: --where needs a command, because its processes must have the guard; for a training that was "   \
+    "started by shmguard run: shmguard where %d"
+#define CLI_RECORD_WHERE_OUTER                                                                               \
+    "record: --where is ignored, because this job belongs to the shmguard run of pid %d, whose guard can "   \
+    "look: shmguard where %d"
 #define CLI_RECORD_INTERVAL "record: --interval takes 0.05 s to 1 h"
 #define CLI_RECORD_PROGRESS "recording (samples: %llu, processes: %llu); press Ctrl-C to stop"
+
+/* --- where -------------------------------------------------------------------------------------------- */
+
+#define CLI_WHERE_NO_PID     "where: which training? Name one of its processes: shmguard where PID"
+#define CLI_WHERE_WRONG_PID  "where: a process id is needed, not \"%s\"; shmguard ps lists the processes"
+#define CLI_WHERE_NO_PROCESS "where: there is no process %d; shmguard ps lists the processes"
+#define CLI_WHERE_DENIED                                                                                     \
+    "where: process %d belongs to another user; run shmguard where as that user, or as root"
+#define CLI_WHERE_NOT_GUARDED                                                                                \
+    "where: process %d has no guard, which would have to look; start the training with: shmguard run "       \
+    "--where -- python train.py"
+#define CLI_WHERE_NO_SUPERVISOR                                                                              \
+    "where: the shmguard run of process %d has ended, or does not answer; start the training again with: "   \
+    "shmguard run --where -- python train.py"
+#define CLI_WHERE_PROGRESS "looking for the line that leaks (windows: %zu); press Ctrl-C to stop"
+#define CLI_WHERE_FAILED   "where: the processes could not look: %s; CPython 3.9 to 3.13 with PyTorch is needed"
+#define CLI_WHERE_NOTHING                                                                                    \
+    "where: no process could look; a trainer and its workers with PyTorch are needed, and batches that "     \
+    "workers load"
 
 /* --- report ------------------------------------------------------------------------------------------- */
 
@@ -267,6 +292,45 @@
     "joined the outer shmguard run (pid %d); its budget and options apply; %s has no effect here"
 #define CLI_RUN_JOINED_MANY                                                                                  \
     "joined the outer shmguard run (pid %d); its budget and options apply; %s have no effect here"
+
+/* --- serve -------------------------------------------------------------------------------------------- */
+
+#define CLI_SERVE_NO_LIBRARY                                                                                 \
+    "serve: this program was built without libmicrohttpd; install its development files (Debian: "           \
+    "libmicrohttpd-dev) and build again, or use --textfile DIR"
+#define CLI_SERVE_INTERVAL  "serve: --interval takes 0.1 s to 1 h; 1s is usual"
+#define CLI_SERVE_PROCESSES "serve: --processes takes 0 to %d"
+#define CLI_SERVE_LISTEN                                                                                     \
+    "serve: --listen takes an IP address and a port, such as 127.0.0.1:9477, [::1]:9477 or 0.0.0.0:9477, "   \
+    "not \"%s\""
+#define CLI_SERVE_BOTH    "serve: --token-file and --no-auth exclude each other; remove one of them"
+#define CLI_SERVE_NO_PORT "serve: --%s needs --listen: with --textfile alone, no port is opened"
+/* An address, and why not. */
+#define CLI_SERVE_CANNOT_LISTEN "serve: cannot listen on %s: %s; give another address or port with --listen"
+/* A file, and why not. */
+#define CLI_SERVE_NO_TOKEN "serve: --token-file %s: %s; make one: (umask 077; openssl rand -hex 16 >FILE)"
+#define CLI_SERVE_BAD_TOKEN                                                                                  \
+    "serve: --token-file %s: the file must hold one word of 16 to 256 letters and digits; make one: "        \
+    "(umask 077; openssl rand -hex 16 >FILE)"
+#define CLI_SERVE_TEXTFILE      "serve: --textfile %s: %s; give the directory that node_exporter reads"
+#define CLI_SERVE_TEXTFILE_LOST "serve: the metrics could not be written: %s; trying again"
+#define CLI_SERVE_FAILED        "serve: the machine cannot be read: %s"
+/* An address, and a token. */
+#define CLI_SERVE_READY       "serving on http://%s/; press Ctrl-C to stop"
+#define CLI_SERVE_READY_TOKEN "serving on http://%s/?token=%s; press Ctrl-C to stop"
+/* A directory. */
+#define CLI_SERVE_WRITING       "writing the metrics to %s/" CLI_SERVE_TEXTFILE_NAME "; press Ctrl-C to stop"
+#define CLI_SERVE_TEXTFILE_NAME "shmguard.prom"
+#define CLI_SERVE_OPEN                                                                                       \
+    "anybody who can connect to %s can see the processes of this machine and their commands"
+/* What clients get as text. */
+#define CLI_SERVE_HEALTHY "ok"
+#define CLI_SERVE_LATE    "The machine has not answered for %.0f s: the last sample is that old."
+#define CLI_SERVE_NO_SURVEY                                                                                  \
+    "The processes cannot be read at the moment: one of them may be waiting in the kernel."
+#define CLI_SERVE_NO_PAGE                                                                                    \
+    "This program was built without the page: node and npm were missing. /metrics and /api/snapshot are "    \
+    "there."
 
 /* --- tune --------------------------------------------------------------------------------------------- */
 

@@ -46,19 +46,6 @@ static int failed_complain(const char *path, int error)
 
 /* --- The interpreter ------------------------------------------------------------------------------------ */
 
-static int output_read(int fd, char text[static PATH_MAX])
-{
-    size_t size = 0;
-    ssize_t n;
-    while (size < PATH_MAX - 1 && (n = read(fd, text + size, PATH_MAX - 1 - size)) != 0)
-        if (n > 0)
-            size += (size_t)n;
-        else if (errno != EINTR)
-            return -errno;
-    text[size] = '\0';
-    return 0;
-}
-
 /* Starts the interpreter, which prints its own path if it has ipykernel. A positive errno, or 0. */
 static int python_start(const char *python, int output, pid_t *ret_pid)
 {
@@ -82,6 +69,7 @@ static int python_find(const char *python, char path[static PATH_MAX])
     _cleanup_close_ int input = -EBADF;
     _cleanup_close_ int output = -EBADF;
     _cleanup_buffer_ Buffer safe = {0};
+    _cleanup_buffer_ Buffer printed = {0};
     int ends[2];
     pid_t pid = 0;
     if (pipe2(ends, O_CLOEXEC) < 0)
@@ -94,11 +82,12 @@ static int python_find(const char *python, char path[static PATH_MAX])
         return complain(EX_UNAVAILABLE, CLI_NOT_STARTED, "kernel", buffer_text(&safe), strerror(error));
     fd_close(TAKE_FD(output));
     int status = 0;
-    int r = output_read(input, path);
+    int r = buffer_read_fd(&printed, input, PATH_MAX - 1);
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
     }
-    if (r < 0 || status != 0 || path[0] != '/')
+    if (r < 0 || status != 0 || buffer_text(&printed)[0] != '/')
         return complain(EX_UNAVAILABLE, CLI_KERNEL_NO_IPYKERNEL, buffer_text(&safe), buffer_text(&safe));
+    stpcpy(path, buffer_text(&printed));
     return EX_OK;
 }
 

@@ -8,6 +8,7 @@
 
 #include "cli-text.h"
 #include "command.h"
+#include "outer.h"
 #include "progress.h"
 #include "user-command.h"
 
@@ -20,6 +21,7 @@ typedef struct RecordOptions {
     int pid;
     double interval;
     bool quiet;
+    bool where;
 } RecordOptions;
 
 static const Option record_options[] = {
@@ -29,6 +31,9 @@ static const Option record_options[] = {
      .help = "record a running training, with all processes below it"},
     {OPTION_SECONDS, 'i', "interval", offsetof(RecordOptions, interval), "SECONDS",
      .help = "time between two samples, at least 0.05 (default: 1)"},
+    {OPTION_FLAG, 0, "where", offsetof(RecordOptions, where),
+     .help = "find the line that leaks: look into COMMAND's processes now and then, and closer where memory "
+             "grows"},
     {OPTION_FLAG, 'q', "quiet", offsetof(RecordOptions, quiet), .help = "print no progress and no summary"},
     {OPTION_END},
 };
@@ -38,6 +43,7 @@ typedef struct Record {
     char **command;
     Recorder *recorder;
     Progress progress;
+    char library[PATH_MAX];
 } Record;
 
 static void record_free(Record *record)
@@ -56,6 +62,8 @@ static bool options_check(const Record *record, int *ret_code)
         *ret_code = complain(EX_USAGE, CLI_RECORD_TWO);
     else if (!command && options->pid == 0)
         *ret_code = complain(EX_USAGE, CLI_RECORD_NOTHING);
+    else if (options->where && !command)
+        *ret_code = complain(EX_USAGE, CLI_RECORD_WHERE, options->pid);
     else if (options->interval < INTERVAL_LEAST || options->interval > INTERVAL_MOST)
         *ret_code = complain(EX_USAGE, CLI_RECORD_INTERVAL);
     else
@@ -151,11 +159,34 @@ static void stopped_tick(void *context, const RunTick *tick)
     recorder_say_stopped(record->recorder, record->options.output);
 }
 
+static void site_record(void *context, const SiteWindow *window)
+{
+    const Record *record = context;
+    recorder_sites(record->recorder, window);
+}
+
+/* The library only looks: shared memory stays where it is. */
+static void where_serve(Record *record, Run *run)
+{
+    Outer outer;
+    if (outer_find(&outer)) {
+        complain(0, CLI_RECORD_WHERE_OUTER, outer.pid, outer.pid);
+        return;
+    }
+    GuardWish wish = {.only_witness = true, .budget.kind = WISH_OFF, .wait_seconds = -1, .where = true};
+    int r = guard_serve(run, record->library, &wish);
+    if (r < 0)
+        guard_complain(record->library, r);
+    run_on_site(run, site_record, record);
+}
+
 static int command_follow(Record *record, Run *run)
 {
     ChildStage stage = CHILD_NONE;
     RunResult result = {0};
     run_unwatched(run);
+    if (record->options.where)
+        where_serve(record, run);
     int r = run_start(run, record->command, (char *[]){NULL}, &stage);
     if (r < 0) {
         recorder_close(TAKE_PTR(record->recorder), true);

@@ -15,9 +15,10 @@
 #include "show-attempt.h"
 #include "show-preflight.h"
 #include "show-run.h"
+#include "show-sites.h"
 #include "user-command.h"
 
-enum { RETRY_NOT_GIVEN = -1, RECORD_SECONDS = 1 };
+enum { RETRY_NOT_GIVEN = -1, RECORD_SECONDS = 1, FREEZING_SECONDS = 1 };
 
 typedef struct RunOptions {
     bool quiet;
@@ -30,6 +31,8 @@ typedef struct RunOptions {
     double wait_seconds;
     int pin;
     int lane;
+    int freeze;
+    bool where;
     int retry;
     OptionList degrade;
     const char *resume;
@@ -62,6 +65,12 @@ static const Option run_options[] = {
     {OPTION_CHOICE, 0, "lane", offsetof(RunOptions, lane), "auto|off", .choices = auto_or_off,
      .help = "send a DataLoader's batches in one message and one packet, and not tensor by tensor (default: "
              "auto, where Python and PyTorch are known)"},
+    {OPTION_CHOICE, 0, "freeze", offsetof(RunOptions, freeze), "auto|off", .choices = auto_or_off,
+     .help =
+         "make a dataset's Python objects immortal before workers are forked, so that workers do not copy "
+         "them (default: auto, where Python has immortal objects: 3.12 to 3.14)"},
+    {OPTION_FLAG, 0, "where", offsetof(RunOptions, where),
+     .help = "find the line that leaks: look at a running job now and then, and closer where memory grows"},
     {OPTION_COUNT, 0, "retry", offsetof(RunOptions, retry), "N",
      .help = "after a failure, try again up to N times"},
     {OPTION_LIST, 0, "degrade", offsetof(RunOptions, degrade), "NAME=V1,V2,...",
@@ -120,6 +129,7 @@ static bool guard_options_check(const RunOptions *options, int *ret_code)
                        : options->wait_seconds >= 0      ? "wait"
                        : options->pin != CHOICE_AUTO     ? "pin"
                        : options->lane != CHOICE_AUTO    ? "lane"
+                       : options->freeze != CHOICE_AUTO  ? "freeze"
                                                          : NULL;
     if (!options->no_guard || !idle)
         return true;
@@ -224,7 +234,9 @@ static void outer_say(const RunCommand *run)
                 {options->budget.kind != WISH_AUTO, "--budget"},
                 {options->wait_seconds >= 0, "--wait"},
                 {options->pin != CHOICE_AUTO, "--pin"},
-                {options->lane != CHOICE_AUTO, "--lane"}};
+                {options->lane != CHOICE_AUTO, "--lane"},
+                {options->freeze != CHOICE_AUTO, "--freeze"},
+                {options->where, "--where"}};
     const char *names[ARRAY_SIZE(idle) + 1] = {0};
     size_t n = 0;
     for (size_t i = 0; i < ARRAY_SIZE(idle); i++)
@@ -236,6 +248,13 @@ static void outer_say(const RunCommand *run)
         complain(0, CLI_RUN_JOINED, run->outer.pid);
     else
         complain(0, PLURAL(n, CLI_RUN_JOINED_ONE, CLI_RUN_JOINED_MANY), run->outer.pid, buffer_text(&list));
+}
+
+static void site_record(void *context, const SiteWindow *window)
+{
+    const RunCommand *run = context;
+    if (run->job.recorder)
+        recorder_sites(run->job.recorder, window);
 }
 
 /* --- Attempts ----------------------------------------------------------------------------------------- */
@@ -279,6 +298,7 @@ static void progress_tick(void *context, const RunTick *tick)
         .bytes_now = guard->bytes_now,
         .budget_bytes = guard->budget_bytes,
         .waiting = (uint32_t)guard->waiting,
+        .freezing = guard->freezing.seconds >= FREEZING_SECONDS ? guard->freezing.objects : 0,
     };
     if (recorder && run->guarded)
         recorder_guard(recorder, guard);
@@ -384,9 +404,19 @@ static int job_open(RunCommand *run)
                              .wait_seconds = options->wait_seconds,
                              .no_pin = options->pin == CHOICE_OFF,
                              .no_lane = options->lane == CHOICE_OFF,
+                             .no_freeze = options->freeze == CHOICE_OFF,
+                             .where = options->where,
                              .outer = run->outer.socket};
     job->report.path = options->report;
     return EX_OK;
+}
+
+static void run_show(RunCommand *run, const Terminal *terminal)
+{
+    SiteView sites = {0};
+    show_run(terminal, &run->job.report);
+    if (site_view_make(run_sites(run->job.run), NULL, &run->job.arena, &sites) >= 0)
+        show_sites(terminal, &sites);
 }
 
 static int run_run(const Command *command, int argc, char **argv)
@@ -410,6 +440,7 @@ static int run_run(const Command *command, int argc, char **argv)
     run.progress =
         progress_open(&terminal, STDOUT_FILENO, options->quiet || options->no_guard || run.outer.socket);
     run_on_tick(run.job.run, progress_tick, &run);
+    run_on_site(run.job.run, site_record, &run);
     int r = attempts_make(&run);
     if (r < 0)
         return complain(EX_SOFTWARE, CLI_FAILED, "run", strerror(-r));
@@ -421,7 +452,7 @@ static int run_run(const Command *command, int argc, char **argv)
     if (options->report)
         report_write(&file, report);
     if (!options->quiet)
-        show_run(&terminal, report);
+        run_show(&run, &terminal);
     else if (result->work.n > 0) /* otherwise nothing would explain the exit code 1 */
         show_stray_work(&terminal, &result->work);
     record_finish(&run);

@@ -12,6 +12,8 @@
 #include "command.h"
 #include "epochs.h"
 #include "sampler-thread.h"
+#include "shared-sites.h"
+#include "site-view.h"
 #include "watch-screen.h"
 
 typedef struct WatchOptions {
@@ -63,6 +65,11 @@ typedef struct Watch {
     double sampled; /* CLOCK_MONOTONIC, the last time */
     double own_seconds;
     unsigned samples;
+    Root root;
+    Arena leak_arena;
+    int leak_supervisor;
+    int leak_page;       /* the number of its descriptor */
+    double leak_seconds; /* of the newest window that it is from */
 } Watch;
 
 static void watch_free(Watch *watch)
@@ -71,6 +78,8 @@ static void watch_free(Watch *watch)
     survey_free(&watch->survey);
     history_free(&watch->history);
     arena_free(&watch->arena);
+    arena_free(&watch->leak_arena);
+    root_close(&watch->root);
     picture_free(&watch->picture);
 }
 
@@ -92,6 +101,32 @@ static void own_cost(Watch *watch, double now)
     }
     watch->own_seconds = spent;
     watch->sampled = now;
+}
+
+/* The line that keeps most, of what was found until now. */
+static void leak_keep(Watch *watch, SiteWindows windows)
+{
+    SiteView view;
+    arena_free(&watch->leak_arena);
+    watch->scene.leak = NULL;
+    if (site_view_make(windows, NULL, &watch->leak_arena, &view) >= 0 && view.n > 0)
+        watch->scene.leak = view.items[0].words;
+}
+
+/* Of the run whose budget is shown, if it looks for it. */
+static void leak_look(Watch *watch, int supervisor)
+{
+    SharedSites sites = {0};
+    if (supervisor != watch->leak_supervisor)
+        watch->leak_page = supervisor > 0 ? shared_sites_find(&watch->root, supervisor) : -ENOENT;
+    watch->leak_supervisor = supervisor;
+    int r = watch->leak_page < 0 ? watch->leak_page
+                                 : shared_sites_read(&watch->root, supervisor, watch->leak_page, &sites);
+    double newest = r >= 0 && sites.n > 0 ? sites.windows[sites.n - 1].seconds : 0;
+    if (newest > watch->leak_seconds)
+        leak_keep(watch, (SiteWindows){sites.windows, sites.n});
+    watch->leak_seconds = MAX(newest, watch->leak_seconds);
+    free(sites.windows);
 }
 
 static void result_keep(Watch *watch, const SampleResult *result)
@@ -122,6 +157,7 @@ static int watch_take(Watch *watch)
     watch->scene.guards = result.guards;
     watch->scene.guard_pid = result.guard_pid;
     watch->scene.own_bytes = result.own_bytes;
+    leak_look(watch, result.guard_pid);
     r = history_add(&watch->history, &result.moment);
     if (r < 0)
         return r;
@@ -140,7 +176,9 @@ static int sample_complain(int r)
 static int live_open(Watch *watch)
 {
     const WatchOptions *options = &watch->options;
-    int r = sampler_thread_open(options->pid, options->interval, &watch->thread);
+    int r = root_open(NULL, &watch->root);
+    if (r >= 0)
+        r = sampler_thread_open(options->pid, options->interval, &watch->thread);
     if (r == -ENOENT)
         return complain(EX_UNAVAILABLE, CLI_NO_PROC);
     if (r == -ESRCH)
@@ -162,6 +200,7 @@ static int replay_open(Watch *watch)
         return code;
     if (epochs_tell(&watch->history, &watch->arena, &watch->scene.told) < 0)
         return complain(EX_SOFTWARE, CLI_OUT_OF_MEMORY);
+    leak_keep(watch, (SiteWindows){watch->history.windows, watch->history.n_windows});
     const Series *series = &watch->history.series;
     const char *slash = strrchr(path, '/');
     watch->scene.replay = slash && slash[1] != '\0' ? slash + 1 : path;
@@ -432,6 +471,8 @@ static int watch_run(const Command *command, int argc, char **argv)
         .options = options,
         .terminal = terminal_of(stdout, (ColorMode)options.color),
         .scene = {.own_cpu = -1, .own_bytes = U64_UNKNOWN},
+        .root = ROOT_NONE,
+        .leak_page = -ENOENT,
     };
     watch.scene.history = &watch.history;
     code = options.replay ? replay_open(&watch) : live_open(&watch);

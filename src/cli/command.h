@@ -28,11 +28,13 @@ extern const Command command_ps;
 extern const Command command_record;
 extern const Command command_report;
 extern const Command command_run;
+extern const Command command_serve;
 extern const Command command_tune;
 extern const Command command_watch;
+extern const Command command_where;
 
 /* In the order in which they are listed; NULL behind the last. */
-enum { COMMANDS = 11 };
+enum { COMMANDS = 13 };
 extern const Command *const commands[COMMANDS + 1];
 
 /* Options that mean the same everywhere; T is the command's struct of values. */

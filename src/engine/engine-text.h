@@ -48,3 +48,17 @@
 #define TRIAL_NO_NUMBER_MANY "The group of --rate did not match a number; the last of %llu lines is: %s"
 /* The summary of a cause, which is a sentence, and a line. */
 #define TRIAL_LAST_LINE "%s The last line that it printed: %s"
+
+/* --- serve ---------------------------------------------------------------------------------------------- */
+
+/* What the server answers to a request that it refuses, one line each. */
+#define HTTP_TEXT_PATHS "Not found. There are /, /metrics, /api/snapshot, /api/stream and /healthz.\n"
+#define HTTP_TEXT_TOKEN                                                                                      \
+    "This server requires its token: open the page as /?token=TOKEN once, or send the header "               \
+    "\"Authorization: Bearer TOKEN\".\n"
+#define HTTP_TEXT_HOST                                                                                       \
+    "This server has no token, so it answers only requests to an IP address or to localhost; use one of "    \
+    "these, or start shmguard serve with --token-file.\n"
+#define HTTP_TEXT_METHOD "Only GET and HEAD are supported.\n"
+#define HTTP_TEXT_BODY   "A request must not have a body.\n"
+#define HTTP_TEXT_FULL   "Too many pages are open here; close one, or try again later.\n"

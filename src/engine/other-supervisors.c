@@ -24,7 +24,8 @@ static void supervisor_meet(OtherSupervisors *supervisors, const Root *root, int
     }
     int page = supervisors->n < SUPERVISORS_MOST ? shared_stats_find(root, pid) : -ENOSPC;
     if (page >= 0)
-        supervisors->items[supervisors->n++] = (OtherSupervisor){pid, start_ticks, page, true};
+        supervisors->items[supervisors->n++] =
+            (OtherSupervisor){.pid = pid, .start_ticks = start_ticks, .page = page, .there = true};
 }
 
 static bool is_supervisor(const char *comm)
@@ -57,6 +58,52 @@ static double guard_share(const GuardFigures *figures)
                : (double)figures->bytes_now / (double)figures->budget_bytes;
 }
 
+/* Half of an update may be read: a figure never goes back. */
+static void total_raise(uint64_t *total, uint64_t *counted, uint64_t figure)
+{
+    if (figure <= *counted)
+        return;
+    *total += figure - *counted;
+    *counted = figure;
+}
+
+static void totals_count(GuardTotals *totals, GuardTotals *counted, const GuardFigures *figures)
+{
+    total_raise(&totals->segments, &counted->segments, figures->segments_created);
+    total_raise(&totals->reused, &counted->reused, figures->segments_reused);
+    total_raise(&totals->waits, &counted->waits, figures->waits);
+    total_raise(&totals->refused, &counted->refused, figures->refused);
+}
+
+static const ProcessMoment *moment_process(const Moment *moment, int pid)
+{
+    size_t i = LOWER_BOUND(at, moment->n_processes, moment->processes[at].pid < pid);
+    return i < moment->n_processes && moment->processes[i].pid == pid ? &moment->processes[i] : NULL;
+}
+
+static bool is_below(const Root *root, const Moment *moment, int pid, int above)
+{
+    for (unsigned i = 0; i < ABOVE_MOST && pid > 1; i++) {
+        const ProcessMoment *process = moment_process(moment, pid);
+        ProcStat stat;
+        if (!process && proc_stat_read(root, pid, &stat) < 0) /* a launcher is not in the moment */
+            return false;
+        pid = process ? process->ppid : stat.ppid;
+        if (pid == above)
+            return true;
+    }
+    return false;
+}
+
+static int job_of(const Root *root, const Moment *moment, int supervisor)
+{
+    for (size_t i = 0; i < moment->n_processes; i++)
+        if (moment->processes[i].role == ROLE_TRAINER &&
+            is_below(root, moment, moment->processes[i].pid, supervisor))
+            return moment->processes[i].pid;
+    return 0;
+}
+
 unsigned supervisors_fill(OtherSupervisors *supervisors, const Root *root, Moment *moment, int *ret_pid)
 {
     for (size_t i = 0; i < supervisors->n; i++)
@@ -66,9 +113,9 @@ unsigned supervisors_fill(OtherSupervisors *supervisors, const Root *root, Momen
             supervisor_meet(supervisors, root, moment->processes[i].pid, moment->processes[i].start_ticks);
 
     size_t kept = 0;
-    unsigned n = 0;
     GuardFigures tightest = {0};
     *ret_pid = 0;
+    supervisors->n_runs = 0;
     for (size_t i = 0; i < supervisors->n; i++) {
         OtherSupervisor guard = supervisors->items[i];
         GuardFigures figures;
@@ -79,7 +126,9 @@ unsigned supervisors_fill(OtherSupervisors *supervisors, const Root *root, Momen
         if (shared_stats_read(root, guard.pid, guard.page, &figures) < 0 ||
             (figures.budget_bytes == U64_UNKNOWN && figures.segments_created == 0))
             continue;
-        n++;
+        totals_count(&supervisors->totals, &supervisors->items[kept - 1].counted, &figures);
+        supervisors->runs[supervisors->n_runs++] =
+            (GuardedRun){guard.pid, job_of(root, moment, guard.pid), figures};
         if (*ret_pid == 0 || guard_share(&figures) > guard_share(&tightest)) {
             tightest = figures;
             *ret_pid = guard.pid;
@@ -95,5 +144,5 @@ unsigned supervisors_fill(OtherSupervisors *supervisors, const Root *root, Momen
     moment->values[JOB_GUARD_WAITING] = tightest.waiting;
     moment->values[JOB_GUARD_WAITS] = tightest.waits;
     moment->values[JOB_GUARD_REFUSED] = tightest.refused;
-    return n;
+    return (unsigned)supervisors->n_runs;
 }

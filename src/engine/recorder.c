@@ -24,6 +24,9 @@ enum { HANG_SECONDS = 10 };
 #define END_SECONDS 1.0
 enum { AWAITED_MOST = 256 };
 
+/* More than that wait only if the disk hangs. */
+enum { WINDOWS_MOST = 64 };
+
 struct Recorder {
     /* Used by the opener's thread only. */
     double interval;
@@ -55,6 +58,8 @@ struct Recorder {
     pthread_mutex_t mutex;
     GuardFigures guard;
     bool guard_fresh;
+    SiteWindow *windows; /* that are not in the file yet */
+    size_t n_windows;
     RecorderStatus status;
     atomic_bool parked;
 };
@@ -76,6 +81,29 @@ static void guard_take(Recorder *recorder, uint64_t *values)
     values[JOB_GUARD_WAITING] = guard.waiting;
     values[JOB_GUARD_WAITS] = guard.waits;
     values[JOB_GUARD_REFUSED] = guard.refused;
+    values[JOB_GUARD_FROZEN] = guard.freeze.bytes;
+}
+
+/* Those that wait. While another program writes into the file, they wait longer. */
+static int sites_write(Recorder *recorder)
+{
+    int r = 0;
+    while (r >= 0) {
+        SiteWindow window;
+        pthread_mutex_lock(&recorder->mutex);
+        bool any = recorder->n_windows > 0;
+        if (any)
+            window = recorder->windows[0];
+        pthread_mutex_unlock(&recorder->mutex);
+        if (!any)
+            return 0;
+        r = recording_add_sites(recorder->recording, &window);
+        pthread_mutex_lock(&recorder->mutex);
+        if (r >= 0)
+            memmove(recorder->windows, recorder->windows + 1, --recorder->n_windows * sizeof window);
+        pthread_mutex_unlock(&recorder->mutex);
+    }
+    return r == -EBUSY ? 0 : r;
 }
 
 /* Converts the moment to the recording's time, and adds the start of an attempt to its events. */
@@ -249,13 +277,15 @@ static void *record(void *context)
     bool last = false;
     int r = 0;
     recording_set_pid(recorder->recording, recorder->pid);
-    while ((r = moment_record(recorder)) >= 0 && !last) {
+    while ((r = moment_record(recorder)) >= 0 && (r = sites_write(recorder)) >= 0 && !last) {
         double now = now_seconds();
         if (now >= next)
             next += recorder->interval * MAX(1.0, ceil((now - next) / recorder->interval));
         last = !time_wait(recorder, next);
     }
     int written = recording_flush(recorder->recording);
+    if (written >= 0)
+        written = sites_write(recorder);
     over_tell(recorder, r == -ESRCH || r >= 0 ? written : r);
     return NULL;
 }
@@ -388,6 +418,19 @@ void recorder_guard(Recorder *recorder, const GuardFigures *figures)
     pthread_mutex_unlock(&recorder->mutex);
 }
 
+void recorder_sites(Recorder *recorder, const SiteWindow *window)
+{
+    pthread_mutex_lock(&recorder->mutex);
+    if (!recorder->windows)
+        recorder->windows = calloc(WINDOWS_MOST, sizeof *recorder->windows);
+    if (recorder->windows && recorder->n_windows < WINDOWS_MOST) {
+        SiteWindow *slot = &recorder->windows[recorder->n_windows++];
+        *slot = *window;
+        slot->seconds -= recorder->origin;
+    }
+    pthread_mutex_unlock(&recorder->mutex);
+}
+
 RecorderStatus recorder_status(Recorder *recorder)
 {
     pthread_mutex_lock(&recorder->mutex);
@@ -456,5 +499,6 @@ void recorder_close(Recorder *recorder, bool discard)
     fd_close(recorder->over_fd);
     fd_close(recorder->stop_fd);
     free(recorder->events);
+    free(recorder->windows);
     free(recorder);
 }

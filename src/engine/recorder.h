@@ -33,6 +33,9 @@ int recorder_begin(Recorder *recorder, int pid, const char *attempt);
 /* What the guard has done so far, for the next sample. */
 void recorder_guard(Recorder *recorder, const GuardFigures *figures);
 
+/* What the search for the line that leaks has found; its time is CLOCK_MONOTONIC. */
+void recorder_sites(Recorder *recorder, const SiteWindow *window);
+
 /* What each sample has seen, for the supervisor of the same job; valid until recorder_close. */
 MomentRelay *recorder_relay(const Recorder *recorder);
 

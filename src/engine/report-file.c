@@ -113,7 +113,7 @@ int report_file_write(const ReportFile *file, int (*fill)(FILE *out, const void 
     int fd = beside_open(file->directory, beside);
     if (fd < 0)
         return fd;
-    int r = stream_fill(fd, true, fill, context);
+    int r = stream_fill(fd, !file->fleeting, fill, context);
     if (r >= 0 && renameat(file->directory, beside, file->directory, file->name) < 0)
         r = -errno;
     if (r < 0)

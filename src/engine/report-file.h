@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "macro.h"
@@ -14,6 +15,7 @@ typedef struct ReportFile {
     int directory;
     int direct; /* the descriptor of what is not a regular file */
     char *name;
+    bool fleeting; /* it is written again soon: it need not be on the disk before it replaces the old one */
 } ReportFile;
 
 #define REPORT_FILE_NONE      ((ReportFile){.directory = -EBADF, .direct = -EBADF})

@@ -9,6 +9,7 @@
 #include "clock.h"
 #include "other-supervisors.h"
 #include "proc-statm.h"
+#include "rlimits.h"
 #include "sampler-thread.h"
 
 /* How long sampler_thread_close waits for a sample. */
@@ -19,6 +20,9 @@ struct SamplerThread {
     Root root;
     Sampler *sampler;
     OtherSupervisors supervisors;
+    JobFacts *facts;
+    size_t n_facts;
+    size_t facts_capacity;
     SampleResult sample;
     int result;
 
@@ -39,6 +43,51 @@ struct SamplerThread {
 
 /* --- The thread --------------------------------------------------------------------------------------- */
 
+/* Of a process that just appeared. Without memory its facts are read in a later sample. */
+static void facts_add(SamplerThread *thread, int pid, uint64_t start_ticks)
+{
+    RLimits limits = {.open_files_soft = U64_UNKNOWN};
+    JobFacts facts = {.pid = pid, .start_ticks = start_ticks, .there = true};
+    if (thread->n_facts == thread->facts_capacity) {
+        size_t wanted = MAX(thread->facts_capacity * 2, (size_t)16);
+        JobFacts *larger = reallocarray(thread->facts, wanted, sizeof *larger);
+        if (!larger)
+            return;
+        thread->facts = larger;
+        thread->facts_capacity = wanted;
+    }
+    (void)launcher_names_read(&thread->root, pid, &facts.names);
+    (void)rlimits_read(&thread->root, pid, &limits);
+    facts.open_files_soft = limits.open_files_soft;
+    thread->facts[thread->n_facts++] = facts;
+}
+
+static void facts_meet(SamplerThread *thread, int pid, uint64_t start_ticks)
+{
+    for (size_t i = 0; i < thread->n_facts; i++)
+        if (thread->facts[i].pid == pid && thread->facts[i].start_ticks == start_ticks) {
+            thread->facts[i].there = true;
+            return;
+        }
+    facts_add(thread, pid, start_ticks);
+}
+
+static void facts_fill(SamplerThread *thread, const Moment *moment)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < thread->n_facts; i++)
+        thread->facts[i].there = false;
+    for (size_t i = 0; i < moment->n_processes; i++)
+        if (moment->processes[i].role == ROLE_TRAINER)
+            facts_meet(thread, moment->processes[i].pid, moment->processes[i].start_ticks);
+    for (size_t i = 0; i < thread->supervisors.n; i++)
+        facts_meet(thread, thread->supervisors.items[i].pid, thread->supervisors.items[i].start_ticks);
+    for (size_t i = 0; i < thread->n_facts; i++)
+        if (thread->facts[i].there)
+            thread->facts[kept++] = thread->facts[i];
+    thread->n_facts = kept;
+}
+
 static int sample(SamplerThread *thread)
 {
     SampleResult result = {.own_bytes = U64_UNKNOWN};
@@ -47,6 +96,11 @@ static int sample(SamplerThread *thread)
     if (r < 0)
         return r;
     result.guards = supervisors_fill(&thread->supervisors, &thread->root, &result.moment, &result.guard_pid);
+    facts_fill(thread, &result.moment);
+    result.runs = thread->supervisors.runs;
+    result.totals = &thread->supervisors.totals;
+    result.facts = thread->facts;
+    result.n_facts = thread->n_facts;
     result.surveyed = sampler_take_segments(thread->sampler, &result.survey, &result.survey_seconds);
     if (proc_statm_read(&thread->root, getpid(), &statm) >= 0)
         result.own_bytes = statm.resident_bytes;
@@ -145,6 +199,7 @@ void sampler_thread_close(SamplerThread *thread)
     if (thread->answered && thread->result >= 0)
         survey_free(&thread->sample.survey); /* it was not taken */
     sampler_free(thread->sampler);
+    free(thread->facts);
     root_close(&thread->root);
     fd_close(thread->fd);
     free(thread);

@@ -8,16 +8,31 @@
  */
 #pragma once
 
+#include "other-supervisors.h"
+#include "proc-environ.h"
 #include "sampler.h"
 
 typedef struct SamplerThread SamplerThread;
+
+/* A trainer, or the supervisor of a guarded run: what does not change while it runs. */
+typedef struct JobFacts {
+    int pid;
+    uint64_t start_ticks;
+    LauncherNames names;
+    uint64_t open_files_soft; /* which its workers inherit; U64_UNKNOWN */
+    bool there;               /* in this sample */
+} JobFacts;
 
 typedef struct SampleResult {
     Moment moment; /* with the guard's figures; valid until the next sampler_thread_ask */
     Survey survey; /* with the segments, if `surveyed`: the caller frees it */
     bool surveyed; /* there is a new survey */
     double survey_seconds;
-    unsigned guards;    /* guarded runs that were found */
+    unsigned guards;        /* guarded runs that were found */
+    const GuardedRun *runs; /* these runs, the totals and the facts are valid as long as the moment */
+    const GuardTotals *totals;
+    const JobFacts *facts;
+    size_t n_facts;
     int guard_pid;      /* the supervisor whose budget is in the moment; 0: none */
     uint64_t own_bytes; /* resident, of this process */
 } SampleResult;

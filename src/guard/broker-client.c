@@ -28,8 +28,7 @@
  */
 enum { ATTEMPTS_MAX = 64, TRIES_MAX = 2, MANAGER_MSEC = 50, START_MSEC = 50 };
 
-static int connection = -1;
-static FileId connection_id;
+static OwnFd connection = {.fd = -1};
 static unsigned attempts;
 static bool lost;                               /* there was a supervisor, and it is gone */
 static Counters nowhere;                        /* used without a supervisor; no process reads it */
@@ -40,23 +39,9 @@ Counters *guard_counters(void)
     return atomic_load_explicit(&counters, memory_order_acquire);
 }
 
-static bool connection_is_ours(void)
-{
-    FileId id;
-    return connection >= 0 && file_id(connection, &id) == 0 && id.inode == connection_id.inode &&
-           id.device == connection_id.device;
-}
-
-static void disconnect(void)
-{
-    if (connection_is_ours())
-        real_close(connection);
-    connection = -1;
-}
-
 void broker_forget(void)
 {
-    disconnect();
+    own_close(&connection);
     attempts = 0;
 }
 
@@ -98,7 +83,7 @@ static bool receive_message(int from, Message *ret, int *ret_fd)
 /* The manager does not wait for its welcome, so that may come first. */
 static bool receive_answer(Message *ret, int *ret_fd)
 {
-    while (receive_message(connection, ret, ret_fd)) {
+    while (receive_message(connection.fd, ret, ret_fd)) {
         if (ret->type == MESSAGE_ANSWER)
             return true;
         if (*ret_fd >= 0)
@@ -129,16 +114,11 @@ static bool welcomed(int from)
     return true;
 }
 
-/*
- * Before main, and only on a terminal: output of the program counts from the first word
- * (progress-line.c), long before it makes a tensor. Only the page is fetched, and we do not wait for a
- * stopped supervisor.
- */
-void broker_find_counters(void)
+/* Only the page is fetched, and we do not wait for a stopped supervisor. */
+void broker_fetch_counters(void)
 {
     int saved = errno;
-    bool shown = isatty(STDOUT_FILENO) || isatty(STDERR_FILENO);
-    int fd = shown && !getenv(PROTOCOL_ONLY_WITNESS) ? supervisor_connect(START_MSEC) : -1;
+    int fd = guard_counters() == &nowhere ? supervisor_connect(START_MSEC) : -1;
     struct pollfd ready = {.fd = fd, .events = POLLIN};
     if (fd >= 0 && real_poll(&ready, 1, START_MSEC) > 0)
         (void)welcomed(fd);
@@ -147,9 +127,16 @@ void broker_find_counters(void)
     errno = saved;
 }
 
+/* Before main, and only on a terminal: output of the program counts from the first word (progress-line.c),
+ * long before it makes a tensor. */
+void broker_find_counters(void)
+{
+    if ((isatty(STDOUT_FILENO) || isatty(STDERR_FILENO)) && !getenv(PROTOCOL_ONLY_WITNESS))
+        broker_fetch_counters();
+}
+
 static bool connect_now(void)
 {
-    FileId id;
     errno = 0;
     int fd = supervisor_connect(0);
     if (fd < 0) {
@@ -157,24 +144,19 @@ static bool connect_now(void)
         return false;
     }
     attempts++;
-    fd = fd_move_up(fd);
-    if (file_id(fd, &id) < 0) {
-        real_close(fd);
+    if (!own_keep(fd, &connection))
         return false;
-    }
-    connection = fd;
-    connection_id = id;
-    if (manager_is() || welcomed(fd))
+    if (manager_is() || welcomed(connection.fd))
         return true;
-    disconnect();
+    own_close(&connection);
     return false;
 }
 
 bool broker_reach(void)
 {
-    if (connection_is_ours())
+    if (own_is_open(&connection))
         return true;
-    connection = -1;
+    connection.fd = -1;
     return supervisor_is() && !lost && attempts < ATTEMPTS_MAX && connect_now();
 }
 
@@ -191,7 +173,7 @@ static bool exchange(Message *message, int fd, bool answered, int *ret_fd)
 {
     for (int i = 0; i < TRIES_MAX && broker_reach(); i++) {
         Message answer;
-        if (message_send(connection, message, fd, 0)) {
+        if (message_send(connection.fd, message, fd, 0)) {
             if (!answered)
                 return true;
             if (receive_answer(&answer, ret_fd)) {
@@ -199,12 +181,12 @@ static bool exchange(Message *message, int fd, bool answered, int *ret_fd)
                 return true;
             }
             if (manager_is()) {
-                disconnect();
+                own_close(&connection);
                 return false;
             }
         } else if (errno == ETOOMANYREFS) /* this user has too many descriptors in flight */
             return false;
-        disconnect();
+        own_close(&connection);
     }
     return false;
 }

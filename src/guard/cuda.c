@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -11,19 +10,7 @@
 
 #include "cuda.h"
 #include "guard.h"
-
-/* The old versions are in libdl and in libc, as in real.c. */
-#if defined(__x86_64__)
-__asm__(".symver dlopen, dlopen@GLIBC_2.2.5");
-__asm__(".symver dlsym, dlsym@GLIBC_2.2.5");
-__asm__(".symver dlclose, dlclose@GLIBC_2.2.5");
-__asm__(".symver dlerror, dlerror@GLIBC_2.2.5");
-#elif defined(__aarch64__)
-__asm__(".symver dlopen, dlopen@GLIBC_2.17");
-__asm__(".symver dlsym, dlsym@GLIBC_2.17");
-__asm__(".symver dlclose, dlclose@GLIBC_2.17");
-__asm__(".symver dlerror, dlerror@GLIBC_2.17");
-#endif
+#include "linker-versions.h"
 
 #define CALL_NAME(type, name, parameters, call) [call] = #name,
 static const char *const call_names[CUDA_CALLS] = {INTERPOSED_CUDA(CALL_NAME)};

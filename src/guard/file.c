@@ -45,6 +45,34 @@ int fd_move_up(int fd)
     return high;
 }
 
+bool own_is_open(const OwnFd *own)
+{
+    FileId id;
+    return own->fd >= 0 && file_id(own->fd, &id) == 0 && id.inode == own->inode && id.device == own->device;
+}
+
+void own_close(OwnFd *own)
+{
+    if (own_is_open(own))
+        real_close(own->fd);
+    own->fd = -1;
+}
+
+bool own_keep(int fd, OwnFd *ret)
+{
+    FileId id;
+    *ret = (OwnFd){.fd = -1};
+    if (fd < 0)
+        return false;
+    fd = fd_move_up(fd);
+    if (file_id(fd, &id) < 0) {
+        real_close(fd);
+        return false;
+    }
+    *ret = (OwnFd){fd, id.device, id.inode};
+    return true;
+}
+
 static void fd_path(int fd, char path[static 40])
 {
     snprintf(path, 40, "/proc/self/fd/%d", fd);

@@ -70,6 +70,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/wait.h>
@@ -96,6 +97,12 @@ INTERPOSED_NEXT(REAL)
 INTERPOSED_VARIADIC(REAL_VARIADIC)
 #undef REAL
 #undef REAL_VARIADIC
+
+/* --- symbols.c: what stands behind some of them, for our own part in Python --- */
+
+int our_close(int fd);
+int our_fstat(int fd, struct stat *st);
+int our_poll(struct pollfd *files, nfds_t n, int msec);
 
 /* --- lock.c: on or off, the lock, fork --- */
 
@@ -137,6 +144,18 @@ int stat_call(int fd, struct stat *ret);
 
 /* Moves the descriptor to a higher number, out of the way of programs that rely on low ones. */
 int fd_move_up(int fd);
+
+/* A descriptor that we keep. Its number may be another file's by the time we use it: programs close all that
+ * they find. */
+typedef struct OwnFd {
+    int fd; /* -1: none */
+    uint64_t device;
+    uint64_t inode;
+} OwnFd;
+
+bool own_keep(int fd, OwnFd *ret); /* takes ownership, and moves it up; fd may be -1 */
+bool own_is_open(const OwnFd *own);
+void own_close(OwnFd *own);
 
 /* A new description of the file behind fd, close-on-exec. -1 with errno; ESTALE if it is not the file that
  * the caller expects: the number was closed and given to another file. */
@@ -294,11 +313,12 @@ int broker_ask(MessageType type, const char *name, int fd, int *ret_fd);
 
 /* A segment of about so many bytes whose producer has gone: the pool's own description of it, or -1. */
 int broker_adopt(uint64_t bytes, uint64_t *ret_issue);
-void broker_find_counters(void); /* by the constructor */
-bool broker_reach(void);         /* connects, so that what follows is counted; false: not reached */
-bool broker_lost(void);          /* there was one, and it is gone with all that it kept */
-void broker_forget(void);        /* in a forked child */
-Counters *guard_counters(void);  /* never NULL */
+void broker_find_counters(void);  /* by the constructor */
+void broker_fetch_counters(void); /* the same page, later: without a connection that stays */
+bool broker_reach(void);          /* connects, so that what follows is counted; false: not reached */
+bool broker_lost(void);           /* there was one, and it is gone with all that it kept */
+void broker_forget(void);         /* in a forked child */
+Counters *guard_counters(void);   /* never NULL */
 
 /* --- supervisor.c: where it is; signal handlers may call it --- */
 
@@ -308,6 +328,7 @@ bool supervisor_is(void);
  * patience_msec; 0: no limit. */
 int supervisor_connect(int patience_msec);
 bool supervisor_is_other_user(int fd);           /* of a connection: it is root's, and we are not root */
+bool peer_read(int fd, struct ucred *ret);       /* of a connection: who is at its other end */
 int supervisor_connect_inner(int patience_msec); /* to that of a run within the run; usually there is none */
 
 /* --- exec.c: guards the programs that this process starts; signal handlers may call all of it --- */
@@ -348,19 +369,22 @@ void *python_symbol(const char *name); /* NULL: there is none */
 void *python_let_run(void);            /* lets other Python threads run until python_go_on */
 void python_go_on(void *thread);
 
-/* --- python-part.c: our part in Python; the argument is there --- */
+/* --- python-part.c: our parts in Python; the argument is there --- */
 
-extern const char python_lane[]; /* its text */
-void python_part_start(void);    /* by the constructor, once */
+void python_part_start(void); /* by the constructor, once */
 
-/* Python may have made this semaphore: the part is installed soon, if it can be. Without the lock. */
+/* Python may have made this semaphore: the parts are installed soon, if they can be. Without the lock. */
 void python_part_offer(const char *semaphore);
+
+/* --- python-where.c: the search for the line that leaks; the argument is there --- */
+
+void where_offer(const char *semaphore); /* as python_part_offer: this process may be asked from now on */
+void where_poll(const void *caller);     /* after each poll, lock-free: whether it is asked. Keeps errno */
 
 /* --- lane.c: descriptors from a worker to its trainer; with the lock, the argument is there --- */
 
-/* In a packet. The kernel counts what a user has on its way in all sockets, and refuses more than a process
- * may have open: so a batch of many large tensors must not take many. */
-enum { LANE_FDS_MAX = 9 };
+/* In a packet: the message's own, and one for each large part. */
+enum { LANE_FDS_MAX = 65 };
 
 typedef struct LaneName {
     size_t n;
@@ -380,6 +404,10 @@ bool lane_take(uint64_t worker, uint64_t number, LaneFds *ret);
 
 /* In a worker: connects to the process `pid`, and nobody else. The worker's number; 0: it could not. */
 uint64_t lane_connect(const LaneName *name, pid_t pid);
+
+/* In a worker: how many large parts of a batch may have descriptors of their own. The kernel counts what a
+ * user has on its way in all sockets, and refuses more than a process may have open. */
+size_t lane_parts_max(void);
 
 /* In a worker: the packet's number; 0: it could not be sent now. The descriptors stay the caller's. */
 uint64_t lane_send(const LaneFds *fds);
@@ -439,3 +467,17 @@ int tensor_take(int fd, int segment, off_t size); /* takes ownership of the segm
 bool tensor_allocate(int fd, off_t offset, off_t size);
 void *tensor_map(int fd, size_t size); /* MAP_FAILED: make a plain mapping */
 void tensor_close(int fd);             /* before the descriptor is closed */
+
+/* --- native-sites.c: which Python line memory that stays was allocated under; the argument is there --- */
+
+/* With the interpreter's lock, these three. `expected`: the stack of this thread, as Python says. False: not
+ * in this process. */
+struct PythonExpected;
+bool native_begin(const struct PythonExpected *expected, size_t n);
+void native_middle(void);
+size_t native_end(char *text, size_t size); /* writes lines for python/where.py; how many bytes */
+void native_forget(void);                   /* in a forked child */
+
+/* What the program maps and unmaps itself; one load each while nothing is sampled. */
+void native_mapped(const void *address, size_t size, int protection, int flags, const void *caller);
+void native_unmapped(const void *address);

@@ -47,20 +47,13 @@
  */
 enum { LANES_MAX = 4096, KEPT_MAX = 16, BACKLOG = 1024 };
 
-/* A descriptor of ours, as long as the program has not closed it. */
-typedef struct Own {
-    int fd; /* -1: none */
-    uint64_t device;
-    uint64_t inode;
-} Own;
-
 typedef struct Head {
     uint64_t worker; /* its pid and when it connected, which no two of a trainer's workers share */
     uint64_t number; /* of the packet, from 1 */
 } Head;
 
 typedef struct Lane {
-    Own socket;
+    OwnFd socket;
     pid_t pid;
     uint64_t worker; /* 0: no packet has come yet */
 } Lane;
@@ -73,11 +66,11 @@ typedef struct Packet {
 typedef struct Kept {
     Head head; /* number 0: the entry is not in use */
     size_t n;
-    Own fds[LANE_FDS_MAX];
+    OwnFd fds[LANE_FDS_MAX];
 } Kept;
 
 /* In the trainer: */
-static Own listener = {.fd = -1};
+static OwnFd listener = {.fd = -1};
 static LaneName listener_name;
 static atomic_bool listens;
 static Lane lanes[LANES_MAX];
@@ -86,45 +79,14 @@ static Kept kept[KEPT_MAX];
 static size_t next_kept;
 
 /* In a worker: */
-static Own trainer = {.fd = -1};
+static OwnFd trainer = {.fd = -1};
 static Head sent;
-
-static bool is_ours(const Own *own)
-{
-    FileId id;
-    return own->fd >= 0 && file_id(own->fd, &id) == 0 && id.inode == own->inode && id.device == own->device;
-}
-
-static void own_close(Own *own)
-{
-    if (is_ours(own))
-        real_close(own->fd);
-    own->fd = -1;
-}
-
-/* Takes ownership of fd. */
-static bool own_keep(int fd, Own *ret)
-{
-    FileId id;
-    *ret = (Own){.fd = fd < 0 ? -1 : fd_move_up(fd)};
-    if (ret->fd >= 0 && file_id(ret->fd, &id) == 0) {
-        ret->device = id.device;
-        ret->inode = id.inode;
-        return true;
-    }
-    if (ret->fd >= 0)
-        real_close(ret->fd);
-    ret->fd = -1;
-    return false;
-}
 
 /* Its pid; 0: it is of another user. */
 static pid_t peer_of(int fd)
 {
     struct ucred peer;
-    socklen_t size = sizeof peer;
-    bool known = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid();
-    return known ? peer.pid : 0;
+    return peer_read(fd, &peer) && peer.uid == geteuid() ? peer.pid : 0;
 }
 
 static void fds_close(LaneFds *fds)
@@ -171,21 +133,21 @@ static void lane_close(Lane *lane)
 static bool lane_is_dead(const Lane *lane)
 {
     struct pollfd end = {.fd = lane->socket.fd};
-    return !is_ours(&lane->socket) || (real_poll(&end, 1, 0) > 0 && end.revents & (POLLHUP | POLLERR));
+    return !own_is_open(&lane->socket) || (real_poll(&end, 1, 0) > 0 && end.revents & (POLLHUP | POLLERR));
 }
 
 /* Whose lane it is, if its first packet has come. */
 static void lane_learn(Lane *lane)
 {
     Head head;
-    if (lane->worker == 0 && is_ours(&lane->socket) &&
+    if (lane->worker == 0 && own_is_open(&lane->socket) &&
         recv(lane->socket.fd, &head, sizeof head, MSG_PEEK | MSG_DONTWAIT) == sizeof head)
         lane->worker = head.worker;
 }
 
 static void lanes_accept(void)
 {
-    while (is_ours(&listener)) {
+    while (own_is_open(&listener)) {
         int fd = accept4(listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd < 0)
             break;
@@ -232,14 +194,14 @@ const LaneName *lane_listen(void)
     for (size_t i = n_lanes; i > 0; i--)
         if (lane_is_dead(&lanes[i - 1]))
             lane_close(&lanes[i - 1]);
-    return is_ours(&listener) || listener_make() ? &listener_name : NULL;
+    return own_is_open(&listener) || listener_make() ? &listener_name : NULL;
 }
 
 static Lane *lane_find(uint64_t worker)
 {
     for (size_t i = 0; i < n_lanes; i++)
         if (lanes[i].worker == worker)
-            return is_ours(&lanes[i].socket) ? &lanes[i] : NULL;
+            return own_is_open(&lanes[i].socket) ? &lanes[i] : NULL;
     return NULL;
 }
 
@@ -276,7 +238,7 @@ static bool kept_take(Head wanted, LaneFds *ret)
 {
     for (size_t i = 0; i < KEPT_MAX; i++)
         if (kept[i].head.number == wanted.number && kept[i].head.worker == wanted.worker) {
-            for (ret->n = 0; ret->n < kept[i].n && is_ours(&kept[i].fds[ret->n]); ret->n++)
+            for (ret->n = 0; ret->n < kept[i].n && own_is_open(&kept[i].fds[ret->n]); ret->n++)
                 ret->fds[ret->n] = kept[i].fds[ret->n].fd;
             kept[i].head.number = kept[i].n = 0;
             return true;
@@ -341,6 +303,14 @@ uint64_t lane_connect(const LaneName *name, pid_t pid)
     return own_keep(fd, &trainer) ? sent.worker : 0;
 }
 
+size_t lane_parts_max(void)
+{
+    enum { LEAST = 8, PACKETS = 256 }; /* so many on their way take half of what is allowed, or less */
+    struct rlimit files;
+    size_t allowed = getrlimit(RLIMIT_NOFILE, &files) == 0 ? files.rlim_cur / PACKETS : 0;
+    return allowed < LEAST ? LEAST : allowed < LANE_FDS_MAX - 1 ? allowed : LANE_FDS_MAX - 1;
+}
+
 uint64_t lane_send(const LaneFds *fds)
 {
     union {
@@ -355,7 +325,7 @@ uint64_t lane_send(const LaneFds *fds)
     control.header =
         (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(size)};
     memcpy(CMSG_DATA(&control.header), fds->fds, size);
-    if (!is_ours(&trainer) || sendmsg(trainer.fd, &packet, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+    if (!own_is_open(&trainer) || sendmsg(trainer.fd, &packet, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
         return 0;
     for (size_t i = 0; pins_can_be() && i < fds->n; i++)
         view_sent(fds->fds[i]);

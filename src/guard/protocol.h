@@ -40,6 +40,9 @@
 /* "off": batches travel as PyTorch sends them. */
 #define PROTOCOL_LANE "SHMGUARD_LANE"
 
+/* "off": no dataset is made immortal. */
+#define PROTOCOL_FREEZE "SHMGUARD_FREEZE"
+
 #define SEGMENT_NAME "shmguard"      /* of memfds that are recycled */
 #define SINGLE_NAME  "shmguard:once" /* of memfds that are not */
 
@@ -92,8 +95,10 @@ typedef enum MessageType {
     MESSAGE_STACK, /* a Testimony: the Python stack of the preceding fault; not answered */
     MESSAGE_CHILD, /* a Testimony: a child of the sender ended badly; not answered */
     MESSAGE_SAID,  /* a Testimony: the end of what the sender wrote to standard error; not answered */
+    MESSAGE_SITES, /* a Testimony: what grew in a window of the sender's; not answered */
     MESSAGE_ADOPT, /* is there a free segment of about so many bytes whose producer has gone? Answered 0 with
                       a description that has its LOCK_POOLED, or ENOENT */
+    MESSAGE_WHERE, /* `shmguard where` → supervisor: find the line that leaks. Answered 0 */
 } MessageType;
 
 /* The thread that asks for room: it determines what happens after a refusal. */
@@ -141,9 +146,9 @@ static inline bool message_send(int connection, const Message *message, int fd, 
 enum { TESTIMONY_TEXT_MAX = 8192 };
 
 /*
- * What a process reports about its own end or a child's. Sent over a connection of its own, made for it and
- * closed after it, because it is sent by signal handlers and at exit: the guard's state is not touched. The
- * supervisor knows the sender from SO_PEERCRED.
+ * What a process reports about its own end or a child's, or about what grows in it. Sent over a connection of
+ * its own, made for it and closed after it, because it is sent by signal handlers and at exit: the guard's
+ * state is not touched. The supervisor knows the sender from SO_PEERCRED.
  */
 #define TESTIMONY_HEAD                                                                                       \
     uint32_t magic;                                                                                          \
@@ -178,6 +183,55 @@ typedef enum LaneWhy {
     LANE_TORCH,   /* a PyTorch that it does not know, or that was changed */
     LANE_TRAINER, /* a worker whose trainer has no lane */
 } LaneWhy;
+
+/* Why a process has not frozen a dataset (src/guard/python/freeze.py has the same numbers). */
+typedef enum FreezeWhy {
+    FREEZE_OFF,     /* the user said so. Set by the supervisor */
+    FREEZE_PYTHON,  /* an interpreter without immortal objects, or a version that is not known */
+    FREEZE_BUILD,   /* a build of it that differs: free-threaded, for debugging, or unknown */
+    FREEZE_TORCH,   /* a PyTorch that is not known */
+    FREEZE_START,   /* workers are not started by fork */
+    FREEZE_FULL,    /* as much as may be is frozen */
+    FREEZE_DROPPED, /* the program has dropped a dataset that was frozen, or replaced what is in it */
+    FREEZE_MEMORY,  /* there was none for looking */
+} FreezeWhy;
+
+/* What a process has frozen: by pid, until it ends. 0: free. Another process may take the place of one that
+ * has ended. */
+typedef struct FreezeShare {
+    _Atomic int32_t pid;
+    _Atomic uint64_t bytes;
+} FreezeShare;
+
+enum { FREEZE_SHARES = 64 };
+
+/*
+ * How far the search for the line that leaks has come (src/guard/python/where.py has the same numbers). The
+ * word in the page is made of a number that makes each word a new one, the stage, and the phase of its
+ * window. A process acts once on each word, soon after it sees it, and says at the end what it found.
+ */
+typedef enum WhereStage {
+    WHERE_OFF,
+    WHERE_CENSUS,      /* what grows, in the trainer and all workers */
+    WHERE_PYTHON,      /* which line made the Python objects that stay, in one process */
+    WHERE_PYTHON_DEEP, /* the same with more frames: the line is in a library, and the caller is wanted */
+    WHERE_NATIVE,      /* under which line memory was allocated that stays, in one process */
+} WhereStage;
+typedef enum WherePhase { WHERE_BEGIN, WHERE_MIDDLE, WHERE_END } WherePhase;
+enum { WHERE_PHASE_BITS = 2, WHERE_STAGE_BITS = 3 };
+
+static inline uint32_t where_word(uint32_t number, WhereStage stage, WherePhase phase)
+{
+    return (number << WHERE_STAGE_BITS | (uint32_t)stage) << WHERE_PHASE_BITS | (uint32_t)phase;
+}
+static inline WhereStage where_stage(uint32_t word)
+{
+    return (WhereStage)(word >> WHERE_PHASE_BITS & ((1U << WHERE_STAGE_BITS) - 1));
+}
+static inline WherePhase where_phase(uint32_t word)
+{
+    return (WherePhase)(word & ((1U << WHERE_PHASE_BITS) - 1));
+}
 
 /*
  * One page that every process of the job maps. The figures only increase, by relaxed atomic additions: they
@@ -218,4 +272,17 @@ typedef struct Counters {
     _Atomic uint32_t lane_whys;          /* bits, by LaneWhy: why processes have no lane */
     _Atomic uint32_t adoptable; /* segments whose producer has gone: a process asks for one (ADOPT) before it
                                    makes a new one. Set by the supervisor */
+    _Atomic uint32_t freeze_whys; /* bits, by FreezeWhy */
+    _Atomic uint64_t freeze_objects;
+    _Atomic uint64_t freeze_bytes;
+    _Atomic uint64_t freeze_usec;
+    _Atomic uint64_t freeze_left_bytes; /* of datasets that the program has dropped since, or replaced */
+    _Atomic uint64_t freeze_limit;      /* of all processes together; 0: not known. Set by the supervisor */
+    _Atomic uint64_t freezing_since;    /* CLOCK_MONOTONIC in msec: a process has been freezing since then */
+    _Atomic uint64_t freezing_msec;     /* and still was at this time */
+    _Atomic uint64_t freezing_objects;
+    FreezeShare freeze_shares[FREEZE_SHARES];
+    _Atomic uint32_t where;       /* the word of the search; 0: none. Set by the supervisor */
+    _Atomic int32_t where_pid;    /* the process that is asked; 0: any one worker. Set by the supervisor */
+    _Atomic int32_t where_worker; /* that worker: the first one to put its pid here. 0: none yet */
 } Counters;

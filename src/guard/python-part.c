@@ -6,16 +6,20 @@
 #include <unistd.h>
 
 #include "guard.h"
+#include "linker-versions.h"
+#include "python-part.h"
 
 /*
- * The guard's part in Python (python/lane.py): a module that exists only in memory. It is made through the
+ * The guard's parts in Python (python/NAME.py): modules that exist only in memory. They are made through the
  * interpreter's own functions, which are looked up by name: nothing is linked, and no file or variable of the
- * program is touched. docs/lane.md says what it does.
+ * program is touched. This file is about their life; what each may call is in python-NAME.c.
  *
  * When: Python's multiprocessing makes semaphores "/mp-..." for every queue, and a DataLoader makes its
  * queues before its workers. At each semaphore the interpreter is asked to call us (Py_AddPendingCall), which
  * it does in its main thread, under its lock, between two instructions of the program. A process without such
- * semaphores pays nothing, and one without PyTorch's loader pays for a look into sys.modules.
+ * semaphores pays nothing, and one without PyTorch's loader pays for a look into sys.modules: a text is
+ * compiled when the modules that it is about are there. A part on request is called, in the same way, when
+ * the supervisor asks for it: the request is made between two batches, where Python waits in poll.
  *
  * Nothing of the interpreter is kept between two calls, so it may be finalized at any time. An interpreter
  * that is started after that gets a part of its own.
@@ -24,87 +28,39 @@
  * wait for a call that only its parent will get.
  *
  * An exception of our own never reaches the program, and one of the program's own always does: a signal
- * handler of the program may run, and raise, between two instructions of the part.
+ * handler of the program may run, and raise, between two instructions of a part.
  */
 
-typedef struct Object Object; /* PyObject */
-
-#define PYTHON_FUNCTIONS(X)                                                                                  \
-    X(int, Py_IsInitialized, (void))                                                                         \
-    X(Object *, PyInterpreterState_Main, (void))                                                             \
-    X(const char *, Py_GetVersion, (void))                                                                   \
-    X(Object *, PyGILState_GetThisThreadState, (void))                                                       \
-    X(int, PyGILState_Check, (void))                                                                         \
-    X(int, Py_AddPendingCall, (int (*call)(void *), void *argument))                                         \
-    X(void, Py_DecRef, (Object * object))                                                                    \
-    X(Object *, Py_CompileString, (const char *text, const char *file, int start))                           \
-    X(Object *, PyEval_EvalCode, (Object * code, Object * globals, Object * locals))                         \
-    X(Object *, PyEval_GetBuiltins, (void))                                                                  \
-    X(Object *, PyImport_GetModuleDict, (void))                                                              \
-    X(Object *, PyModule_New, (const char *name))                                                            \
-    X(Object *, PyModule_GetDict, (Object * module))                                                         \
-    X(Object *, PyDict_GetItemString, (Object * dict, const char *key))                                      \
-    X(int, PyDict_SetItemString, (Object * dict, const char *key, Object *value))                            \
-    X(int, PyObject_IsTrue, (Object * object))                                                               \
-    X(Object *, PyObject_CallObject, (Object * function, Object * arguments))                                \
-    X(Object *, PyCFunction_NewEx, (struct Method * method, Object * self, Object * module))                 \
-    X(int, PyArg_ParseTuple, (Object * arguments, const char *format, ...))                                  \
-    X(Object *, PyLong_FromLong, (long value))                                                               \
-    X(Object *, PyLong_FromUnsignedLongLong, (unsigned long long value))                                     \
-    X(long, PyLong_AsLong, (Object * value))                                                                 \
-    X(Object *, PyBytes_FromStringAndSize, (const char *bytes, ssize_t size))                                \
-    X(int, PyBytes_AsStringAndSize, (Object * bytes, char **ret, ssize_t *ret_size))                         \
-    X(Object *, PyByteArray_FromStringAndSize, (const char *bytes, ssize_t size))                            \
-    X(Object *, PyMemoryView_FromMemory, (char *bytes, ssize_t size, int flags))                             \
-    X(ssize_t, PyTuple_Size, (Object * tuple))                                                               \
-    X(Object *, PyTuple_GetItem, (Object * tuple, ssize_t place))                                            \
-    X(Object *, PyTuple_New, (ssize_t size))                                                                 \
-    X(int, PyTuple_SetItem, (Object * tuple, ssize_t place, Object * value))                                 \
-    X(Object *, PyErr_SetFromErrno, (Object * class))                                                        \
-    X(void, PyErr_SetNone, (Object * class))                                                                 \
-    X(Object *, PyErr_Occurred, (void))                                                                      \
-    X(void, PyErr_Clear, (void))                                                                             \
-    X(Object *, PyObject_GetAttrString, (Object * object, const char *name))
-
-typedef struct Method { /* PyMethodDef */
-    const char *name;
-    Object *(*function)(Object *self, Object *arguments);
-    int flags;
-    const char *text;
-} Method;
-
-enum {
-    METHOD_ARGUMENTS = 1,
-    START_FILE = 257,
-    VIEW_WRITE = 0x200
-}; /* METH_VARARGS, Py_file_input, PyBUF_WRITE */
-
-/* Where the part is kept, and what its messages refer to is found: where PyTorch's own messages look.
- * Programs that take modules out of sys.modules cannot do without this one. */
-static const char home_name[] = "torch.multiprocessing.reductions";
-static const char part_name[] = "_shmguard";
-
-#define POINTER(type, name, parameters) static type(*name) parameters;
+#define POINTER(type, name, parameters) type(*name) parameters;
 PYTHON_FUNCTIONS(POINTER)
+Object **PyExc_OSError;
+Object **PyExc_ValueError;
 static Object *(*PyInterpreterState_Get)(void); /* NULL before 3.9 */
-static Object **PyExc_OSError;
-static Object **PyExc_ValueError;
 
-static bool is_off;          /* set by the constructor, once */
-static atomic_bool is_found; /* the functions above are known */
-static atomic_bool is_over;  /* the part has declined, for good */
-static _Atomic pid_t asked;  /* the process whose interpreter will call us; 0: none */
+enum { START_FILE = 257 }; /* Py_file_input */
 
-void python_part_start(void)
+static const PythonPart *const parts[] = {&lane_part, &freeze_part, &where_part};
+enum { PARTS = sizeof parts / sizeof parts[0] };
+
+static atomic_bool is_over[PARTS]; /* not wanted, or it has declined for good */
+static atomic_bool is_found;       /* the functions are known */
+static _Atomic pid_t asked;        /* the process whose interpreter will call us; 0: none */
+static _Atomic pid_t requested;    /* the same, for a part on request */
+
+bool python_part_is_off(const char *variable)
 {
-    const char *wish = getenv(PROTOCOL_LANE);
-    is_off = wish && strcmp(wish, "off") == 0;
+    const char *wish = getenv(variable);
+    return wish && strcmp(wish, "off") == 0;
 }
 
-/* --- What the part may call --- */
+int python_minor(void)
+{
+    const char *version = Py_GetVersion();
+    return strncmp(version, "3.", 2) == 0 ? (int)strtol(version + 2, NULL, 10) : 0;
+}
 
-/* A worker whose tensors all travel by value has no other reason to connect. */
-static Counters *counters_reached(void)
+/* A worker whose tensors all travel by value, and a trainer that freezes, have no other reason to connect. */
+Counters *counters_reached(void)
 {
     if (guard_enter()) {
         (void)broker_reach();
@@ -113,157 +69,11 @@ static Counters *counters_reached(void)
     return guard_counters();
 }
 
-static Object *part_listen(Object *self, Object *arguments)
+void python_part_start(void)
 {
-    (void)self, (void)arguments;
-    LaneName name = {0};
-    if (guard_enter()) {
-        const LaneName *ours = lane_listen();
-        if (ours)
-            name = *ours;
-        guard_leave(false);
-    }
-    return PyBytes_FromStringAndSize(name.text, (ssize_t)name.n);
+    for (size_t i = 0; i < PARTS; i++)
+        atomic_store(&is_over[i], !parts[i]->is_wanted());
 }
-
-static Object *part_connect(Object *self, Object *arguments)
-{
-    (void)self;
-    Object *bytes = NULL;
-    char *text = NULL;
-    ssize_t n = 0;
-    LaneName name = {0};
-    int pid = 0;
-    uint64_t worker = 0;
-    if (!PyArg_ParseTuple(arguments, "Oi", &bytes, &pid) || PyBytes_AsStringAndSize(bytes, &text, &n) < 0)
-        return NULL;
-    if (n > 0 && (size_t)n <= sizeof name.text && pid > 0 && guard_enter()) {
-        name.n = (size_t)n;
-        memcpy(name.text, text, name.n);
-        worker = lane_connect(&name, pid);
-        guard_leave(false);
-    }
-    return PyLong_FromUnsignedLongLong(worker);
-}
-
-static Object *part_send(Object *self, Object *arguments)
-{
-    (void)self;
-    LaneFds fds = {0};
-    ssize_t n = PyTuple_Size(arguments);
-    uint64_t packet = 0;
-    if (n > LANE_FDS_MAX)
-        return PyLong_FromLong(0);
-    for (; (ssize_t)fds.n < n; fds.n++)
-        fds.fds[fds.n] = (int)PyLong_AsLong(PyTuple_GetItem(arguments, (ssize_t)fds.n));
-    if (PyErr_Occurred())
-        return NULL;
-    if (guard_enter()) {
-        packet = lane_send(&fds);
-        guard_leave(false);
-    }
-    return PyLong_FromUnsignedLongLong(packet);
-}
-
-static Object *part_take(Object *self, Object *arguments)
-{
-    (void)self;
-    LaneFds fds = {0};
-    unsigned long long worker = 0;
-    unsigned long long packet = 0;
-    if (!PyArg_ParseTuple(arguments, "KK", &worker, &packet))
-        return NULL;
-    bool taken = false;
-    errno = ECONNRESET;
-    if (guard_enter()) {
-        taken = lane_take(worker, packet, &fds);
-        guard_leave(!taken);
-    }
-    if (!taken)
-        return PyErr_SetFromErrno(*PyExc_OSError);
-    Object *list = PyTuple_New((ssize_t)fds.n);
-    for (size_t i = 0; i < fds.n; i++) {
-        Object *number = list ? PyLong_FromLong(fds.fds[i]) : NULL;
-        if (!number) { /* no memory */
-            real_close(fds.fds[i]);
-            continue;
-        }
-        PyTuple_SetItem(list, (ssize_t)i, number);
-    }
-    return list && !PyErr_Occurred() ? list : NULL;
-}
-
-static Object *part_memory(Object *self, Object *arguments)
-{
-    (void)self;
-    unsigned long long address = 0;
-    ssize_t size = 0;
-    if (!PyArg_ParseTuple(arguments, "Kn", &address, &size))
-        return NULL;
-    if (address != 0 && size > 0)
-        return PyMemoryView_FromMemory((char *)(uintptr_t)address, size, VIEW_WRITE);
-    PyErr_SetNone(*PyExc_ValueError);
-    return NULL;
-}
-
-static Object *part_optional(Object *self, Object *arguments)
-{
-    (void)self;
-    int on = 0;
-    if (!PyArg_ParseTuple(arguments, "p", &on))
-        return NULL;
-    budget_optional(on != 0);
-    return PyLong_FromLong(0);
-}
-
-static Object *part_room(Object *self, Object *arguments)
-{
-    (void)self;
-    ssize_t size = 0;
-    return PyArg_ParseTuple(arguments, "n", &size) ? PyByteArray_FromStringAndSize(NULL, size) : NULL;
-}
-
-static Object *part_count(Object *self, Object *arguments)
-{
-    (void)self;
-    int taken = 0;
-    unsigned long long by_value = 0;
-    unsigned long long others = 0;
-    if (!PyArg_ParseTuple(arguments, "pKK", &taken, &by_value, &others))
-        return NULL;
-    Counters *counters = counters_reached();
-    batch_by_lane();
-    atomic_fetch_add_explicit(taken ? &counters->lane_batches : &counters->lane_declined, 1,
-                              memory_order_relaxed);
-    atomic_fetch_add_explicit(&counters->lane_value_bytes, by_value, memory_order_relaxed);
-    atomic_fetch_add_explicit(&counters->lane_segment_bytes, others, memory_order_relaxed);
-    return PyLong_FromLong(0);
-}
-
-static void decline(LaneWhy why)
-{
-    atomic_fetch_or_explicit(&counters_reached()->lane_whys, 1U << (unsigned)why, memory_order_relaxed);
-}
-
-static Object *part_decline(Object *self, Object *arguments)
-{
-    (void)self;
-    int why = 0;
-    if (!PyArg_ParseTuple(arguments, "i", &why))
-        return NULL;
-    decline((LaneWhy)why);
-    return PyLong_FromLong(0);
-}
-
-static Method methods[] = {
-    {"listen", part_listen, METHOD_ARGUMENTS, NULL},     {"connect", part_connect, METHOD_ARGUMENTS, NULL},
-    {"send", part_send, METHOD_ARGUMENTS, NULL},         {"take", part_take, METHOD_ARGUMENTS, NULL},
-    {"memory", part_memory, METHOD_ARGUMENTS, NULL},     {"room", part_room, METHOD_ARGUMENTS, NULL},
-    {"optional", part_optional, METHOD_ARGUMENTS, NULL}, {"count", part_count, METHOD_ARGUMENTS, NULL},
-    {"decline", part_decline, METHOD_ARGUMENTS, NULL},
-};
-
-/* --- Its life --- */
 
 static bool dict_set_new(Object *dict, const char *key, Object *value)
 {
@@ -274,16 +84,16 @@ static bool dict_set_new(Object *dict, const char *key, Object *value)
 }
 
 /* A new module with what the text defines, in home. */
-static bool part_make(Object *home)
+static bool part_make(const PythonPart *part, Object *home)
 {
-    Object *module = PyModule_New(part_name);
+    Object *module = PyModule_New(part->name);
     Object *dict = module ? PyModule_GetDict(module) : NULL;
     bool done = dict && PyDict_SetItemString(dict, "__builtins__", PyEval_GetBuiltins()) == 0;
-    for (size_t i = 0; done && i < sizeof methods / sizeof methods[0]; i++)
-        done = dict_set_new(dict, methods[i].name, PyCFunction_NewEx(&methods[i], NULL, NULL));
-    Object *code = done ? Py_CompileString(python_lane, "<shmguard>", START_FILE) : NULL;
+    for (Method *method = part->methods; done && method->name; method++)
+        done = dict_set_new(dict, method->name, PyCFunction_NewEx(method, NULL, NULL));
+    Object *code = done ? Py_CompileString(part->text, "<shmguard>", START_FILE) : NULL;
     Object *result = code ? PyEval_EvalCode(code, dict, dict) : NULL;
-    done = result && PyDict_SetItemString(home, part_name, module) == 0;
+    done = result && PyDict_SetItemString(home, part->name, module) == 0;
     if (result)
         Py_DecRef(result);
     if (code)
@@ -293,50 +103,53 @@ static bool part_make(Object *home)
     return done;
 }
 
-/* False with an exception set: not the part's own, which it handles itself. */
-static bool part_attend(Object *home)
+/* -1 with an exception set, which is not the part's own: it handles those itself. Else whether the part goes
+ * on. */
+static int part_attend(const PythonPart *part, Object *home)
 {
-    Object *part = PyDict_GetItemString(home, part_name);
-    Object *attend = part ? PyDict_GetItemString(PyModule_GetDict(part), "attend") : NULL;
+    Object *module = PyDict_GetItemString(home, part->name);
+    Object *attend = module ? PyDict_GetItemString(PyModule_GetDict(module), "attend") : NULL;
     Object *result = attend ? PyObject_CallObject(attend, NULL) : NULL;
     if (!result)
-        return !PyErr_Occurred();
-    if (PyObject_IsTrue(result) != 1)
-        atomic_store(&is_over, true);
+        return PyErr_Occurred() ? -1 : 1;
+    int goes_on = PyObject_IsTrue(result);
     Py_DecRef(result);
-    return true;
+    return goes_on;
 }
 
-/* CPython 3.8 to 3.13. The part's text runs in no other. */
-static bool version_is_known(void)
+/* As part_attend, for a part that may have to be made first. */
+static int part_call(const PythonPart *part, Object *modules)
 {
-    enum { LEAST = 8, MOST = 13 };
-    const char *version = Py_GetVersion();
-    long minor = strncmp(version, "3.", 2) == 0 ? strtol(version + 2, NULL, 10) : 0;
-    return minor >= LEAST && minor <= MOST;
+    Object *home = PyDict_GetItemString(modules, part->home);
+    Object *names = home ? PyModule_GetDict(home) : NULL;
+    if (!names || !PyDict_GetItemString(modules, part->needs))
+        return 1;
+    if (python_minor() < part->minor_least || python_minor() > part->minor_most) {
+        part->decline();
+        return 0;
+    }
+    bool there = PyDict_GetItemString(names, part->name) || part_make(part, names);
+    return there ? part_attend(part, names) : -1;
 }
 
 /*
- * What is raised here is the program's own: by a handler of a signal that came while the part ran, or for
- * lack of memory. It is passed on, as if it had come between two instructions of the program, and the next
+ * What is raised here is the program's own: by a handler of a signal that came while a part ran, or for lack
+ * of memory. It is passed on, as if it had come between two instructions of the program, and the next
  * semaphore tries again.
  */
-static int called(void *unused)
+static int called(void *only)
 {
-    (void)unused;
-    atomic_store(&asked, 0);
+    atomic_store(only ? &requested : &asked, 0);
     Object *modules = PyImport_GetModuleDict();
-    Object *home = modules ? PyDict_GetItemString(modules, home_name) : NULL;
-    Object *names = home ? PyModule_GetDict(home) : NULL;
-    if (!names || !PyDict_GetItemString(modules, "torch.utils.data._utils.worker"))
-        return 0;
-    if (!version_is_known()) {
-        decline(LANE_PYTHON);
-        atomic_store(&is_over, true);
-        return 0;
+    int goes_on = 1;
+    for (size_t i = 0; modules && goes_on >= 0 && i < PARTS; i++) {
+        if (atomic_load(&is_over[i]) || (only ? parts[i] != only : parts[i]->on_request))
+            continue;
+        goes_on = part_call(parts[i], modules);
+        if (goes_on == 0)
+            atomic_store(&is_over[i], true);
     }
-    bool there = PyDict_GetItemString(names, part_name) || part_make(names);
-    return there && part_attend(names) ? 0 : -1;
+    return goes_on >= 0 ? 0 : -1;
 }
 
 /* Since 3.9 a call that is asked for in a subinterpreter is made in that one, which may end at any time. */
@@ -391,13 +204,71 @@ static bool guard_is_on(void)
     return on;
 }
 
+static bool any_part_goes_on(void)
+{
+    for (size_t i = 0; i < PARTS; i++)
+        if (!parts[i]->on_request && !atomic_load(&is_over[i]))
+            return true;
+    return false;
+}
+
 void python_part_offer(const char *semaphore)
 {
     pid_t self = getpid();
-    if (strncmp(semaphore, "/mp-", 4) != 0 || is_off || atomic_load(&is_over) ||
-        atomic_load(&asked) == self || !interpreter_is_ours() || !guard_is_on())
+    if (strncmp(semaphore, "/mp-", 4) != 0 || !any_part_goes_on() || atomic_load(&asked) == self ||
+        !interpreter_is_ours() || !guard_is_on())
         return;
     atomic_store(&asked, self);
     if (Py_AddPendingCall(called, NULL) != 0) /* the queue is full: at the next semaphore, then */
         atomic_store(&asked, 0);
+}
+
+static bool is_over_for_good(const PythonPart *part)
+{
+    size_t i = 0;
+    while (i < PARTS && parts[i] != part)
+        i++;
+    return i == PARTS || atomic_load(&is_over[i]);
+}
+
+/*
+ * Python's select module, the interpreter that has it built in, or the lane: it has released the
+ * interpreter's lock around this call, takes it again as soon as we return, and holds no other. So we may
+ * wait for that lock here. If the interpreter is being finalized, taking it ends this thread, here as there.
+ */
+static bool caller_is_python(const void *caller)
+{
+    static const char *const names[] = {"select.", "libpython", "python"};
+    static _Atomic(const void *) known; /* the linker need not be asked again */
+    Dl_info info;
+    Dl_info ours;
+    if (caller == atomic_load(&known))
+        return true;
+    if (!dladdr(caller, &info) || !info.dli_fname)
+        return false;
+    if (dladdr((void *)python_part_request, &ours) && ours.dli_fbase == info.dli_fbase)
+        return true;
+    const char *slash = strrchr(info.dli_fname, '/');
+    const char *file = slash ? slash + 1 : info.dli_fname;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strncmp(file, names[i], strlen(names[i])) == 0) {
+            atomic_store(&known, caller);
+            return true;
+        }
+    return false;
+}
+
+void python_part_request(const PythonPart *part, const void *caller)
+{
+    pid_t self = getpid();
+    if (is_over_for_good(part) || atomic_load(&requested) == self || !functions_find() ||
+        !Py_IsInitialized() || !PyGILState_GetThisThreadState() || !caller_is_python(caller))
+        return;
+    int state = PyGILState_Ensure();
+    if (interpreter_is_main() && !interpreter_is_ending()) {
+        atomic_store(&requested, self);
+        if (Py_AddPendingCall(called, (void *)part) != 0)
+            atomic_store(&requested, 0);
+    }
+    PyGILState_Release(state);
 }

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -15,17 +14,7 @@
 #include <unistd.h>
 
 #include "guard.h"
-
-/* These moved from libdl to libc in glibc 2.34; the old versions are in both. */
-#if defined(__x86_64__)
-__asm__(".symver dlsym, dlsym@GLIBC_2.2.5");
-__asm__(".symver dlerror, dlerror@GLIBC_2.2.5");
-__asm__(".symver dladdr, dladdr@GLIBC_2.2.5");
-#elif defined(__aarch64__)
-__asm__(".symver dlsym, dlsym@GLIBC_2.17");
-__asm__(".symver dlerror, dlerror@GLIBC_2.17");
-__asm__(".symver dladdr, dladdr@GLIBC_2.17");
-#endif
+#include "linker-versions.h"
 
 /*
  * The next definitions are looked up once, by the constructor. Before it has run (in another library's

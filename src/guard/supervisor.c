@@ -44,11 +44,16 @@ bool supervisor_is(void)
     return address.size > 0;
 }
 
+bool peer_read(int fd, struct ucred *ret)
+{
+    socklen_t size = sizeof *ret;
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, ret, &size) == 0;
+}
+
 static bool peer_is(int fd, uid_t uid)
 {
     struct ucred peer;
-    socklen_t size = sizeof peer;
-    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == uid;
+    return peer_read(fd, &peer) && peer.uid == uid;
 }
 
 /* Any user can create an abstract name: the other side must be this user or root. */

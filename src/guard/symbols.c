@@ -112,8 +112,11 @@ void *our_mmap(void *address, size_t size, int protection, int flags, int fd, of
                   offset == 0 && (size >= SEGMENT_MIN_BYTES || pending_any());
     if (tensor)
         cuda_look();
-    if (!tensor || !guard_enter())
-        return real_mmap(address, size, protection, flags, fd, offset);
+    if (!tensor || !guard_enter()) {
+        void *plain = real_mmap(address, size, protection, flags, fd, offset);
+        native_mapped(plain, size, protection, flags, __builtin_return_address(0));
+        return plain;
+    }
     void *mapped = tensor_map(fd, size);
     bool ours = mapped != MAP_FAILED;
     if (!ours)
@@ -131,6 +134,7 @@ void *our_mmap(void *address, size_t size, int protection, int flags, int fd, of
 
 int our_munmap(void *address, size_t size)
 {
+    native_unmapped(address);
     if (!view_overlaps(address, size))
         return real_munmap(address, size);
     pins_poll();
@@ -238,8 +242,10 @@ sem_t *our_sem_open(const char *name, int flags, ...)
     /* NOLINTEND(clang-analyzer-valist.Uninitialized) */
     va_end(list);
     sem_t *semaphore = real_sem_open(name, flags, mode, value);
-    if (semaphore != SEM_FAILED)
+    if (semaphore != SEM_FAILED) {
         python_part_offer(name);
+        where_offer(name);
+    }
     return semaphore;
 }
 
@@ -284,8 +290,10 @@ int our_statx(int fd, const char *path, int flags, unsigned mask, struct statx *
 int our_poll(struct pollfd *files, nfds_t n, int msec)
 {
     batch_end();
-    return manager_waits_for_clients(files, n, msec) ? manager_wait(files, msec)
-                                                     : poll_in_turns(files, n, msec);
+    int r =
+        manager_waits_for_clients(files, n, msec) ? manager_wait(files, msec) : poll_in_turns(files, n, msec);
+    where_poll(__builtin_return_address(0));
+    return r;
 }
 
 ssize_t our_write(int fd, const void *data, size_t size)

@@ -111,7 +111,7 @@ static uint64_t memory_left(const void *context, size_t place)
     return supply->series->values[JOB_MEMORY_AVAILABLE][place];
 }
 
-bool forecast_make(const History *history, double at, Supply *ret, double *ret_seconds)
+double forecast_of(const History *history, double at, Supply supply)
 {
     const Series *series = &history->series;
     const SupplyFigures supplies[SUPPLIES] = {
@@ -120,21 +120,27 @@ bool forecast_make(const History *history, double at, Supply *ret, double *ret_s
         [SUPPLY_MEMORY] = {.series = series},
     };
     double window = trend_window(history);
-    double soonest = SOON_SECONDS;
+    Points points = points_take(series, at, window, supply == SUPPLY_MEMORY ? memory_left : supply_left,
+                                &supplies[supply]);
+    double slope = 0;
+    if (!points_slope(&points, window, &slope))
+        return NAN;
+    double seconds = slope < 0 ? (double)points.values[points.n - 1] / -slope : INFINITY;
+    return seconds < SOON_SECONDS ? seconds : INFINITY;
+}
+
+bool forecast_make(const History *history, double at, Supply *ret, double *ret_seconds)
+{
+    double soonest = INFINITY;
     for (Supply supply = 0; supply < SUPPLIES; supply++) {
-        Points points = points_take(series, at, window, supply == SUPPLY_MEMORY ? memory_left : supply_left,
-                                    &supplies[supply]);
-        double slope = 0;
-        if (!points_slope(&points, window, &slope) || slope >= 0)
-            continue;
-        double seconds = (double)points.values[points.n - 1] / -slope;
-        if (seconds < soonest) {
+        double seconds = forecast_of(history, at, supply);
+        if (seconds < soonest) { /* not of NAN */
             soonest = seconds;
             *ret = supply;
         }
     }
     *ret_seconds = soonest;
-    return soonest < SOON_SECONDS;
+    return isfinite(soonest);
 }
 
 /* --- Alerts --------------------------------------------------------------------------------------------- */

@@ -44,6 +44,10 @@ typedef enum Supply {
     SUPPLIES,
 } Supply;
 
+/* In how many seconds it is used up, if the last minutes continue. INFINITY: not within an hour; NAN: too
+ * little is known, or it has no limit. */
+double forecast_of(const History *history, double at, Supply supply);
+
 /* What is used up first, if the last minutes continue, and in how many seconds. False: nothing within an
  * hour.
  */

@@ -304,10 +304,15 @@ static bool handle(Connection *connection, const Message *message, int *fd)
         return true;
     case MESSAGE_ADOPT:
         return *fd < 0 && handle_adopt(connection, message);
+    case MESSAGE_WHERE:
+        if (broker->owner.where)
+            broker->owner.where(broker->owner.context);
+        return connection_answer(connection, broker->owner.where ? 0 : EOPNOTSUPP, -1);
     case MESSAGE_FAULT:
     case MESSAGE_STACK:
     case MESSAGE_CHILD:
     case MESSAGE_SAID:
+    case MESSAGE_SITES:
     case MESSAGE_WELCOME:
     case MESSAGE_ANSWER:
         break;
@@ -342,7 +347,7 @@ static bool is_testimony(const Testimony *testimony, size_t size)
 {
     return size >= offsetof(Testimony, text) && size == offsetof(Testimony, text) + testimony->n &&
            testimony->magic == PROTOCOL_MAGIC && testimony->type >= MESSAGE_FAULT &&
-           testimony->type <= MESSAGE_SAID;
+           testimony->type <= MESSAGE_SITES;
 }
 
 static bool take_testimony(Connection *connection, const Testimony *testimony, size_t size, int maps)
@@ -567,6 +572,35 @@ static const char *lane_why(uint64_t batches, uint32_t whys)
     return "no-batches";
 }
 
+/* NULL: something was frozen, and nothing prevented more. */
+static const char *freeze_why(uint64_t objects, uint32_t whys)
+{
+    /* The most telling first: one job may have processes of many kinds. */
+    static const struct {
+        FreezeWhy why;
+        const char *name;
+    } names[] = {{FREEZE_DROPPED, "dropped"},    {FREEZE_FULL, "limit"},
+                 {FREEZE_MEMORY, "memory"},      {FREEZE_OFF, "off"},
+                 {FREEZE_PYTHON, "python"},      {FREEZE_BUILD, "build"},
+                 {FREEZE_START, "start-method"}, {FREEZE_TORCH, "torch"}};
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+        if (whys & 1U << names[i].why)
+            return names[i].name;
+    return objects > 0 ? NULL : "no-data";
+}
+
+static FreezingNow freezing_now(const Counters *counters)
+{
+    enum { SILENT_MSEC = 2000 }; /* a process that was killed says nothing more */
+    uint64_t since = atomic_load_explicit(&counters->freezing_since, memory_order_relaxed);
+    uint64_t last = atomic_load_explicit(&counters->freezing_msec, memory_order_relaxed);
+    uint64_t now = (uint64_t)(now_seconds() * 1000);
+    if (since == 0 || now < since || now > last + SILENT_MSEC)
+        return (FreezingNow){0};
+    return (FreezingNow){(double)(now - since) / 1000,
+                         atomic_load_explicit(&counters->freezing_objects, memory_order_relaxed)};
+}
+
 /* As last counted. */
 static GuardFigures figures_now(const Broker *broker)
 {
@@ -581,6 +615,9 @@ static GuardFigures figures_now(const Broker *broker)
         .batches = READ(batches),
         .lane = {READ(lane_batches), READ(lane_value_bytes), READ(lane_segment_bytes), READ(lane_declined),
                  lane_why(READ(lane_batches), READ(lane_whys))},
+        .freeze = {READ(freeze_objects), READ(freeze_bytes), (double)READ(freeze_usec) / 1e6,
+                   READ(freeze_left_bytes), freeze_why(READ(freeze_objects), READ(freeze_whys))},
+        .freezing = freezing_now(counters),
         .fallbacks = READ(fallbacks),
         .names_made = broker->names_made,
         .names_served = broker->names_served,
@@ -652,6 +689,9 @@ static int counters_make(Broker *broker)
     broker->counters->version = 1;
     atomic_store_explicit(&broker->counters->lane_whys, broker->owner.no_lane ? 1U << LANE_OFF : 0,
                           memory_order_relaxed);
+    atomic_store_explicit(&broker->counters->freeze_whys, broker->owner.no_freeze ? 1U << FREEZE_OFF : 0,
+                          memory_order_relaxed);
+    atomic_store_explicit(&broker->counters->freeze_limit, broker->owner.freeze_bytes, memory_order_relaxed);
     atomic_store_explicit(&broker->counters->budgeted, broker->owner.spare_now != NULL, memory_order_relaxed);
     return 0;
 }
@@ -748,6 +788,11 @@ void broker_free(Broker *broker)
 const char *broker_socket(const Broker *broker)
 {
     return broker->socket;
+}
+
+Counters *broker_counters(const Broker *broker)
+{
+    return broker->counters;
 }
 
 void broker_line(Broker *broker, uint64_t terminal, bool drawn)

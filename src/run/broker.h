@@ -29,10 +29,13 @@ typedef struct BrokerOwner {
     bool budget_is_wished; /* the user asked for it; otherwise it is our guess */
     double wait_seconds;
     bool no_lane;                            /* the user wants none */
+    bool no_freeze;                          /* the same, of frozen datasets */
+    uint64_t freeze_bytes;                   /* that may be frozen in all processes together; 0: not known */
     Spare (*spare_now)(const void *context); /* memory that exists; NULL: no process has to ask for any */
     /* maps: a descriptor that came with it, as the sender says of its /proc/PID/maps; negative: none. NULL */
     bool (*testify)(void *context, int pid, const Testimony *testimony, size_t size, int maps);
     Peer (*peer)(void *context, int pid, uint32_t uid); /* of another user. NULL: a stranger */
+    void (*where)(void *context);                       /* the line that leaks is wanted; NULL */
     void (*ending)(void *context, int pid);             /* we are about to end this process; NULL */
     void *context;
 } BrokerOwner;
@@ -66,6 +69,9 @@ bool broker_holds_memory(const Broker *broker);
 /* The terminal (st_rdev; 0: none) on which a progress line is drawn, or may be drawn. The job removes the
  * line before it writes there, and reports what it has written. */
 void broker_line(Broker *broker, uint64_t terminal, bool drawn);
+
+/* The page that all processes of the job map. */
+Counters *broker_counters(const Broker *broker);
 
 /* As budget_crawled, budget_crawl_is_due and janitor_kept_by. */
 double broker_crawled(const Broker *broker);

@@ -11,6 +11,7 @@
 #include "child.h"
 #include "crash.h"
 #include "macro.h"
+#include "protocol.h"
 #include "run.h"
 #include "sentinel.h"
 #include "signals.h"
@@ -32,6 +33,7 @@ static const struct {
 static _Atomic pid_t command_left; /* 0: none */
 static pid_t supervisor;
 static int sentinel_left;
+static _Atomic uint32_t *where_left;
 static char command_text[16];
 static atomic_flag under_way = ATOMIC_FLAG_INIT;
 static char stack[1 << 16]; /* for a crash by stack overflow */
@@ -55,6 +57,8 @@ static void on_crash(int signo)
             for (;;) /* another thread crashed first: its exec ends this one */
                 pause();
         sentinel_watch(sentinel_left, 0, NULL);
+        if (where_left) /* nobody will end the window */
+            atomic_store(where_left, where_word(UINT32_MAX, WHERE_OFF, WHERE_BEGIN));
         for (size_t i = 0; i < ARRAY_SIZE(crashes); i++)
             if (crashes[i].signo == signo)
                 (void)!write(STDERR_FILENO, crashes[i].words, strlen(crashes[i].words));
@@ -80,11 +84,12 @@ static void handlers_install(void)
     }
 }
 
-void crash_prepare(pid_t command, int sentinel_fd)
+void crash_prepare(pid_t command, int sentinel_fd, _Atomic uint32_t *where)
 {
     atomic_store(&command_left, 0);
     supervisor = getpid();
     sentinel_left = sentinel_fd;
+    where_left = where;
     snprintf(command_text, sizeof command_text, "%d", (int)command);
     atomic_store(&command_left, command);
     handlers_install();

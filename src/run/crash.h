@@ -14,6 +14,8 @@
 #pragma once
 
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #define CRASH_WORD "--after-crash"
@@ -22,8 +24,8 @@
 void crash_signals(sigset_t *ret);
 
 /* From now on a crash leaves this command running. Signals that have a handler already, or are ignored, are
- * left alone. */
-void crash_prepare(pid_t command, int sentinel_fd);
+ * left alone. `where`: the word of the search for the line that leaks, which a crash ends; NULL. */
+void crash_prepare(pid_t command, int sentinel_fd, _Atomic uint32_t *where);
 
 /* No command runs, or it needs us: a crash ends us. */
 void crash_forget(void);

@@ -13,6 +13,8 @@ static const char pin[] = PROTOCOL_PIN "=";
 static const char pin_off[] = PROTOCOL_PIN "=off";
 static const char lane[] = PROTOCOL_LANE "=";
 static const char lane_off[] = PROTOCOL_LANE "=off";
+static const char freeze[] = PROTOCOL_FREEZE "=";
+static const char freeze_off[] = PROTOCOL_FREEZE "=off";
 
 bool library_can_be_preloaded(const char *library)
 {
@@ -70,12 +72,13 @@ static bool is_replaced(const char *setting, const GuardSettings *settings)
            strncmp(setting, inner, sizeof inner - 1) == 0 ||
            strncmp(setting, witness, sizeof witness - 2) == 0 ||
            (settings->no_pin && strncmp(setting, pin, sizeof pin - 1) == 0) ||
-           (settings->no_lane && strncmp(setting, lane, sizeof lane - 1) == 0);
+           (settings->no_lane && strncmp(setting, lane, sizeof lane - 1) == 0) ||
+           (settings->no_freeze && strncmp(setting, freeze, sizeof freeze - 1) == 0);
 }
 
 int environment_make(char *const *old, const GuardSettings *settings, Arena *arena, char ***ret)
 {
-    enum { SETTINGS_MAX = 6 };
+    enum { SETTINGS_MAX = 7 };
     char **made = arena_alloc(arena, (strings_count(old) + SETTINGS_MAX + 1) * sizeof *made);
     if (!made)
         return -ENOMEM;
@@ -100,6 +103,8 @@ int environment_make(char *const *old, const GuardSettings *settings, Arena *are
         made[m++] = (char *)pin_off;
     if (settings->no_lane)
         made[m++] = (char *)lane_off;
+    if (settings->no_freeze)
+        made[m++] = (char *)freeze_off;
     made[m] = NULL;
     *ret = made;
     return 0;

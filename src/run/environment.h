@@ -22,6 +22,7 @@ typedef struct GuardSettings {
     bool no_pin;       /* it must not register anything with CUDA */
     bool no_library;   /* the command would not start with it (LINKER_FAILS) */
     bool no_lane;      /* batches must travel as PyTorch sends them */
+    bool no_freeze;    /* it must not make datasets immortal */
 } GuardSettings;
 
 /*

@@ -21,6 +21,22 @@ typedef struct LaneFigures {
     const char *why;            /* an id, if no batch took it; NULL: some did, or there is no guard */
 } LaneFigures;
 
+/* Of datasets that were made immortal before workers were forked. */
+typedef struct FreezeFigures {
+    uint64_t objects;
+    uint64_t bytes; /* computed from types and lengths */
+    double seconds;
+    uint64_t
+        left_bytes;  /* of datasets that were dropped or replaced later: they stay until their process ends */
+    const char *why; /* an id, if nothing was frozen, or nothing more; NULL: there was no reason */
+} FreezeFigures;
+
+/* A process that is freezing now. */
+typedef struct FreezingNow {
+    double seconds; /* since it began; 0: none is */
+    uint64_t objects;
+} FreezingNow;
+
 typedef struct GuardFigures {
     uint64_t segments_created;
     uint64_t segments_reused;
@@ -29,6 +45,8 @@ typedef struct GuardFigures {
     uint64_t pinned_bytes; /* of tensors that the GPU could read where their worker wrote them */
     uint64_t batches;      /* that DataLoader workers have sent; 0: none, or it cannot be known */
     LaneFigures lane;
+    FreezeFigures freeze;
+    FreezingNow freezing;
     uint64_t fallbacks; /* tensors that went through /dev/shm without the guard */
     uint64_t names_made;
     uint64_t names_served; /* times that a name was opened */
@@ -61,7 +79,8 @@ typedef struct GuardFigures {
 static inline bool guard_has_served(const GuardFigures *guard)
 {
     return guard->segments_created + guard->segments_reused + guard->small_backed + guard->names_made +
-               guard->fallbacks + guard->refused + guard->bytes_peak + guard->lane.by_value_bytes >
+               guard->fallbacks + guard->refused + guard->bytes_peak + guard->lane.by_value_bytes +
+               guard->freeze.objects >
            0;
 }
 

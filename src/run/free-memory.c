@@ -86,3 +86,15 @@ Spare free_memory_spare(const FreeMemory *free_memory)
                     MIN(swap, group.swap_limit_bytes));
     return spare;
 }
+
+uint64_t free_memory_total(const FreeMemory *free_memory)
+{
+    Cgroup group;
+    MemInfo memory;
+    uint64_t total = U64_UNKNOWN;
+    if (meminfo_read(&free_memory->root, &memory) == 0)
+        total = memory.total_bytes;
+    if (cgroup_read(&free_memory->root, 0, &free_memory->mounts, &group) == 0)
+        total = MIN(total, group.memory_limit_bytes);
+    return total == U64_UNKNOWN ? 0 : total;
+}

@@ -26,3 +26,6 @@ typedef struct Spare {
     bool tight;          /* the processes' private memory may need all of it for a moment */
 } Spare;
 Spare free_memory_spare(const FreeMemory *free_memory);
+
+/* Of the machine, or of the control group above us that has the least. 0: nothing tells. */
+uint64_t free_memory_total(const FreeMemory *free_memory);

@@ -47,12 +47,19 @@ static bool is_welcome(int fd)
                       welcome.magic == PROTOCOL_MAGIC && welcome.type == MESSAGE_WELCOME);
 }
 
+int outer_connect(const char *name, int *ret_pid)
+{
+    _cleanup_close_ int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (fd < 0 || !socket_connect(fd, name) || !peer_is_trusted(fd, ret_pid) || !is_welcome(fd))
+        return -ECONNREFUSED;
+    return TAKE_FD(fd);
+}
+
 bool outer_find(Outer *ret)
 {
-    const char *name = getenv(PROTOCOL_ENVIRONMENT);
-    _cleanup_close_ int fd = name ? socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0) : -EBADF;
-    Outer outer = {.socket = name};
-    if (fd < 0 || !socket_connect(fd, name) || !peer_is_trusted(fd, &outer.pid) || !is_welcome(fd))
+    Outer outer = {.socket = getenv(PROTOCOL_ENVIRONMENT)};
+    _cleanup_close_ int fd = outer.socket ? outer_connect(outer.socket, &outer.pid) : -EBADF;
+    if (fd < 0)
         return false;
     *ret = outer;
     return true;

@@ -12,5 +12,8 @@ typedef struct Outer {
     int pid;            /* of its supervisor */
 } Outer;
 
+/* A connection to a supervisor, by the name of its socket, that it serves. -ECONNREFUSED. */
+int outer_connect(const char *name, int *ret_pid);
+
 /* False: there is none, it has ended, or it does not serve us. A stopped supervisor counts as there. */
 bool outer_find(Outer *ret);

@@ -13,8 +13,7 @@ enum { ENVIRONMENT_MAX = 1 << 18 };
 
 /* --- The environment that a program was started with --------------------------------------------------- */
 
-/* The value of the last setting of that name. */
-static bool value_find(Text environment, const char *name, Text *ret)
+bool environment_value(Text environment, const char *name, Text *ret)
 {
     bool found = false;
     Text setting;
@@ -31,7 +30,7 @@ static bool value_find(Text environment, const char *name, Text *ret)
 static bool is_switched_off(Text environment)
 {
     Text value;
-    return value_find(environment, PROTOCOL_OFF_NAME, &value) && text_equal(value, "off");
+    return environment_value(environment, PROTOCOL_OFF_NAME, &value) && text_equal(value, "off");
 }
 
 Absence absence_of_mapped(Text environment, const char *socket)
@@ -39,7 +38,7 @@ Absence absence_of_mapped(Text environment, const char *socket)
     Text value;
     if (is_switched_off(environment))
         return ABSENCE_OFF;
-    if (!value_find(environment, PROTOCOL_ENVIRONMENT, &value) || value.size == 0)
+    if (!environment_value(environment, PROTOCOL_ENVIRONMENT, &value) || value.size == 0)
         return ABSENCE_NO_SOCKET;
     return text_equal(value, socket) ? ABSENCE_NONE : ABSENCE_INNER_RUN;
 }
@@ -50,7 +49,7 @@ Absence absence_of_missing(Text environment, const char *library)
     char list[8192];
     if (is_switched_off(environment))
         return ABSENCE_OFF;
-    if (!value_find(environment, "LD_PRELOAD", &value) || value.size == 0)
+    if (!environment_value(environment, "LD_PRELOAD", &value) || value.size == 0)
         return ABSENCE_NO_PRELOAD;
     if (value.size >= sizeof list)
         return ABSENCE_UNKNOWN;

@@ -36,6 +36,9 @@ bool presence_inherit(const Root *root, int pid, const Presence *parent, const P
 void presence_search(const Root *root, int pid, uint32_t uid, double now, const PresenceWish *wish,
                      Buffer *scratch, Presence *presence);
 
+/* The value of the last setting of that name, in the content of /proc/PID/environ. Pure. */
+bool environment_value(Text environment, const char *name, Text *ret);
+
 /*
  * absence_of_missing: why the library, which is not mapped, was not loaded, as far as the program's initial
  * environment tells; otherwise ABSENCE_UNKNOWN. absence_of_mapped: why a library that is mapped does nothing

@@ -24,10 +24,13 @@
 #include "protocol.h"
 #include "run.h"
 #include "sentinel.h"
+#include "shared-sites.h"
 #include "signals.h"
 #include "source.h"
 #include "stray-work.h"
 #include "strays.h"
+#include "testimony.h"
+#include "where.h"
 
 /*
  * BUDGET_LEAST_BYTES: with less to spare than this, a budget would stop a job that might just fit.
@@ -37,7 +40,7 @@
  * cannot be killed may go on writing.
  */
 #define BUDGET_LEAST_BYTES (UINT64_C(64) << 20)
-enum { WAIT_SECONDS = 60, KEEPER_SECONDS = 10, DRAIN_TURNS = 1000, FILES_MOST = 1 << 20 };
+enum { WAIT_SECONDS = 60, KEEPER_SECONDS = 10, DRAIN_TURNS = 1000, FILES_MOST = 1 << 20, FREEZE_PART = 4 };
 
 struct Run {
     int epoll;
@@ -57,7 +60,16 @@ struct Run {
     bool only_witness;
     bool no_pin;
     bool no_lane;
+    bool no_freeze;
     bool unwatched;
+    Where where;
+    SiteWindow *windows; /* the newest that were found, the oldest first */
+    size_t n_windows;
+    uint64_t windows_found; /* also older ones */
+    int shared_sites;
+    uint64_t published; /* changes with what is to be published; 0: nothing was */
+    void (*found)(void *context, const SiteWindow *window);
+    void *found_context;
     Journal *journal;
     void (*tick)(void *context, const RunTick *tick);
     void *tick_context;
@@ -80,6 +92,21 @@ struct Run {
 
 /* --- What happens ------------------------------------------------------------------------------------- */
 
+/* Only what has changed: the page may have a megabyte. */
+static void sites_publish(Run *run)
+{
+    const Where *where = &run->where;
+    uint64_t state = ((uint64_t)where->asked << 32 | where->rounds) +
+                     (run->windows_found + where->failures) * UINT64_C(0x9e3779b9);
+    if (state == run->published)
+        return;
+    run->published = state;
+    SharedSites sites = {
+        .asked = run->where.asked, .rounds = run->where.rounds, .windows = run->windows, .n = run->n_windows};
+    memcpy(sites.failed, run->where.failed, sizeof sites.failed);
+    shared_sites_write(run->shared_sites, &sites);
+}
+
 static void status_changed(Run *run, int status)
 {
     if (WIFSTOPPED(status)) {
@@ -90,6 +117,8 @@ static void status_changed(Run *run, int status)
     crash_forget();
     sentinel_watch(run->sentinel.fd, 0, run->inherited.mark);
     run->ended = now_seconds();
+    where_stop(&run->where); /* what is left of the job has no one who would end a window */
+    sites_publish(run);
     /* A signal that told the command to end was meant for the job: the rest of the job is told, too, now that
      * no trainer needs it any more. A command that has returned 0 may have ignored the signal, as under
      * nohup. */
@@ -197,6 +226,21 @@ static void signals_ready(Source *source)
             pass_on(run, &signal);
 }
 
+static void where_found(void *context, const SiteWindow *window)
+{
+    Run *run = context;
+    if (!run->windows)
+        run->windows = calloc(WHERE_WINDOWS_MOST, sizeof *run->windows);
+    if (!run->windows)
+        return;
+    if (run->n_windows == WHERE_WINDOWS_MOST)
+        memmove(run->windows, run->windows + 1, --run->n_windows * sizeof *run->windows);
+    run->windows[run->n_windows++] = *window;
+    run->windows_found++;
+    if (run->found)
+        run->found(run->found_context, window);
+}
+
 static void timer_ready(Source *source)
 {
     Run *run = SOURCE_OWNER(source, Run, timer);
@@ -205,6 +249,10 @@ static void timer_ready(Source *source)
         return;
     if (run->broker)
         broker_tick(run->broker, broker_holds_memory(run->broker) && free_memory_is_short(&run->free_memory));
+    if (run->broker && !run->child.status_is) {
+        where_tick(&run->where, now_seconds());
+        sites_publish(run);
+    }
     if (!run->unwatched)
         journal_tick(run->journal);
     if (run->cut > 0 && now_seconds() - run->cut > END_SECONDS)
@@ -417,6 +465,7 @@ int run_open(Run **ret)
         .pulse = {.fd = -EBADF, .ready = pulse_ready},
         .output = {.fd = -EBADF, .ready = output_ready},
         .moments = {.fd = -EBADF, .ready = moments_ready},
+        .shared_sites = -EBADF,
         .inherited.output = -EBADF,
         .inherited.sentinel = -EBADF,
         .sentinel = SENTINEL_NONE,
@@ -438,6 +487,8 @@ void run_free(Run *run)
     crash_forget();
     sentinel_end(&run->sentinel);
     broker_free(run->broker);
+    fd_close(run->shared_sites);
+    free(run->windows);
     journal_free(run->journal);
     fd_close(run->signals.fd);
     fd_close(run->timer.fd);
@@ -472,7 +523,17 @@ static Spare spare_now(const void *context)
 static bool testify(void *context, int pid, const Testimony *testimony, size_t size, int maps)
 {
     Run *run = context;
+    if (testimony->type == MESSAGE_SITES)
+        return testimony_is_sane(testimony, size) &&
+               where_take(&run->where, pid, (Text){testimony->text, testimony->n}, now_seconds()) >= 0;
     return journal_testify(run->journal, pid, testimony, size, maps);
+}
+
+static void where_ask_now(void *context)
+{
+    Run *run = context;
+    where_ask(&run->where, false, now_seconds());
+    sites_publish(run); /* whoever asks reads the page next, and must not take an older answer for his */
 }
 
 static Peer peer_of_job(void *context, int pid, uint32_t uid)
@@ -496,9 +557,10 @@ static uint64_t budget_bytes(const Run *run, const SizeWish *wish)
     return spare == U64_UNKNOWN ? U64_UNKNOWN : MAX(spare / 4 * 3, BUDGET_LEAST_BYTES);
 }
 
-static bool lane_is_switched_off(void)
+/* By the environment that the command inherits. */
+static bool is_switched_off(const char *variable)
 {
-    const char *wish = getenv(PROTOCOL_LANE);
+    const char *wish = getenv(variable);
     return wish && strcmp(wish, "off") == 0;
 }
 
@@ -511,19 +573,31 @@ int run_guard(Run *run, const char *library, const GuardWish *wish)
     run->only_witness = wish->outer ? getenv(PROTOCOL_ONLY_WITNESS) != NULL : wish->only_witness;
     run->no_pin = !wish->outer && wish->no_pin;
     run->no_lane = !wish->outer && wish->no_lane;
+    run->no_freeze = !wish->outer && wish->no_freeze;
     BrokerOwner owner = {
         .root = &run->free_memory.root,
         .budget_bytes = budget_bytes(run, &wish->budget),
         .budget_is_wished = wish->budget.kind == WISH_SIZE,
-        .no_lane = run->no_lane || lane_is_switched_off(),
+        .no_lane = run->no_lane || is_switched_off(PROTOCOL_LANE),
+        .no_freeze = run->no_freeze || is_switched_off(PROTOCOL_FREEZE),
+        .freeze_bytes = free_memory_total(&run->free_memory) / FREEZE_PART,
         .wait_seconds = wish->wait_seconds < 0 ? WAIT_SECONDS : wish->wait_seconds,
         .spare_now = wish->budget.kind == WISH_OFF || run->only_witness || run->outer ? NULL : spare_now,
         .testify = testify,
         .peer = peer_of_job,
         .ending = ending_note,
+        .where = run->outer ? NULL : where_ask_now,
         .context = run,
     };
-    return broker_open(run->epoll, "/dev/shm", &owner, &run->broker);
+    int r = broker_open(run->epoll, "/dev/shm", &owner, &run->broker);
+    if (r < 0)
+        return r;
+    if (run->shared_sites < 0 && !run->outer)
+        run->shared_sites = shared_sites_make();
+    run->where = (Where){.counters = broker_counters(run->broker), .found = where_found, .context = run};
+    if (wish->where)
+        where_ask(&run->where, true, now_seconds());
+    return 0;
 }
 
 void run_private_shm(Run *run, const PrivateShm *shm)
@@ -553,6 +627,7 @@ static GuardSettings guard_settings(const Run *run)
         .only_witness = run->only_witness,
         .no_pin = run->no_pin,
         .no_lane = run->no_lane,
+        .no_freeze = run->no_freeze,
     };
 }
 
@@ -603,7 +678,7 @@ int run_start(Run *run, char *const *command, char *const *settings, ChildStage 
         return r;
     }
     if (!run->watch) /* a command that is measured is of no use without us */
-        crash_prepare(run->child.pid, run->sentinel.fd);
+        crash_prepare(run->child.pid, run->sentinel.fd, run->broker ? &run->where.counters->where : NULL);
     if (run->broker && run->inherited.shm) {
         char path[64];
         snprintf(path, sizeof path, "/proc/%d/root/dev/shm", (int)run->child.pid);
@@ -612,6 +687,17 @@ int run_start(Run *run, char *const *command, char *const *settings, ChildStage 
     run->pid = run->child.pid;
     journal_begin(run->journal, run->pid);
     return 0;
+}
+
+void run_on_site(Run *run, void (*found)(void *context, const SiteWindow *window), void *context)
+{
+    run->found = found;
+    run->found_context = context;
+}
+
+SiteWindows run_sites(const Run *run)
+{
+    return (SiteWindows){run->windows, run->n_windows};
 }
 
 pid_t run_pid(const Run *run)

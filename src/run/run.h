@@ -17,6 +17,7 @@
 #include "evidence.h"
 #include "figures.h"
 #include "moment-relay.h"
+#include "sites.h"
 #include "stray-work.h"
 #include "units.h"
 
@@ -29,6 +30,8 @@ typedef struct GuardWish {
     double wait_seconds; /* how long a worker may wait for room; negative: the default */
     bool no_pin;         /* register nothing with CUDA */
     bool no_lane;        /* let batches travel as PyTorch sends them */
+    bool no_freeze;      /* make no dataset immortal */
+    bool where;          /* find the line that leaks, as long as the job runs */
     const char *outer; /* the socket of the run that this one joins, whose guard serves the command; we, too,
                           are told how processes end. NULL: it is a run of its own */
 } GuardWish;
@@ -115,6 +118,12 @@ pid_t run_pid(const Run *run); /* of the command that was started last */
 void run_line(Run *run, uint64_t terminal, bool drawn);
 
 void run_on_tick(Run *run, void (*tick)(void *context, const RunTick *tick), void *context);
+
+/* What the search for the line that leaks has found, in each window as it ends. */
+void run_on_site(Run *run, void (*found)(void *context, const SiteWindow *window), void *context);
+
+/* The newest of them, of all commands; valid until the next one. */
+SiteWindows run_sites(const Run *run);
 
 /* For the commands that are started from here on; `watch` and what it points to must stay. Output that is
  * taken goes nowhere else. */

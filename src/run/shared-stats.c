@@ -16,7 +16,7 @@
 #define PUBLISHED_NAME  "shmguard-figures"
 #define PUBLISHED_MAGIC UINT32_C(0x53484d46) /* SHMF */
 
-enum { PUBLISHED_VERSION = 1 };
+enum { PUBLISHED_VERSION = 2 };
 
 typedef struct Published {
     uint32_t magic;
@@ -28,14 +28,20 @@ typedef struct Published {
     uint64_t waiting;
     uint64_t waits;
     uint64_t refused;
+    uint64_t batches;
 } Published;
+
+int published_make(const char *name)
+{
+    int fd = memfd_create(name, MFD_CLOEXEC | MFD_NOEXEC_SEAL);
+    if (fd < 0 && errno == EINVAL) /* before Linux 6.3 */
+        fd = memfd_create(name, MFD_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
 
 int shared_stats_make(void)
 {
-    int fd = memfd_create(PUBLISHED_NAME, MFD_CLOEXEC | MFD_NOEXEC_SEAL);
-    if (fd < 0 && errno == EINVAL) /* before Linux 6.3 */
-        fd = memfd_create(PUBLISHED_NAME, MFD_CLOEXEC);
-    return fd < 0 ? -errno : fd;
+    return published_make(PUBLISHED_NAME);
 }
 
 void shared_stats_write(int fd, const GuardFigures *figures)
@@ -50,34 +56,50 @@ void shared_stats_write(int fd, const GuardFigures *figures)
         .waiting = figures->waiting,
         .waits = figures->waits,
         .refused = figures->refused,
+        .batches = figures->batches,
     };
     /* Without memory for the page the figures are not published: the run does not depend on that. */
     if (fd >= 0 && pwrite(fd, &page, sizeof page, 0) < 0)
         return;
 }
 
+typedef struct PublishedSearch {
+    const char *target;
+    int number;
+} PublishedSearch;
+
 static int is_published(const FdEntry *entry, void *context)
 {
-    if (!text_equal(entry->target, "/memfd:" PUBLISHED_NAME))
+    PublishedSearch *search = context;
+    if (!text_equal(entry->target, search->target))
         return 0;
-    *(int *)context = entry->fd;
+    search->number = entry->fd;
     return 1;
+}
+
+int published_find(const Root *root, int pid, const char *target)
+{
+    PublishedSearch search = {.target = target};
+    int r = fds_visit(root, pid, is_published, &search, NULL);
+    return r < 0 ? r : r == 0 ? -ENOENT : search.number;
 }
 
 int shared_stats_find(const Root *root, int pid)
 {
-    int number = -1;
-    int r = fds_visit(root, pid, is_published, &number, NULL);
-    return r < 0 ? r : r == 0 ? -ENOENT : number;
+    return published_find(root, pid, "/memfd:" PUBLISHED_NAME);
+}
+
+int published_open(const Root *root, int pid, int number)
+{
+    char path[64];
+    snprintf(path, sizeof path, "proc/%d/fd/%d", pid, number);
+    return root_openat(root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 }
 
 int shared_stats_read(const Root *root, int pid, int number, GuardFigures *ret)
 {
-    char path[64];
     Published page;
-    snprintf(path, sizeof path, "proc/%d/fd/%d", pid, number);
-    /* It may be another file by now: nothing that is opened in this way can block. */
-    _cleanup_close_ int fd = root_openat(root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    _cleanup_close_ int fd = published_open(root, pid, number);
     if (fd < 0)
         return fd;
     ssize_t n = pread(fd, &page, sizeof page, 0);
@@ -95,6 +117,7 @@ int shared_stats_read(const Root *root, int pid, int number, GuardFigures *ret)
         .waiting = page.waiting,
         .waits = page.waits,
         .refused = page.refused,
+        .batches = page.batches,
     };
     return 0;
 }

@@ -12,6 +12,14 @@
 #include "figures.h"
 #include "root.h"
 
+/* A page of that name, and which of a process's descriptors it is, by "/memfd:NAME". Negative errno. */
+int published_make(const char *name);
+int published_find(const Root *root, int pid, const char *target);
+
+/* Opens that descriptor's file. It may be another file by now: nothing that is opened in this way can block.
+ */
+int published_open(const Root *root, int pid, int number);
+
 /* The supervisor's side. A descriptor, or negative errno. */
 int shared_stats_make(void);
 void shared_stats_write(int fd, const GuardFigures *figures);
@@ -21,8 +29,8 @@ void shared_stats_write(int fd, const GuardFigures *figures);
 int shared_stats_find(const Root *root, int pid);
 
 /*
- * Fills segments_created, segments_reused, bytes_now, budget_bytes, waiting, waits and refused; the rest is
- * zero. -EAGAIN: nothing was written yet; -EPROTO: another version of this program wrote it, or it is another
- * file by now. The page is not kept open: its reader would be taken for a holder of shared memory.
+ * Fills segments_created, segments_reused, bytes_now, budget_bytes, waiting, waits, refused and batches; the
+ * rest is zero. -EAGAIN: nothing was written yet; -EPROTO: another version of this program wrote it, or it is
+ * another file by now. The page is not kept open: its reader would be taken for a holder of shared memory.
  */
 int shared_stats_read(const Root *root, int pid, int number, GuardFigures *ret);

@@ -21,6 +21,7 @@ bool testimony_is_sane(const Testimony *testimony, size_t size)
         return testimony->pid > 1 && (WIFEXITED(testimony->status) || WIFSIGNALED(testimony->status));
     case MESSAGE_STACK:
     case MESSAGE_SAID:
+    case MESSAGE_SITES:
         return true;
     default:
         return false;

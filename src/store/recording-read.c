@@ -13,7 +13,10 @@
  * A recording may come from anywhere. SQLite executes what a file's schema says (views, computed columns), so
  * its tables must match ours letter for letter, and their content is used only as far as it makes sense.
  */
-enum { PROCESSES_MOST = 1 << 20, MARKS_MOST = 1 << 17 }; /* rows */
+enum { PROCESSES_MOST = 1 << 20, MARKS_MOST = 1 << 17, WINDOWS_MOST = 1 << 14 }; /* rows */
+
+/* Sums of them fit in an int64_t. */
+#define SIGNED_MOST (INT64_C(1) << 48)
 
 /* How far marks may lie outside the moments: up to an interval passes before the first one, and clocks are
  * adjusted slightly. */
@@ -118,7 +121,7 @@ static int schema_check(Reader *reader)
         (void)sqlite3_bind_text(statement, 1, table_name(i), -1, SQLITE_STATIC);
         int answer = sqlite3_step(statement);
         const char *sql = answer == SQLITE_ROW ? (const char *)sqlite3_column_text(statement, 0) : NULL;
-        bool may_lack = i == TABLE_MARK && answer == SQLITE_DONE;
+        bool may_lack = i >= TABLE_MARK && answer == SQLITE_DONE;
         if (r >= 0 && !may_lack && (!sql || strcmp(sql, buffer_text(&expected)) != 0))
             r = answer == SQLITE_ROW || answer == SQLITE_DONE ? -EBADMSG : sqlite_errno(reader->db, answer);
         (void)sqlite3_reset(statement);
@@ -524,6 +527,108 @@ static int events_read(Reader *reader)
     return r;
 }
 
+/* --- What was found in the search for the line that leaks ---------------------------------------------- */
+
+static bool column_signed(sqlite3_stmt *statement, int place, int64_t *ret)
+{
+    if (sqlite3_column_type(statement, place) != SQLITE_INTEGER)
+        return false;
+    int64_t value = sqlite3_column_int64(statement, place);
+    if (value > SIGNED_MOST || value < -SIGNED_MOST)
+        return false;
+    *ret = value;
+    return true;
+}
+
+static bool site_window_row(sqlite3_stmt *statement, SiteWindow *ret)
+{
+    int64_t worker = 0;
+    int64_t stage = 0;
+    int64_t deep = 0;
+    *ret = (SiteWindow){.late_growth = INT64_MIN};
+    bool late = sqlite3_column_type(statement, 8) != SQLITE_NULL;
+    if (!column_seconds(statement, 1, &ret->seconds) || !column_seconds(statement, 2, &ret->duration) ||
+        !column_pid(statement, 3, &ret->pid) || !column_signed(statement, 4, &worker) ||
+        !column_signed(statement, 5, &stage) || !column_signed(statement, 6, &deep) ||
+        !column_signed(statement, 7, &ret->growth) ||
+        (late && !column_signed(statement, 8, &ret->late_growth)) ||
+        !column_signed(statement, 9, &ret->descriptors) || !column_seconds(statement, 10, &ret->cost_seconds))
+        return false;
+    ret->worker = (int)worker;
+    ret->stage = (SiteStage)stage;
+    ret->deep = deep != 0;
+    return ret->duration > 0 && worker >= -1 && worker <= INT32_MAX && stage >= SITE_STAGE_CENSUS &&
+           stage < SITE_STAGES_END;
+}
+
+static const char *site_kind_by(unsigned i)
+{
+    return site_kind_name(i);
+}
+
+static bool site_row(sqlite3_stmt *statement, Site *ret)
+{
+    unsigned kind = 0;
+    uint64_t line = 0;
+    const char *file = NULL;
+    const char *what = NULL;
+    if (!column_name(statement, 0, site_kind_by, SITE_KINDS, &kind) || !column_text(statement, 1, &file) ||
+        !column_figure(statement, 2, &line) || line > UINT32_MAX || !column_text(statement, 3, &what) ||
+        !column_figure(statement, 4, &ret->bytes) || ret->bytes > SIGNED_MOST ||
+        !column_figure(statement, 5, &ret->late_bytes) || !column_figure(statement, 6, &ret->count) ||
+        ret->count > SIGNED_MOST)
+        return false;
+    ret->kind = kind;
+    ret->line = (uint32_t)line;
+    snprintf(ret->file, sizeof ret->file, "%s", file);
+    snprintf(ret->what, sizeof ret->what, "%s", what);
+    return true;
+}
+
+static int sites_of_window(sqlite3_stmt *statement, sqlite3_int64 id, SiteWindow *window)
+{
+    int answer = SQLITE_DONE;
+    (void)sqlite3_bind_int64(statement, 1, id);
+    while (window->n_sites < SITES_MOST && (answer = sqlite3_step(statement)) == SQLITE_ROW) {
+        Site site = {0};
+        if (!site_row(statement, &site))
+            return -EBADMSG;
+        window->sites[window->n_sites++] = site;
+    }
+    (void)sqlite3_reset(statement);
+    return sqlite_errno(sqlite3_db_handle(statement), answer);
+}
+
+static int sites_read(Reader *reader)
+{
+    sqlite3_int64 there = 0;
+    int r = number_ask(reader,
+                       "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name IN "
+                       "('site_window', 'site')",
+                       &there);
+    if (r < 0 || there < 2)
+        return r;
+    _cleanup_statement_ sqlite3_stmt *windows = NULL;
+    _cleanup_statement_ sqlite3_stmt *sites = NULL;
+    r = sqlite_prepare(reader->db, "SELECT * FROM site_window ORDER BY id", &windows);
+    if (r >= 0)
+        r = sqlite_prepare(reader->db,
+                           "SELECT kind, file, line, what, bytes, late_bytes, count FROM site WHERE "
+                           "site_window = ? ORDER BY id",
+                           &sites);
+    int answer = SQLITE_DONE;
+    while (r >= 0 && reader->history.n_windows < WINDOWS_MOST &&
+           (answer = sqlite3_step(windows)) == SQLITE_ROW) {
+        SiteWindow window;
+        r = site_window_row(windows, &window)
+                ? sites_of_window(sites, sqlite3_column_int64(windows, 0), &window)
+                : -EBADMSG;
+        if (r >= 0)
+            r = history_add_site_window(&reader->history, &window);
+    }
+    return r < 0 ? r : sqlite_errno(reader->db, answer);
+}
+
 /* The first and last moment are not always among the samples that were kept. */
 static void tracks_finish(Reader *reader)
 {
@@ -552,6 +657,8 @@ int recording_read(const char *path, History *ret)
         r = moments_read(&reader);
     if (r >= 0)
         r = events_read(&reader);
+    if (r >= 0)
+        r = sites_read(&reader);
     if (r < 0)
         return r;
     tracks_finish(&reader);

@@ -57,6 +57,8 @@ struct Recording {
     sqlite3_stmt *add_event;
     sqlite3_stmt *thin_events;
     sqlite3_stmt *add_meta;
+    sqlite3_stmt *add_window;
+    sqlite3_stmt *add_site;
 };
 
 /* --- Making the file ---------------------------------------------------------------------------------- */
@@ -264,6 +266,8 @@ static int statements_prepare(Recording *recording)
         {"INSERT INTO event(seconds, kind, pid, role, text) VALUES(?,?,?,?,?)", &recording->add_event},
         {"DELETE FROM event WHERE id BETWEEN ? AND ? AND kind IN ('born', 'ended')", &recording->thin_events},
         {"INSERT INTO meta VALUES(?,?)", &recording->add_meta},
+        {"INSERT INTO site_window VALUES(NULL,?,?,?,?,?,?,?,?,?,?)", &recording->add_window},
+        {"INSERT INTO site VALUES(NULL,?,?,?,?,?,?,?,?)", &recording->add_site},
     };
     int r = figures_prepare(recording, TABLE_MOMENT, JOB_METRICS, &recording->add_moment);
     if (r >= 0)
@@ -591,6 +595,60 @@ int recording_add(Recording *recording, const Moment *moment)
     return r;
 }
 
+static int site_add(Recording *recording, sqlite3_int64 window, const Site *site)
+{
+    sqlite3_stmt *statement = recording->add_site;
+    (void)sqlite3_bind_int64(statement, 1, window);
+    (void)sqlite3_bind_text(statement, 2, site_kind_name(site->kind), -1, SQLITE_STATIC);
+    bind_text(recording, statement, 3, site->file);
+    (void)sqlite3_bind_int64(statement, 4, site->line);
+    bind_text(recording, statement, 5, site->what);
+    bind_figure(statement, 6, site->bytes);
+    bind_figure(statement, 7, site->late_bytes);
+    bind_figure(statement, 8, site->count);
+    return statement_run(statement);
+}
+
+static int site_window_add(Recording *recording, const SiteWindow *window)
+{
+    sqlite3_stmt *statement = recording->add_window;
+    (void)sqlite3_bind_double(statement, 1, window->seconds);
+    (void)sqlite3_bind_double(statement, 2, window->duration);
+    (void)sqlite3_bind_int(statement, 3, window->pid);
+    (void)sqlite3_bind_int(statement, 4, window->worker);
+    (void)sqlite3_bind_int(statement, 5, (int)window->stage);
+    (void)sqlite3_bind_int(statement, 6, window->deep);
+    (void)sqlite3_bind_int64(statement, 7, window->growth);
+    if (window->late_growth == INT64_MIN)
+        (void)sqlite3_bind_null(statement, 8);
+    else
+        (void)sqlite3_bind_int64(statement, 8, window->late_growth);
+    (void)sqlite3_bind_int64(statement, 9, window->descriptors);
+    (void)sqlite3_bind_double(statement, 10, window->cost_seconds);
+    int r = statement_run(statement);
+    sqlite3_int64 id = sqlite3_last_insert_rowid(recording->db);
+    for (size_t i = 0; r >= 0 && i < window->n_sites; i++)
+        r = site_add(recording, id, &window->sites[i]);
+    return r;
+}
+
+int recording_add_sites(Recording *recording, const SiteWindow *window)
+{
+    if (recording->failed < 0)
+        return recording->failed;
+    int r = file_is_there(recording) ? sqlite_run(recording->db, "BEGIN IMMEDIATE") : -ESTALE;
+    if (r == -EBUSY)
+        return r;
+    if (r >= 0)
+        r = site_window_add(recording, window);
+    if (r >= 0)
+        r = sqlite_run(recording->db, "COMMIT");
+    if (r < 0)
+        (void)sqlite_run(recording->db, "ROLLBACK");
+    recording->failed = r == -EBUSY ? -EIO : r;
+    return recording->failed;
+}
+
 int recording_flush(Recording *recording)
 {
     if (recording->failed < 0 || recording->pending.n == 0)
@@ -629,6 +687,8 @@ void recording_close(Recording *recording)
     statement_finish(&recording->add_event);
     statement_finish(&recording->thin_events);
     statement_finish(&recording->add_meta);
+    statement_finish(&recording->add_window);
+    statement_finish(&recording->add_site);
     /* A file that was renamed has a new name, but its -wal does not: its content goes into the file. */
     if (recording->db && recording->failed == -ESTALE)
         (void)sqlite3_wal_checkpoint_v2(recording->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);

@@ -37,6 +37,10 @@ void recording_set_open_files(Recording *recording, uint64_t limit);
  */
 int recording_add(Recording *recording, const Moment *moment);
 
+/* What the search for the line that leaks has found. -EBUSY: another program writes into the file; try again
+ * later. Other errors are as in recording_add. */
+int recording_add_sites(Recording *recording, const SiteWindow *window);
+
 /* Writes waiting moments, after the last one was added. What cannot be written within a few seconds is lost.
  */
 int recording_flush(Recording *recording);

@@ -28,6 +28,15 @@ static const struct {
                     "CREATE TABLE mark(id INTEGER PRIMARY KEY, time REAL DEFAULT ((julianday('now') - "
                     "2440587.5) * 86400.0), text TEXT)",
                     ""},
+    [TABLE_SITE_WINDOW] = {"site_window",
+                           "CREATE TABLE site_window(id INTEGER PRIMARY KEY, seconds REAL, duration REAL, "
+                           "pid INTEGER, worker INTEGER, stage INTEGER, deep INTEGER, growth INTEGER, "
+                           "late_growth INTEGER, descriptors INTEGER, cost REAL)",
+                           ""},
+    [TABLE_SITE] = {"site",
+                    "CREATE TABLE site(id INTEGER PRIMARY KEY, site_window INTEGER, kind TEXT, file TEXT, "
+                    "line INTEGER, what TEXT, bytes INTEGER, late_bytes INTEGER, count INTEGER)",
+                    ""},
 };
 
 const char *table_name(RecordingTable table)

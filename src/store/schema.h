@@ -22,7 +22,9 @@ typedef enum RecordingTable {
     TABLE_MOMENT,
     TABLE_SAMPLE,
     TABLE_EVENT,
-    TABLE_MARK, /* the user's own; older recordings have none */
+    TABLE_MARK,        /* the user's own; older recordings have neither it nor those below */
+    TABLE_SITE_WINDOW, /* of the search for the line that leaks */
+    TABLE_SITE,        /* what was found in it */
     RECORDING_TABLES,
 } RecordingTable;
 

@@ -40,6 +40,7 @@ static const char *const job_metric_names[JOB_METRICS] = {
     [JOB_GUARD_WAITING] = "guard_waiting",
     [JOB_GUARD_WAITS] = "guard_waits",
     [JOB_GUARD_REFUSED] = "guard_refused",
+    [JOB_GUARD_FROZEN] = "guard_frozen",
     [JOB_KIND_BYTES + KIND_OTHER] = "segments_other",
     [JOB_KIND_BYTES + KIND_TORCH] = "segments_torch",
     [JOB_KIND_BYTES + KIND_NCCL] = "segments_nccl",
@@ -312,6 +313,7 @@ void history_free(History *history)
     series_free(&history->series);
     free(history->tracks);
     free(history->events);
+    free(history->windows);
     free(history->buckets);
     free(history->live);
     free(history->command);
@@ -348,6 +350,20 @@ int history_add(History *history, const Moment *moment)
 int history_add_event(History *history, const Event *event)
 {
     return events_add(history, event, 1);
+}
+
+int history_add_site_window(History *history, const SiteWindow *window)
+{
+    if (history->n_windows == history->windows_capacity) {
+        size_t wanted = MAX(history->windows_capacity * 2, (size_t)FIRST_CAPACITY);
+        SiteWindow *larger = reallocarray(history->windows, wanted, sizeof *larger);
+        if (!larger)
+            return -ENOMEM;
+        history->windows = larger;
+        history->windows_capacity = wanted;
+    }
+    history->windows[history->n_windows++] = *window;
+    return 0;
 }
 
 static void events_forget(History *history, double before_seconds)

@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include "sites.h"
 #include "survey.h"
 
 /* Of one process. In bytes, except where noted. */
@@ -47,7 +48,8 @@ typedef enum JobMetric {
     JOB_GUARD_WAITING, /* now */
     JOB_GUARD_WAITS,   /* since the start */
     JOB_GUARD_REFUSED,
-    JOB_KIND_BYTES, /* allocated in segments that the job holds, by kind; read in turns */
+    JOB_GUARD_FROZEN, /* bytes of datasets made immortal, since the start */
+    JOB_KIND_BYTES,   /* allocated in segments that the job holds, by kind; read in turns */
     JOB_METRICS = JOB_KIND_BYTES + SEGMENT_KINDS,
 } JobMetric;
 
@@ -137,6 +139,9 @@ typedef struct History {
     Event *events; /* in order of time */
     size_t n_events;
     size_t events_capacity;
+    SiteWindow *windows; /* of the search for the line that leaks, in order of time */
+    size_t n_windows;
+    size_t windows_capacity;
     size_t *buckets; /* by pid: the newest track there, plus one; 0: none */
     size_t n_buckets;
     size_t *live; /* the tracks that have not ended */
@@ -153,6 +158,8 @@ void history_free(History *history);
  */
 int history_add(History *history, const Moment *moment);
 int history_add_event(History *history, const Event *event); /* no earlier than the others */
+
+int history_add_site_window(History *history, const SiteWindow *window);
 
 /* Drops what is older, for histories that run for days. Processes that ended before that time are dropped,
  * too. It is cheap enough to call after each moment: figures may stay until a quarter of a series is too old.

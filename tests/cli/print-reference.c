@@ -7,6 +7,7 @@
 #include "clues.h"
 #include "command.h"
 #include "history.h"
+#include "metrics.h"
 #include "show-run.h"
 #include "verdicts.h"
 
@@ -62,6 +63,7 @@ static const char *const job_metrics[JOB_KIND_BYTES] = {
     [JOB_GUARD_WAITING] = "number of requests that wait for room",
     [JOB_GUARD_WAITS] = "number of requests that have waited",
     [JOB_GUARD_REFUSED] = "number of requests that were refused",
+    [JOB_GUARD_FROZEN] = "bytes of datasets that were made immortal",
 };
 
 static const char *const events[EVENT_KINDS] = {
@@ -78,6 +80,18 @@ static void cell_print(const char *text)
 {
     for (; *text; text++)
         printf(*text == '|' ? "\\|" : "%c", *text);
+}
+
+static void serve_metrics_print(void)
+{
+    puts(
+        "## Metrics of `serve`\n\n`rank` is there only if a launcher gave one.\n\n| metric | type | labels | "
+        "meaning |\n|---|---|---|---|");
+    const Metric *metric = NULL;
+    for (size_t i = 0; (metric = metric_at(i)); i++)
+        printf("| `%s` | %s | %s | %s |\n", metric->name, metric->counter ? "counter" : "gauge",
+               metric->labels, metric->help);
+    puts("");
 }
 
 static void commands_print(void)
@@ -206,6 +220,7 @@ int main(void)
     causes_print();
     verdicts_print();
     metrics_print();
+    serve_metrics_print();
     int r = run_report_print();
     puts("## Exit codes\n\n| code | meaning |\n|---|---|");
     for (size_t i = 0; i < ARRAY_SIZE(exit_codes); i++)

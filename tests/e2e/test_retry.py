@@ -26,7 +26,8 @@ TRAINING = """
             return 512
         def __getitem__(self, index):
             side = 384 if index >= 256 else 32
-            return torch.full((3, side, side), index % 251, dtype=torch.uint8), index
+            # Not a number: collate makes a tensor of numbers, which the queue's thread shares. If that fails, the batch is lost.
+            return torch.full((3, side, side), index % 251, dtype=torch.uint8), str(index)
 
     parser = argparse.ArgumentParser()
     parser.add_argument("--batch", type=int, required=True)
@@ -64,7 +65,7 @@ TRAINING = """
         for number, (batch, indices) in enumerate(loader, 1):
             loss = model(batch.view(len(batch), -1)[:, :1].float() / 255).mean() / args.accum
             loss.backward()
-            learned += indices.tolist()
+            learned += map(int, indices)
             if args.fail == "exception" and len(learned) + done > 100:
                 raise ValueError("a mistake in the training")
             if number % args.accum == 0:
@@ -107,10 +108,15 @@ def steps_join(steps):
 @needs_root
 @pytest.mark.slow
 def test_comes_back_smaller(small_shm, python, mark, tmp_path):
-    job, out, err, report, steps = come_back(small_shm, mark, tmp_path, python,
-                                             options=("--no-guard", "--retry", "3", *LADDER, *RESUME))
-    assert (job.returncode, out) == (0, "finished 512\n"), err
-    assert report["exit"] == {"code": 0, "signal": None} and report["cause"]["id"] == "ok"
+    for number in range(3):  # slow workers may not fill /dev/shm at all
+        directory = tmp_path / str(number)
+        directory.mkdir()
+        job, out, err, report, steps = come_back(small_shm, mark, directory, python,
+                                                 options=("--no-guard", "--retry", "3", *LADDER, *RESUME))
+        assert (job.returncode, out) == (0, "finished 512\n"), err
+        assert report["exit"] == {"code": 0, "signal": None} and report["cause"]["id"] == "ok"
+        if len(report["attempts"]) > 1:
+            break
     first, second = report["attempts"]
     assert first["cause"]["id"] == "shm-exhausted" and first["exit"]["code"] != 0
     assert first["values"] == {"batch": "64", "accum": "1"} and second["values"] == {"batch": "8", "accum": "8"}

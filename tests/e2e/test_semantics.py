@@ -40,7 +40,12 @@ def private(size, *command):
 
 
 def environment(**more):
-    return {**{name: value for name, value in os.environ.items() if not name.startswith(("LD_", "SHMGUARD_"))}, **more}
+    return {**{name: value for name, value in os.environ.items() if not name.startswith(("LD_PRELOAD", "SHMGUARD_"))}, **more}
+
+
+def environment_of_users(**more):
+    """The same with all modules of PyTorch: see site/sitecustomize.py."""
+    return {**{name: value for name, value in environment().items() if name != "PYTHONPATH"}, **more}
 
 
 def results(done):
@@ -53,7 +58,7 @@ def results(done):
 
 def run_cases(prefix, size, python, *options, **more):
     done = subprocess.run([*private(size, *prefix, python, *QUIET_PYTHON, CASES, *options)], stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=environment(**more), text=True, timeout=300,
+                          stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=environment_of_users(**more), text=True, timeout=300,
                           check=False)
     return results(done)
 
@@ -88,8 +93,9 @@ def test_under_run(python, method):
 def test_by_hand(one_python, method):
     """Without a supervisor, file descriptors need no /dev/shm, but names are in the real one and must fit."""
     expected = plain(one_python, FORK if method[0] == "fork" else method)
-    in_1_mb = run_cases((), "1m", one_python, "--no-names", "--methods", *method, LD_PRELOAD=str(LIBRARY))
-    by_name = run_cases((), "2g", one_python, "--strategies", "file_system", "--methods", *method, LD_PRELOAD=str(LIBRARY))
+    more = {"LD_PRELOAD": str(LIBRARY), "LD_LIBRARY_PATH": ""}  # with all libraries of PyTorch: see unlinked.py
+    in_1_mb = run_cases((), "1m", one_python, "--no-names", "--methods", *method, **more)
+    by_name = run_cases((), "2g", one_python, "--strategies", "file_system", "--methods", *method, **more)
     assert in_1_mb and by_name
     for guarded in (in_1_mb, by_name):
         assert_same(guarded, {name: expected[name] for name in guarded})

@@ -15,6 +15,8 @@ import multiprocessing.queues
 import multiprocessing.reduction
 import multiprocessing.synchronize
 import os
+import pickle
+import queue
 import signal
 import sys
 import threading
@@ -110,6 +112,32 @@ def _worker_loop(dataset, data_queue, num_workers):
     data_queue.put((len(dataset), "the end"))
 
 
+class Resume:
+    pass
+
+
+def echo(index_queue, result_queue):
+    while True:
+        message = index_queue.get()
+        if message is None:
+            break
+        result_queue.put(message if type(message) is Resume else (message[0], "x" * message[1][0]))
+
+
+class Iterator:
+    """The queues of a loader."""
+
+    def __init__(self, worker):
+        self._worker_result_queue = multiprocessing.Queue()
+        self._index_queues = [multiprocessing.Queue()]
+        self.worker = multiprocessing.Process(target=worker, args=(self._index_queues[0], self._worker_result_queue))
+        self.worker.start()
+        self._reset()
+
+    def _reset(self):
+        pass
+
+
 def module(name, **contents):
     made = types.ModuleType(name)
     made.__dict__.update(contents)
@@ -125,9 +153,10 @@ def make_torch(version="2.13.0+stub", loop=_worker_loop):
         module(name)
     module("torch.multiprocessing", get_sharing_strategy=lambda: "file_descriptor")
     module("torch.multiprocessing.reductions", reduce_storage=reduce_storage, reduce_tensor=reduce_tensor, reduce_typed_storage=None,
-           rebuild_storage_fd=rebuild_storage_fd, shared_cache={}, fd_id=lambda descriptor: descriptor, StorageWeakRef=id)
+           rebuild_storage_fd=rebuild_storage_fd, shared_cache={}, storage_from_cache=lambda cls, file: None, fd_id=lambda descriptor: descriptor, StorageWeakRef=id)
     handling = types.SimpleNamespace(_set_worker_signal_handlers=lambda: None)
-    module("torch.utils.data._utils.worker", _worker_loop=loop, signal_handling=handling)
+    module("torch.utils.data._utils.worker", _worker_loop=loop, signal_handling=handling, _ResumeIteration=Resume)
+    module("torch.utils.data.dataloader", _MultiProcessingDataLoaderIter=type("_MultiProcessingDataLoaderIter", (Iterator,), {}))
     _worker_loop.__module__ = "torch.utils.data._utils.worker"
     ForkingPickler.register(UntypedStorage, reduce_storage)
     ForkingPickler.register(Tensor, reduce_tensor)
@@ -366,13 +395,139 @@ def case_alarm():
     return lost, seen > 100
 
 
+def made_iterator(worker=echo):
+    return sys.modules["torch.utils.data.dataloader"]._MultiProcessingDataLoaderIter(worker)
+
+
+def case_queues():
+    """What a trainer sends and receives through queues that may be ours: in order, whole, and with the exceptions of Python's own. Prints
+    after which messages the thread of the queue to the worker was running."""
+    iterator = made_iterator()
+    put, get = iterator._index_queues[0].put, iterator._worker_result_queue.get
+    threads = []
+    for number, sizes in enumerate([[1], (4092 - 21,), [4096], [70000], [5 << 20], [2] * 3000, [3], [4]]):
+        put((number, sizes))
+        threads.append(iterator._index_queues[0]._thread is not None)
+        assert get(timeout=60) == (number, "x" * sizes[0])
+    put(Resume())
+    assert type(get(timeout=60)) is Resume
+    try:
+        get(timeout=0.01)
+    except queue.Empty:
+        threads.append("empty")
+    for number in range(100):
+        put((number, [number * 100]))
+    assert [get(block, timeout) for block, timeout in [(True, 60), (True, None)] * 50] == [(number, "x" * (number * 100)) for number in range(100)]
+    put(None)
+    iterator.worker.join()
+    iterator._worker_result_queue._writer.close()
+    try:
+        get(timeout=60)
+    except EOFError:
+        threads.append("ended")
+    try:
+        iterator._worker_result_queue.close()
+        get(timeout=1)
+    except (ValueError, OSError):
+        threads.append("closed")
+    return threads
+
+
+def long_messages(index_queue, result_queue):
+    for _ in range(40):
+        result_queue.put(b"x" * (4000 + 4093 - len(pickle.dumps(b"x" * 4000))))
+
+
+def case_part_of_a_size():
+    """A pipe without room may take the first bytes of a message, and the rest when its writer runs again."""
+    iterator = made_iterator(long_messages)
+    time.sleep(0.3)
+    os.kill(iterator.worker.pid, signal.SIGSTOP)
+    threading.Timer(1, os.kill, (iterator.worker.pid, signal.SIGCONT)).start()
+    return len([iterator._worker_result_queue.get(timeout=10) for _ in range(40)])
+
+
+def case_interrupted_get():
+    """A signal handler runs while the trainer waits for a batch: it may raise an exception, or not."""
+    iterator = made_iterator()
+    put, get = iterator._index_queues[0].put, iterator._worker_result_queue.get
+    ran = []
+    signal.signal(signal.SIGALRM, lambda *_: ran.append(1))
+    signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
+    timer = threading.Timer(0.3, put, [(1, [1])])
+    timer.start()
+    assert get(timeout=60) == (1, "x") and len(ran) > 2
+
+    def handler(*_):
+        raise Deadline
+
+    signal.signal(signal.SIGALRM, handler)
+    try:
+        get(timeout=60)
+    except Deadline:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        put((2, [2]))
+        assert get(timeout=60) == (2, "xx")
+        put(None)
+        return "passed on"
+
+
+def case_fork_of_a_trainer():
+    """A child of the trainer leaves the queues of its parent alone, and has its own."""
+    first = made_iterator()
+    child = os.fork()
+    if child == 0:
+        second = made_iterator()
+        second._index_queues[0].put((0, [5]))
+        code = second._worker_result_queue.get(timeout=60) != (0, "xxxxx")
+        second._index_queues[0].put(None)
+        second.worker.join()
+        os._exit(code)
+    assert os.waitpid(child, 0)[1] == 0
+    first._index_queues[0].put((0, [5]))
+    assert first._worker_result_queue.get(timeout=60) == (0, "xxxxx")
+    first._index_queues[0].put(None)
+    return "done"
+
+
+def case_dropped_queues():
+    """They end with the loader, without the garbage collector: no descriptor is left."""
+    import gc
+
+    gc.disable()
+
+    def use():
+        iterator = made_iterator()
+        iterator._index_queues[0].put((0, [5]))
+        iterator._worker_result_queue.get(timeout=60)
+        iterator._index_queues[0].put(None)
+        iterator.worker.join()
+        iterator._worker_result_queue.close()
+        iterator._index_queues[0].close()
+
+    use()
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        use()
+    kept = made_iterator()
+    kept._index_queues[0].put(None)
+    kept.worker.join()
+    kept._index_queues[0].close()
+    return len(os.listdir("/proc/self/fd")) - before, kept._index_queues[0]._reader.closed
+
+
 def case_cost():
-    """Milliseconds of the processor: in the trainer, for its first semaphore, and in its worker."""
+    """Milliseconds of the processor: in the trainer for its first semaphore, in its first worker, and in one that it starts after it has had a
+    loader."""
     start = time.process_time()
     multiprocessing.Lock()
     time.sleep(0)
     print((time.process_time() - start) * 1e3, flush=True)
     os.environ["STUB_COST"] = "1"
+    load()
+    iterator = made_iterator()
+    iterator._index_queues[0].put(None)
+    iterator.worker.join()
     return load()
 
 

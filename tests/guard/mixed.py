@@ -145,7 +145,11 @@ class Peer:
 def run_peer(me, args, inboxes, sent, barrier, results):
     torch.set_num_threads(1)
     peer = Peer(me, args, inboxes, sent)
-    peer.run(barrier)
+    try:
+        peer.run(barrier)
+    except BaseException:
+        barrier.abort()  # the others need not wait
+        raise
     results.put((peer.checked, peer.wrong))
     barrier.wait()  # others may still fetch descriptors from this process
 
@@ -163,7 +167,7 @@ def main():
     inboxes = [context.SimpleQueue() for _ in range(args.peers)]
     results = context.SimpleQueue()
     sent = context.Array("l", args.peers)
-    barrier = context.Barrier(args.peers, timeout=60)  # for when a peer dies
+    barrier = context.Barrier(args.peers, timeout=60)  # for when a peer is killed
     peers = [context.Process(target=run_peer, args=(me, args, inboxes, sent, barrier, results)) for me in range(args.peers)]
     for peer in peers:
         peer.start()

@@ -56,9 +56,11 @@ static void test_environment(void **state)
         char old_witness[] = "SHMGUARD_ONLY_WITNESS=0";
         char old_pin[] = "SHMGUARD_PIN=auto";
         char old_lane[] = "SHMGUARD_LANE=auto";
+        char old_freeze[] = "SHMGUARD_FREEZE=auto";
         char old_inner[] = "SHMGUARD_INNER=another";
-        char *old[] = {path,        old_socket, old_inner, odd,
-                       old_witness, old_pin,    old_lane,  cases[i].preload ? preload : NULL,
+        char *old[] = {path,     old_socket,  old_inner,
+                       odd,      old_witness, old_pin,
+                       old_lane, old_freeze,  cases[i].preload ? preload : NULL,
                        NULL};
         char **made = NULL;
         GuardSettings settings = {.library = LIBRARY,
@@ -66,7 +68,8 @@ static void test_environment(void **state)
                                   .inner = i % 4 == 0 ? "inner" : NULL,
                                   .only_witness = i % 2,
                                   .no_pin = i % 3 == 0,
-                                  .no_lane = i % 5 == 0};
+                                  .no_lane = i % 5 == 0,
+                                  .no_freeze = i % 7 == 0};
         assert_int_equal(environment_make(old, &settings, &arena, &made), 0);
         assert_string_equal(value_of(made, "LD_PRELOAD"), cases[i].expected);
         assert_string_equal(value_of(made, "SHMGUARD_SOCKET"), "ours");
@@ -78,6 +81,7 @@ static void test_environment(void **state)
         assert_true(i % 2 ? witness && strcmp(witness, "1") == 0 : !witness);
         assert_string_equal(value_of(made, "SHMGUARD_PIN"), i % 3 == 0 ? "off" : "auto");
         assert_string_equal(value_of(made, "SHMGUARD_LANE"), i % 5 == 0 ? "off" : "auto");
+        assert_string_equal(value_of(made, "SHMGUARD_FREEZE"), i % 7 == 0 ? "off" : "auto");
     }
 }
 

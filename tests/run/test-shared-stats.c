@@ -33,7 +33,8 @@ static void test_figures_come_across(void **state)
                               .budget_bytes = i == 1 ? UINT64_MAX : 4 * i,
                               .waiting = 5 * i,
                               .waits = 6 * i,
-                              .refused = 7 * i};
+                              .refused = 7 * i,
+                              .batches = 8 * i};
         shared_stats_write(fd, &wrote);
         assert_int_equal(shared_stats_read(&root, getpid(), number, &read), 0);
         assert_memory_equal(&read, &wrote, sizeof read);

@@ -488,6 +488,74 @@ static void test_marks(void **state)
     assert_int_equal(recording_read(file, &other), -EBADMSG);
 }
 
+/* What was found is read as it was written, also where it is not known; and older recordings have no tables
+ * for it. */
+static void test_sites(void **state)
+{
+    (void)state;
+    file_remove();
+    Recording *recording = NULL;
+    sqlite3 *db = NULL;
+    History head = {.began = 1e9, .interval = 1, .command = (char[]){"python"}, .pid = 10};
+    SiteWindow windows[] = {
+        {.seconds = 20,
+         .duration = 10,
+         .pid = 11,
+         .worker = -1,
+         .stage = SITE_STAGE_CENSUS,
+         .growth = -5,
+         .late_growth = INT64_MIN,
+         .descriptors = -3,
+         .cost_seconds = 0.25},
+        {.seconds = 30,
+         .duration = 9.5,
+         .pid = 12,
+         .worker = 3,
+         .stage = SITE_STAGE_PYTHON,
+         .deep = true,
+         .growth = 1 << 20,
+         .late_growth = 7,
+         .n_sites = 2,
+         .sites = {{SITE_PYTHON, 42, 1000, 500, 10, "/a/dataset.py", "load"},
+                   {SITE_ATTRIBUTE, 0, 900, U64_UNKNOWN, 9, "", "dataset.cache: dict"}}},
+    };
+    assert_int_equal(recording_create(file, &head, &recording), 0);
+    add(recording, 0, NULL, 0);
+    assert_int_equal(sqlite3_open(file, &db), SQLITE_OK);
+    execute(db, "BEGIN IMMEDIATE");
+    assert_int_equal(recording_add_sites(recording, &windows[0]), -EBUSY);
+    execute(db, "ROLLBACK");
+    for (size_t i = 0; i < ARRAY_SIZE(windows); i++)
+        assert_int_equal(recording_add_sites(recording, &windows[i]), 0);
+    recording_close(recording);
+
+    _cleanup_history_ History history = {0};
+    assert_int_equal(recording_read(file, &history), 0);
+    assert_int_equal(history.n_windows, ARRAY_SIZE(windows));
+    for (size_t i = 0; i < ARRAY_SIZE(windows); i++)
+        assert_memory_equal(&history.windows[i], &windows[i], sizeof windows[i]);
+
+    static const char *const lies[] = {
+        "UPDATE site SET kind = 'perl'",       "UPDATE site SET line = -1",
+        "UPDATE site SET bytes = 1e300",       "UPDATE site_window SET stage = 9",
+        "UPDATE site_window SET duration = 0", "UPDATE site_window SET growth = 'much'",
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(lies); i++) {
+        _cleanup_history_ History refused = {0};
+        execute(db, "BEGIN");
+        execute(db, lies[i]);
+        execute(db, "COMMIT");
+        assert_int_equal(recording_read(file, &refused), -EBADMSG);
+        execute(db, "UPDATE site SET kind = 'python', line = 42, bytes = 1000");
+        execute(db, "UPDATE site_window SET stage = 2, duration = 10, growth = 5");
+    }
+    execute(db, "DROP TABLE site; DROP TABLE site_window");
+    sqlite3_close(db);
+    _cleanup_history_ History older = {0};
+    assert_int_equal(recording_read(file, &older), 0);
+    assert_int_equal(older.n_windows, 0);
+}
+
 static void test_moved_meanwhile(void **state)
 {
     (void)state;
@@ -822,6 +890,7 @@ int main(void)
         cmocka_unit_test(test_somebody_else_writes_into_it),
         cmocka_unit_test(test_somebody_never_lets_go),
         cmocka_unit_test(test_marks),
+        cmocka_unit_test(test_sites),
         cmocka_unit_test(test_moved_meanwhile),
         cmocka_unit_test(test_a_command_without_end_is_cut),
         cmocka_unit_test(test_what_was_kept_before_is_not_mixed_with_it),

@@ -106,7 +106,7 @@ export class Chart {
     private readonly details = make("details", {}, make("summary", {}, text.AS_TABLE), this.tableHost);
     private readonly hidden = new Set<string>();
     private readonly judged = new Set<string>(); // faint lines that were hidden once: from then on the reader decides
-    private readouts = new Map<string, HTMLElement>();
+    private readonly buttons = new Map<string, HTMLButtonElement>();
     private drawn: Line[] = [];
     private u: uPlot | null = null;
     private frame: Frame | null = null;
@@ -188,7 +188,7 @@ export class Chart {
         this.drawn = this.visible();
         this.u?.setData(this.data(), false);
         this.u?.setScale("x", { min: this.span.range[0], max: this.span.range[1] });
-        this.showLegend();
+        if (this.u) this.point(this.u); // the legend's buttons stay: somebody may be about to press one
     }
 
     private rebuild(): void {
@@ -271,27 +271,37 @@ export class Chart {
         };
     }
 
-    // The legend is made of buttons, so that the keyboard reaches it.
+    // The legend is made of buttons, so that the keyboard reaches it. A line keeps its button, which may have the focus, as long as
+    // it is drawn.
     private showLegend(): void {
-        this.readouts = new Map();
-        this.legend.replaceChildren(
-            ...(this.frame?.lines ?? []).map((line) => {
-                const shown = !this.hidden.has(line.key);
-                const readout = make("span", { class: "value" });
-                this.readouts.set(line.key, readout);
-                const swatch = make("span", { class: line.limit ? "swatch dashed" : "swatch", "aria-hidden": "true" });
-                swatch.style.setProperty("--swatch", `var(${line.color})`);
-                const button = make("button", { type: "button", "aria-pressed": String(shown), "data-key": line.key }, swatch, make("span", {}, line.label), readout);
-                button.addEventListener("click", () => {
-                    if (!this.hidden.delete(line.key)) this.hidden.add(line.key);
-                    this.rebuild();
-                    this.showTable();
-                    this.legend.querySelector<HTMLElement>(`[data-key="${CSS.escape(line.key)}"]`)?.focus();
-                });
-                return button;
-            }),
-        );
+        const lines = this.frame?.lines ?? [];
+        for (const [key, button] of this.buttons) {
+            if (lines.some((line) => line.key === key)) continue;
+            button.remove();
+            this.buttons.delete(key);
+        }
+        lines.forEach((line, i) => {
+            const button = this.buttons.get(line.key) ?? this.makeButton(line.key);
+            const [swatch, label] = button.children as unknown as [HTMLElement, HTMLElement];
+            button.setAttribute("aria-pressed", String(!this.hidden.has(line.key)));
+            swatch.className = line.limit ? "swatch dashed" : "swatch";
+            swatch.style.setProperty("--swatch", `var(${line.color})`);
+            label.textContent = line.label;
+            if (this.legend.children[i] !== button) this.legend.insertBefore(button, this.legend.children[i] ?? null);
+        });
         this.readout(null);
+    }
+
+    private makeButton(key: string): HTMLButtonElement {
+        const readout = make("span", { class: "value" });
+        const button = make("button", { type: "button", "data-key": key }, make("span", { class: "swatch", "aria-hidden": "true" }), make("span"), readout);
+        button.addEventListener("click", () => {
+            if (!this.hidden.delete(key)) this.hidden.add(key);
+            this.rebuild();
+            this.showTable();
+        });
+        this.buttons.set(key, button);
+        return button;
     }
 
     private readout(i: number | null): void {
@@ -300,7 +310,7 @@ export class Chart {
         for (const line of frame.lines) {
             const most = frame.format(peak(line.values));
             const value = i === null ? (line.limit ? most : text.peakOf(most)) : line.values[i] == null ? "–" : frame.format(line.values[i]);
-            const readout = this.readouts.get(line.key);
+            const readout = this.buttons.get(line.key)?.lastElementChild;
             if (readout) readout.textContent = value;
         }
     }

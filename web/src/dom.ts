@@ -36,3 +36,27 @@ export function table(caption: string, heads: string[], rows: Child[][], numbers
         ),
     );
 }
+
+function updateNode(old: ChildNode, fresh: ChildNode): void {
+    if (old instanceof Text && fresh instanceof Text) {
+        if (old.data !== fresh.data) old.data = fresh.data;
+    } else if (old instanceof Element && fresh instanceof Element && old.tagName === fresh.tagName) {
+        for (const { name } of [...old.attributes]) if (!fresh.hasAttribute(name)) old.removeAttribute(name);
+        for (const { name, value } of fresh.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+        update(old, [...fresh.childNodes]);
+    } else {
+        old.replaceWith(fresh);
+    }
+}
+
+// Gives the host these children, and touches only what differs: focus, selection and scrolling stay. Listeners of the children are
+// not taken over: they belong to the host.
+export function update(host: Element, fresh: ChildNode[]): void {
+    const old = [...host.childNodes];
+    fresh.forEach((node, i) => {
+        const before = old[i];
+        if (before) updateNode(before, node);
+        else host.append(node);
+    });
+    for (const rest of old.slice(fresh.length)) rest.remove();
+}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Events as marks on the charts, in their tooltips and in a table.
 import type uPlot from "uplot";
-import { table } from "./dom";
+import { make, table, update } from "./dom";
 import { clock } from "./format";
 import { nameOf, type Event } from "./model";
 import * as text from "./text";
@@ -75,5 +75,5 @@ export function showEvents(host: HTMLElement, events: Event[]): void {
         whom(event),
         event.text,
     ]);
-    host.replaceChildren(rows.length ? table(text.eventCount(rows.length), text.EVENT_HEADS, rows, text.EVENT_HEADS.length) : text.NO_EVENTS);
+    update(host, [rows.length ? table(text.eventCount(rows.length), text.EVENT_HEADS, rows, text.EVENT_HEADS.length) : make("p", {}, text.NO_EVENTS)]);
 }

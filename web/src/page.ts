@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decodes the data and shows them. Later data are shown by the same call with a newer model.
+// Decodes the data and shows them. A page without data is live: later data are shown by the same call with a newer model.
 import { Chart, Span } from "./chart";
-import { byId, make, table } from "./dom";
+import { byId, make, table, update } from "./dom";
 import { showEvents } from "./events";
 import { bytes, clock, count, duration, share } from "./format";
 import { fdsFrame, machineFrame, memoryFrame, shmFrame, type Subject } from "./frames";
-import { decode, nameOf, peak, type Data, type Model } from "./model";
+import { follow } from "./live";
+import { decode, latest, nameOf, peak, type Data, type Model, type Process } from "./model";
 import * as text from "./text";
 import { showVerdicts } from "./verdicts";
 
@@ -19,24 +20,45 @@ function tile(name: string, value: string, more: string, part: number | null): H
     return make("div", { class: "tile" }, make("dt", {}, name), make("dd", {}, make("b", {}, value), make("span", { class: "quiet" }, more), meter));
 }
 
-function showFigures(host: HTMLElement, model: Model): void {
-    const { peaks, recording, job } = model;
+function showFigures(host: HTMLElement, model: Model, live: boolean): void {
+    const { peaks, recording, job, sums } = model;
     const { tiles } = text;
-    const limit = peak(job["group_limit"]);
-    const shm = peak(job["shm_size"]);
+    const limit = (live ? latest : peak)(job["group_limit"]);
+    const size = (live ? latest : peak)(job["shm_size"]);
     const total = peak(job["memory_total"]);
-    const least = peaks.memory_available_least;
+    const memory = live ? latest(sums["pss"]) : peaks.estimated.pss;
+    const group = live ? latest(job["group_used"]) : peaks.cgroup_used;
+    const available = live ? latest(job["memory_available"]) : peaks.memory_available_least;
+    const shm = live ? latest(job["shm_used"]) : peaks.shm;
+    const fds = live ? latest(sums["fds"]) : peaks.fds;
+    const processes = live ? latest(sums["processes"]) : peaks.processes;
     const partOf = (part: number | null, whole: number | null) => (part !== null && whole ? Math.min(1, part / whole) : null);
-    host.replaceChildren(
-        tile(tiles.memory.name, bytes(peaks.estimated.pss), tiles.memory.more, null),
+    update(host, [
+        tile(tiles.memory.name, bytes(memory), tiles.memory.more, null),
         limit !== null
-            ? tile(tiles.group.name, bytes(peaks.cgroup_used), tiles.group.more(bytes(limit), share(peaks.cgroup_used, limit)), partOf(peaks.cgroup_used, limit))
-            : tile(tiles.available.name, bytes(least), tiles.available.more(bytes(total)), least !== null && total ? 1 - least / total : null),
-        tile(tiles.shm.name, bytes(peaks.shm), shm ? tiles.shm.more(bytes(shm), share(peaks.shm, shm)) : "", partOf(peaks.shm, shm)),
-        tile(tiles.descriptors.name, count(peaks.fds), tiles.descriptors.more, null),
-        tile(tiles.processes.name, count(peaks.processes), tiles.processes.more(recording.processes), null),
-        ...(peaks.oom_kills ? [tile(tiles.kills.name, count(peaks.oom_kills), tiles.kills.more, null)] : []),
-    );
+            ? tile(tiles.group.name, bytes(group), tiles.group.more(bytes(limit), share(group, limit)), partOf(group, limit))
+            : tile(
+                  live ? tiles.availableNow.name : tiles.available.name,
+                  bytes(available),
+                  tiles.available.more(bytes(total)),
+                  available !== null && total ? 1 - available / total : null,
+              ),
+        tile(tiles.shm.name, bytes(shm), size ? tiles.shm.more(bytes(size), share(shm, size)) : "", partOf(shm, size)),
+        tile(tiles.descriptors.name, count(fds), tiles.descriptors.more, null),
+        tile(tiles.processes.name, count(processes), live ? tiles.processesNow.more : tiles.processes.more(recording.processes), null),
+        ...(peaks.oom_kills ? [tile(tiles.kills.name, count(peaks.oom_kills), live ? tiles.killsNow.more : tiles.kills.more, null)] : []),
+    ]);
+}
+
+function showHeadLive(model: Model, keep: number): void {
+    byId("version").textContent = model.version;
+    byId("command").textContent = text.ALL_TRAINING;
+    byId("recorded").textContent = text.following(duration(keep), model.recording.interval);
+    byId("limits").textContent = [...(model.unshown > 0 ? [text.inSumsAlone(model.unshown)] : []), text.ABOUT_TIMES_LIVE].join(" ");
+    byId("figures-title").textContent = text.NOW;
+    byId("whole").textContent = text.WHOLE_LIVE;
+    byId("processes-note").textContent = text.PROCESSES_NOW;
+    document.title = text.LIVE_TITLE;
 }
 
 function showHead(model: Model): void {
@@ -52,22 +74,33 @@ function showHead(model: Model): void {
     document.title = text.pageTitle(recording.command ? recording.command.slice(0, 60) : "shmguard");
 }
 
+function keyOf(process: Process): string {
+    return `${process.pid} ${process.first}`;
+}
+
 function fillSubjects(select: HTMLSelectElement, model: Model): void {
     const chosen = select.value;
     const option = (value: string, label: string) => make("option", { value }, label);
     const groups = ["trainer", "worker", "manager", "other"].flatMap((role) => {
         const processes = model.processes.filter((process) => process.role === role);
         return processes.length
-            ? [make("optgroup", { label: text.role(role).group }, ...processes.map((process) => option(`${model.processes.indexOf(process)}`, text.subjectOption(nameOf(process), bytes(process.peaks.rss)))))]
+            ? [make("optgroup", { label: text.role(role).group }, ...processes.map((process) => option(keyOf(process), text.subjectOption(nameOf(process), bytes(process.peaks.rss)))))]
             : [];
     });
     const sums = model.sums["pss"] ? [option("by-process", text.BY_PROCESS), option("by-kind", text.BY_KIND)] : [option("by-kind", text.BY_KIND)];
-    select.replaceChildren(...sums, ...groups);
+    update(select, [...sums, ...groups]);
     if ([...select.options].some(({ value }) => value === chosen)) select.value = chosen;
+}
+
+function showSites({ sites }: Model): void {
+    byId("sites").hidden = !sites;
+    byId("lines").replaceChildren(...(sites?.lines ?? []).map((line) => make("li", {}, line)));
+    byId("notes").replaceChildren(...(sites?.notes ?? []).map((note) => make("p", { class: "quiet" }, note)));
 }
 
 class Page {
     private model: Model | null = null;
+    private keep: number | null = null; // seconds; null: a recording
     private readonly select = byId<HTMLSelectElement>("subject");
     private readonly span = new Span((from, to, isAll) => this.spanChanged(from, to, isAll));
     private readonly memory = new Chart(byId("memory"), text.charts.memory, this.span);
@@ -84,18 +117,23 @@ class Page {
         press("farther", () => this.span.zoom(2));
         press("whole", () => this.span.whole());
         this.select.addEventListener("change", () => this.showCharts());
+        byId("processes").addEventListener("click", (event) => this.processChosen(event));
         matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.repaint());
         matchMedia("print").addEventListener("change", (event) => this.paper(event.matches));
         addEventListener("beforeprint", () => this.paper(true));
         addEventListener("afterprint", () => this.paper(false));
     }
 
-    show(model: Model): void {
+    // keep: the page is live, and shows so many seconds.
+    show(model: Model, keep: number | null): void {
         this.model = model;
-        showHead(model);
+        this.keep = keep;
+        if (keep === null) showHead(model);
+        else showHeadLive(model, keep);
         showVerdicts(byId("verdicts"), model.verdicts);
-        showFigures(byId("figures"), model);
-        fillSubjects(this.select, model);
+        showSites(model);
+        showFigures(byId("figures"), model, keep !== null);
+        if (document.activeElement !== this.select || keep === null) fillSubjects(this.select, model); // a list that is open stays as it is
         this.span.setAll(model.times[0] ?? 0, model.times.at(-1) ?? 1);
         this.showCharts();
         showEvents(byId("events"), model.events);
@@ -105,7 +143,7 @@ class Page {
     private showCharts(): void {
         if (!this.model) return;
         const value = this.select.value;
-        const subject: Subject = value === "by-process" || value === "by-kind" ? value : (this.model.processes[Number(value)] ?? "by-kind");
+        const subject: Subject = value === "by-process" || value === "by-kind" ? value : (this.model.processes.find((process) => keyOf(process) === value) ?? "by-kind");
         this.memory.show(memoryFrame(this.model, subject));
         this.shm.show(shmFrame(this.model, subject));
         this.fds.show(fdsFrame(this.model, subject));
@@ -114,17 +152,26 @@ class Page {
 
     private showProcesses(model: Model): void {
         const end = model.times.at(-1) ?? 0;
-        const rows = model.processes.map((process, i) => {
-            const button = make("button", { type: "button", class: "link", title: text.SHOW_IN_CHARTS }, nameOf(process));
-            button.addEventListener("click", () => {
-                this.select.value = String(i);
-                this.showCharts();
-                byId("charts").scrollIntoView();
-            });
-            const { rss, uss, shm, fds } = process.peaks;
-            return [button, make("code", {}, process.command), duration((process.ended ?? end) - process.first), bytes(rss), bytes(uss), bytes(shm), count(fds)];
+        const live = this.keep !== null;
+        const shown = model.processes.filter(({ ended }) => !live || ended === null);
+        const rows = shown.map((process) => {
+            const button = make("button", { type: "button", class: "link", title: text.SHOW_IN_CHARTS, "data-process": keyOf(process) }, nameOf(process));
+            const { peaks, series } = process;
+            const parts = ["anon", "file", "shmem"].map((name) => latest(series[name]));
+            const rss = parts.some((part) => part === null) ? null : parts.reduce((sum: number, part) => sum + (part ?? 0), 0);
+            const figures = live ? { rss, uss: latest(series["uss"]), shm: latest(series["shm"]), fds: latest(series["fds"]) } : peaks;
+            const lived = duration((process.ended ?? end) - process.first);
+            return [button, make("code", {}, process.command), lived, bytes(figures.rss), bytes(figures.uss), bytes(figures.shm), count(figures.fds)];
         });
-        byId("processes").replaceChildren(table(text.processCount(model.recording.processes), text.PROCESS_HEADS, rows, 2));
+        update(byId("processes"), [table(text.processCount(live ? shown.length : model.recording.processes), text.PROCESS_HEADS, rows, 2)]);
+    }
+
+    private processChosen(event: MouseEvent): void {
+        const key = event.target instanceof Element ? event.target.closest("[data-process]")?.getAttribute("data-process") : null;
+        if (key == null) return;
+        this.select.value = key;
+        this.showCharts();
+        byId("charts").scrollIntoView();
     }
 
     private spanChanged(from: number, to: number, isAll: boolean): void {
@@ -144,4 +191,7 @@ class Page {
     }
 }
 
-new Page().show(decode(JSON.parse(byId("data").textContent ?? "") as Data));
+const data = JSON.parse(byId("data").textContent ?? "") as Data | null;
+const page = new Page();
+if (data) page.show(decode(data), null);
+else follow((model, keep) => page.show(model, keep));

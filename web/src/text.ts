@@ -48,6 +48,19 @@ export const NOT_THINNED = "Every sample is drawn.";
 export const inSumsAlone = (n: number) => `${plural(n, "process is", "processes are")} part of the sums only.`;
 export const ABOUT_TIMES = "Times are in the time zone of this computer. This file needs no network.";
 
+// --- Live -----------------------------------------------------------------------------------------------------------
+
+export const LIVE_TITLE = "live · shmguard";
+export const following = (length: string, interval: number) => `The last ${length}, interval ${interval} s.`;
+export const ABOUT_TIMES_LIVE = "Times are in the time zone of this computer. For longer spans of time: shmguard record, then shmguard report.";
+export const NOW = "Now";
+export const WHOLE_LIVE = "Everything";
+export const PROCESSES_NOW = "Processes that run now; USS and held shm are sampled in turns.";
+export const CONNECTING = "Connecting…";
+export const CONNECTED = "● Live";
+export const lateSample = (age: string) => `The last sample is ${age} old: the machine does not answer.`;
+export const disconnected = (since: string) => `Connection lost at ${since}, trying again. What is shown is from before.`;
+
 // --- Verdicts -------------------------------------------------------------------------------------------------------
 
 export const WHOLE_JOB = "the whole job";
@@ -69,10 +82,13 @@ export const NEEDS: Record<string, string> = {
 export const tiles = {
     memory: { name: "Memory, all processes", more: "PSS, estimated" },
     group: { name: "Control group", more: (limit: string, share: string) => `of ${limit}, ${share}` },
+    availableNow: { name: "Memory available" },
     available: { name: "Least memory available", more: (total: string) => `of ${total}` },
     shm: { name: "/dev/shm", more: (size: string, share: string) => `of ${size}, ${share}` },
     descriptors: { name: "Descriptors", more: "all processes" },
     processes: { name: "Processes", more: (all: number) => `at a time, ${count(all)} in total` },
+    processesNow: { more: "training, or holding shm" },
+    killsNow: { more: "while this page is shown" },
     kills: { name: "OOM kills", more: "while recording" },
 };
 export const meter = (name: string, percent: number) => `${name}: ${percent}%`;

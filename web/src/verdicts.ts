@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { make } from "./dom";
+import { make, update } from "./dom";
 import { duration } from "./format";
 import { nameOf, type Fix, type Verdict } from "./model";
 import * as text from "./text";
@@ -55,5 +55,5 @@ export function showVerdicts(host: HTMLElement, verdicts: Verdict[]): void {
         const key = `${verdict.id} ${verdict.subject.role} ${verdict.metric}`;
         groups.set(key, [...(groups.get(key) ?? []), verdict]);
     }
-    host.replaceChildren(...[...groups.values()].flatMap(([first, ...others]) => (first ? [card(first, others)] : [])));
+    update(host, [...groups.values()].flatMap(([first, ...others]) => (first ? [card(first, others)] : [])));
 }

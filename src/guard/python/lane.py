@@ -3,43 +3,36 @@
 
 This text is inside the preload library, which runs it (../python-part.c) under the interpreter's lock and in the main thread. It imports
 nothing that is not there already, and changes nothing that it does not know. The time to compile it is what the lane costs a trainer, so
-it is short. Given by the library:
+it is short, and what only workers need is in lane_worker.py. Given by the library:
 
-    listen()                        where workers reach this process, or None
-    connect(name, pid)              reaches that process; this worker's number, or 0
-    send(*descriptors)              to the trainer; the packet's number, or 0 if that is impossible now
-    take(worker, packet)            those descriptors, as a tuple
-    memory(address, size)           a writable view of those bytes
-    room(size)                      a bytearray with any contents
-    optional(on)                    from now on this thread does not wait for shared memory, and is refused instead
-    count(taken, by_value, others)  a batch is being sent, with so many bytes in the message and so many in segments of their own
-    decline(why)                    says why there is no lane in this process
+    listen()                  where workers reach this process, or None
+    take(worker, packet)      the descriptors of that packet, as a tuple
+    shut(*descriptors)        closes those that are not -1
+    file_of(descriptor)       its inode and device
+    memory(address, size)     a writable view of those bytes
+    deliver(pipe, message)    writes a message if the pipe has room for it at once; whether it has
+    receive(pipe, seconds)    the next message, or the size of a longer one, which is next in the pipe, or LATE, PART or HUGE
+    decline(why)              says why there is no lane in this process
+    worker_text()             lane_worker.py
 """
 import os
 import sys
-from copyreg import dispatch_table
-from io import BytesIO
-from pickle import PickleBuffer, Pickler, dumps, loads
+from pickle import dumps, loads
+from time import monotonic
 
-listen, connect, send, take, memory, room, optional, count, decline = map(
-    globals().get, ("listen", "connect", "send", "take", "memory", "room", "optional", "count", "decline"))
+listen, take, shut, file_of, memory, deliver, receive, decline, worker_text = map(
+    globals().get, ("listen", "take", "shut", "file_of", "memory", "deliver", "receive", "decline", "worker_text"))
 modules = sys.modules
+has_loaded = False  # this process has had a loader with workers
 
 WHY_PYTHON, WHY_TORCH, WHY_TRAINER = 1, 2, 3
 FORMAT = 1  # of the messages; a worker sends them only to a trainer that has said that it reads this one
 MARK = "shmguard lane"  # in the configuration that every process of multiprocessing passes on to its children
-FINAL = "_shmguard_final"  # an exception that PyTorch's own way would raise, too
 HOME = "torch.multiprocessing.reductions"  # where messages find the functions that read them, as they find PyTorch's own
 
-SEGMENT_BYTES = 512 << 10  # from here on a storage or an array has a segment of its own, which the library recycles
-STEP_BYTES = 256 << 10  # of the size of a long message: those of about the same size share their segments
-PIPE_BYTES = 3500  # of a message with tensors: with what the queue adds it is written as a whole (PIPE_BUF)
-LONG_BYTES = 64 << 10  # of any other: what a pipe has room for
-ALIGNMENT = 64
-DESCRIPTORS_MAX = 8  # of large parts in a packet; what is more travels by value
-PART_BYTES = 12  # at most, of a part in the layout
-OWN_WAYS = {"reducer_override", "persistent_id"}  # of a pickler
-IDLE_MAX = 16  # batches without anything for the lane, after which a worker has none
+LATE, PART, HUGE = -1, -2, -3  # no message came in time; not all of its size is here, or the end is; its size is in the next eight bytes
+ALIGNMENT = 64  # of a part in a segment
+SIMPLE = set(map(id, (int, str, bool, type(None))))  # what an index may be, or a list of these, to go to a worker at once
 
 
 def ours(error):
@@ -55,17 +48,6 @@ def aligned(size, step=ALIGNMENT):
 
 
 # --- In the trainer: what messages refer to. ---
-
-
-class Descriptor:
-    """As PyTorch's own: it is asked for its number once."""
-
-    def __init__(self, number):
-        self.number = number
-
-    def detach(self):
-        number, self.number = self.number, None
-        return number
 
 
 class Region:
@@ -93,15 +75,28 @@ def array_of(part, dtype, shape, order):
     return modules["numpy"].asarray(Region(storage_of(part))).view(dtype).reshape(shape, order=order)
 
 
+def shared_storage(Storage, descriptor, size):
+    """As PyTorch does: what arrives again while it is alive here is the same storage."""
+    reductions = modules[HOME]
+    file = file_of(descriptor)
+    storage = reductions.storage_from_cache(Storage, file)
+    if storage is None:
+        storage = Storage._new_shared_fd_cpu(descriptor, size)
+        reductions.shared_cache[file] = reductions.StorageWeakRef(storage)
+    return storage
+
+
 def message_of(stream, layout, whole, worker, packet):
     """A batch. Of a short message, `stream` is the pickle, and `layout` has for each part that the pickle refers to its bytes, or the place
     of its descriptor in the packet and its size. Of a long one, both are sizes: the packet's first segment, of the size `whole`, holds the
     layout, the pickle and the parts, and the layout has a part's size and None."""
-    descriptors = [Descriptor(number) for number in take(worker, packet)] if packet else []
+    descriptors = []
     try:
-        Storage, rebuild = modules["torch"].UntypedStorage, modules[HOME].rebuild_storage_fd
+        if packet:
+            descriptors += take(worker, packet)
+        Storage = modules["torch"].UntypedStorage
         if whole:
-            storage = Storage._new_shared_fd_cpu(descriptors[0].number, whole)
+            storage = Storage._new_shared_fd_cpu(descriptors[0], whole)
             there = memory(storage.data_ptr(), whole)
             end = layout + stream
             layout, stream = loads(there[:layout]), there[layout:end]
@@ -111,7 +106,12 @@ def message_of(stream, layout, whole, worker, packet):
             for part in layout:
                 if type(part) is tuple:
                     place, size = part
-                    yield rebuild(Storage, descriptors[place], size)
+                    descriptor, descriptors[place] = descriptors[place], -1  # whatever interrupts us, it is not closed twice
+                    try:
+                        shared = shared_storage(Storage, descriptor, size)
+                    finally:
+                        shut(descriptor)
+                    yield shared
                 elif whole:
                     start = aligned(end)
                     end = start + part
@@ -121,10 +121,7 @@ def message_of(stream, layout, whole, worker, packet):
 
         return loads(stream, buffers=parts())
     finally:
-        for descriptor in descriptors:
-            number = descriptor.detach()
-            if number is not None:
-                os.close(number)
+        shut(*descriptors)
 
 
 FOR_MESSAGES = same, storage_of, tensor_of, array_of, message_of
@@ -133,207 +130,9 @@ FOR_MESSAGES = same, storage_of, tensor_of, array_of, message_of
 # --- In a worker. ---
 
 
-class Batch:
-    """What a worker puts into the queue in the place of a batch. It is pickled by the queue's thread, as the batch would be."""
-
-    def __init__(self, data, reduce):
-        self.data = data
-        self.reduce = reduce
-
-    def __reduce__(self):
-        try:
-            return message_of, self.reduce(self.data)
-        except Exception as error:  # PyTorch's own way, with PyTorch's own exception if there is one
-            if hasattr(error, FINAL):
-                raise
-            count(False, 0, 0)
-            return same, (self.data,)
-
-
-def lane_open(queue, worker, torch):
-    """From now on the batches of this worker take the lane."""
-    reductions, pickler = modules[HOME], modules["multiprocessing.reduction"].ForkingPickler
-    plain_tensor, plain_storage, plain_typed = reductions.reduce_tensor, reductions.reduce_storage, reductions.reduce_typed_storage
-    Tensor, Storage, Typed, strided = torch.Tensor, torch.UntypedStorage, torch.storage.TypedStorage, torch.strided
-    untyped = getattr(Tensor, "untyped_storage", None) or Tensor._storage
-    has_names = getattr(Tensor, "has_names", None) or (lambda tensor: False)
-    strategy = modules["torch.multiprocessing"].get_sharing_strategy
-    new_segment, new_shared = Storage._new_using_fd_cpu, Storage._new_shared.__func__
-    plain_put, plain_dumps, idle = queue.put, pickler.dumps.__func__, 0
-
-    def segment(size):
-        """New shared memory, its bytes and its descriptor; or None if there is no room for it at once. All of its pages exist, so that
-        it can be issued again without a request for room."""
-        optional(True)
-        try:
-            storage = new_segment(size)
-        except RuntimeError:
-            return None
-        finally:
-            optional(False)
-        descriptor = storage._share_fd_cpu_()[0]
-        if size >= SEGMENT_BYTES and os.fstat(descriptor).st_blocks * 512 < size:
-            os.posix_fallocate(descriptor, 0, size)
-        return storage, memory(storage.data_ptr(), size), descriptor
-
-    def long_message(stream, parts, packed):
-        """What message_of reads, with one segment for everything that has none of its own. None: there is no room for it, or the packet
-        cannot be sent."""
-        layout, descriptors = [], [None]
-        for value, descriptor in parts:
-            if descriptor is None:
-                layout.append(len(value))
-            else:
-                layout.append((len(descriptors), len(value)))
-                descriptors.append(descriptor)
-        head = dumps(layout)
-        end = len(head) + len(stream)
-        whole = aligned(end) + packed
-        room_of = segment(aligned(whole, STEP_BYTES) if whole >= SEGMENT_BYTES else whole)
-        if not room_of:
-            return None
-        storage, there, descriptors[0] = room_of
-        there[:len(head)] = head
-        there[len(head):end] = stream
-        for value, descriptor in parts:
-            if descriptor is None:
-                start = aligned(end)
-                end = start + len(value)
-                there[start:end] = value
-        packet = send(*descriptors)
-        return (len(stream), len(head), len(there), worker, packet) if packet else None
-
-    def short_message(stream, parts):
-        descriptors = [descriptor for _, descriptor in parts if descriptor is not None]
-        packet = send(*descriptors) if descriptors else 0
-        places = iter(range(len(descriptors)))
-        layout = [bytes(value) if descriptor is None or not packet else (next(places), len(value)) for value, descriptor in parts]
-        return bytes(stream), layout, 0, worker, packet
-
-    def reduce(data):
-        nonlocal idle
-        reducers = pickler._extra_reducers
-        if (reducers[Storage] is not plain_storage or reducers[Tensor] is not plain_tensor or reducers[Typed] is not plain_typed
-                or not OWN_WAYS.isdisjoint(vars(pickler)) or pickler.dumps.__func__ is not plain_dumps):
-            raise TypeError  # the program has its own ways
-        by_name = strategy() == "file_system"
-        numpy = modules.get("numpy")
-        storages = {}  # by the address of what PyTorch itself keeps of a storage: Python's objects for it may be several
-        parts = []  # in the order in which the pickle refers to them: bytes, and their descriptor or None
-        segments = []  # of arrays: they live until they are sent
-        places = set()  # what stands for the parts in the pickle
-        by_value = packed = others = 0
-        left = DESCRIPTORS_MAX
-
-        def part(value, descriptor=None):
-            nonlocal by_value, packed, others, left
-            size = len(value)
-            if descriptor is None:
-                by_value += size
-                packed += aligned(size)
-            else:
-                others += size
-                left -= 1
-            parts.append((value, descriptor))
-            place = PickleBuffer(value)
-            places.add(place)
-            return place
-
-        def reduce_tensor(tensor):
-            if (type(tensor) is not Tensor or tensor.layout is not strided or tensor.requires_grad or tensor.is_nested
-                    or tensor.is_quantized or not tensor.is_cpu or has_names(tensor)):
-                return plain_tensor(tensor)
-            storage = untyped(tensor)
-            storage = storages.setdefault(storage._cdata, storage)
-            return tensor_of, (storage, tensor.dtype, tensor.storage_offset(), tuple(tensor.shape), tensor.stride())
-
-        def reduce_storage(storage):
-            # Tensors of one storage are that in the trainer, too: it is sent once, and the pickler remembers it.
-            nonlocal others
-            first = storages.setdefault(storage._cdata, storage)
-            if first is not storage:
-                return same, (first,)
-            size = storage.nbytes()
-            if size == 0 or storage.device.type != "cpu":
-                return plain_storage(storage)
-            if (size < SEGMENT_BYTES or left == 0) and not storage.is_shared():
-                return storage_of, (part(memory(storage.data_ptr(), size)),)
-            if by_name or left == 0:
-                others += size
-                return plain_storage(storage)
-            try:
-                descriptor, size = storage._share_fd_cpu_()
-            except RuntimeError as error:  # there is no memory, and PyTorch's way would only ask for it again
-                setattr(error, FINAL, True)
-                raise
-            reductions.shared_cache[reductions.fd_id(descriptor)] = reductions.StorageWeakRef(storage)
-            return storage_of, (part(memory(storage.data_ptr(), size), descriptor),)
-
-        def reduce_array(array):
-            size, flags = array.nbytes, array.flags
-            room_of = None
-            if size >= SEGMENT_BYTES and not array.dtype.hasobject and array.dtype.isnative and flags.forc and left > 0:
-                room_of = segment(size)
-            if not room_of:
-                return array.__reduce_ex__(4)
-            storage, there, descriptor = room_of
-            there[:] = memory(array.__array_interface__["data"][0], size)
-            segments.append(storage)
-            return array_of, (part(there, descriptor), array.dtype, array.shape, "C" if flags.c_contiguous else "F")
-
-        file = BytesIO()
-        made = Pickler(file, 5, buffer_callback=lambda place: place not in places)
-        made.dispatch_table = table = {**dispatch_table, **reducers, Storage: reduce_storage, Tensor: reduce_tensor}
-        if numpy and numpy.ndarray not in table:
-            table[numpy.ndarray] = reduce_array
-        made.dump(data)
-        stream = file.getbuffer()
-        message = None
-        if len(stream) + by_value + PART_BYTES * len(parts) > (PIPE_BYTES if parts or storages else LONG_BYTES):
-            message = long_message(stream, parts, packed)
-        message = message or short_message(stream, parts)
-        if storages or segments:
-            count(True, by_value, others)
-        idle = 0 if storages or message[-1] else idle + 1
-        if idle == IDLE_MAX:
-            queue.put = plain_put
-        return message
-
-    def put(message, *args, **kwargs):
-        if type(message) is tuple and len(message) == 2 and type(message[0]) is int:
-            number, data = message
-            short = type(data) in (str, bytes) and len(data) <= LONG_BYTES
-            if not short and type(data) not in (type(None), bool, int, float):  # those are not worth the detour
-                message = number, Batch(data, reduce)
-        plain_put(message, *args, **kwargs)
-
-    def new_small(cls, size, *, device="cpu"):
-        # The collate function makes its tensors in shared memory. Not those that travel by value. As there, they cannot be resized.
-        if cls is not Storage or not 0 < size < SEGMENT_BYTES or str(device) != "cpu":
-            return new_shared(cls, size, device=device)
-        return untyped(torch.frombuffer(room(size), dtype=torch.uint8))
-
-    Storage._new_shared = classmethod(new_small)
-    queue.put = put
-
-
-def worker_start():
-    """In every worker of a DataLoader, before it does anything else."""
-    process = modules["multiprocessing.process"].current_process()
-    loop, queues = modules["torch.utils.data._utils.worker"]._worker_loop, modules["multiprocessing.queues"]
-    pickler = modules["multiprocessing.reduction"].ForkingPickler
-    if process._target is not loop:
-        return
-    queue = process._args[loop.__code__.co_varnames.index("data_queue")]
-    mark, pid, name = process._config.get(MARK, (0, 0, None))
-    worker = connect(name, pid) if mark == FORMAT and pid == process._parent_pid else 0
-    if not worker:
-        decline(WHY_TRAINER)
-    elif (type(queue) is not queues.Queue or queues._ForkingPickler is not pickler or pickler.__bases__ != (Pickler,)
-            or pickler.dumps.__func__.__globals__ is not vars(modules["multiprocessing.reduction"])):
-        decline(WHY_TORCH)
-    else:
-        lane_open(queue, worker, modules["torch"])
+def worker_compile():
+    if "worker_start" not in globals():
+        exec(compile(worker_text(), ours.__code__.co_filename, "exec"), globals())
 
 
 class Hook:
@@ -344,12 +143,99 @@ class Hook:
 
     def __call__(self):
         try:
-            worker_start()
+            process, loop = modules["multiprocessing.process"].current_process(), modules["torch.utils.data._utils.worker"]._worker_loop
+            if process._target is loop:
+                worker_compile()
+                worker_start(process, process._args[loop.__code__.co_varnames.index("data_queue")])
         except Exception as error:
             if not ours(error):
                 raise
             decline(WHY_TORCH)
         return self.function()
+
+
+# --- In a trainer: its end of the queues. ---
+
+
+def queues_open(Queue, Empty, Resume):
+    """Classes for the queues of a loader. Without them each batch costs a trainer the changes to and from the thread of the queue that asks
+    its worker for the next, and a poll object."""
+
+    def is_simple(message):
+        """Whether it can be pickled here and now: nothing of the program is called, no reducer is needed, and nothing can fail."""
+        if type(message) is not tuple or len(message) != 2:
+            return message is None or type(message) is Resume
+        index = message[1]
+        kind = type(index)
+        return id(kind) in SIMPLE or (kind is list or kind is tuple) and SIMPLE.issuperset(map(id, map(type, index)))
+
+    class IndexQueue(Queue):
+        """To a worker. Only this process writes to it; the queue's thread is started for the first message that the pipe has no room for,
+        and writes all that follow."""
+
+        def put(self, message, block=True, timeout=None):
+            if self._thread is None and not self._closed and is_simple(message) and self._sem.acquire(False):
+                if deliver(self._writer.fileno(), dumps(message)):
+                    return
+                self._sem.release()
+            super().put(message, block, timeout)
+
+        def close(self):
+            thread = self._thread
+            super().close()
+            if thread is None:  # which would do it
+                self._reader.close()
+                self._writer.close()
+
+    class ResultQueue(Queue):
+        """From all workers."""
+
+        def get(self, block=True, timeout=None):
+            if not block or timeout is None or self._closed:
+                return super().get(block, timeout)
+            end = monotonic() + timeout
+            if not self._rlock.acquire(True, timeout):
+                raise Empty
+            try:
+                message = receive(self._reader.fileno(), max(0, end - monotonic()))
+                if type(message) is int:
+                    message = self.rest(message)
+                self._sem.release()
+            finally:
+                self._rlock.release()
+            return loads(message)
+
+        def rest(self, size):
+            if size == LATE:
+                raise Empty
+            if size == PART:
+                return self._reader._recv_bytes().getvalue()
+            if size == HUGE:
+                size = int.from_bytes(self._reader._recv(8).getvalue(), "big")
+            return self._reader._recv(size).getvalue()
+
+    return IndexQueue, ResultQueue
+
+
+def queues_install(Iterator, Resume, queues, connections):
+    """Before a loader asks its workers for the first batch, its queues become ours, unless the program has its own."""
+    plain_reset, Queue, pickler = Iterator._reset, queues.Queue, queues._ForkingPickler
+    if (not all(function.__globals__ is vars(queues) for function in (Queue.put, Queue.get)) or pickler.loads is not loads
+            or pickler.dumps.__func__.__globals__ is not vars(modules["multiprocessing.reduction"])):
+        return
+    ours_of = dict(zip(("_index_queues", "_worker_result_queue"), queues_open(Queue, queues.Empty, Resume)))
+
+    def reset(self, *args, **kwargs):
+        global has_loaded
+        has_loaded = True
+        for name, Ours in ours_of.items():
+            found = getattr(self, name, ())
+            for queue in found if type(found) is list else (found,):
+                if type(queue) is Queue and type(queue._reader) is type(queue._writer) is connections.Connection:
+                    queue.__class__ = Ours
+        return plain_reset(self, *args, **kwargs)
+
+    Iterator._reset = reset
 
 
 # --- In the trainer, and in spawned workers. ---
@@ -360,8 +246,8 @@ def install():
     if sys.implementation.name != "cpython" or "t" in sys.abiflags or hasattr(sys, "gettotalrefcount"):
         decline(WHY_PYTHON)
         return False
-    torch, worker = modules["torch"], modules["torch.utils.data._utils.worker"]
-    if any(getattr(getattr(module, "__spec__", None), "_initializing", False) for module in (torch, worker)):
+    torch, worker, loader = map(modules.get, ("torch", "torch.utils.data._utils.worker", "torch.utils.data.dataloader"))
+    if any(getattr(getattr(module, "__spec__", None), "_initializing", False) for module in (torch, worker, loader)):
         return True  # at the next semaphore, then
     handling = worker.signal_handling
     if type(handling._set_worker_signal_handlers) is not Hook:
@@ -375,6 +261,11 @@ def install():
             function.__module__, function.__qualname__ = HOME, "_shmguard_" + function.__name__
             setattr(modules[HOME], function.__qualname__, function)
         handling._set_worker_signal_handlers = Hook(handling._set_worker_signal_handlers)
+        if loader:
+            queues_install(loader._MultiProcessingDataLoaderIter, worker._ResumeIteration, modules["multiprocessing.queues"],
+                           modules["multiprocessing.connection"])
+    if has_loaded:
+        worker_compile()  # it makes workers again and again: they inherit what each would have to do
     # Children learn that this process reads what they send. It says so each time, because current_process() changes.
     modules["multiprocessing.process"].current_process()._config[MARK] = FORMAT, os.getpid(), listen()
     return True

@@ -36,6 +36,12 @@
 #define ISOFS_MAGIC    0x9660U
 #define EROFS_MAGIC    0xE0F5E1E2U
 
+static void advise_against_copies(CheckContext *check)
+{
+    if (check_workers(check) > 0)
+        check_fix(check, NEEDS_RESTART, DOCTOR_COPIES_FIX, "shmguard run -- python train.py");
+}
+
 void check_memory_low(CheckContext *check)
 {
     const MemInfo *memory = &check->machine->memory;
@@ -50,6 +56,7 @@ void check_memory_low(CheckContext *check)
         return;
     check_fix(check, NEEDS_NOTHING, DOCTOR_MEMORY_LOW_FIX, "ps -eo pid,rss,args --sort=-rss | head");
     check_advice(check, advise_less_memory(check->machine, check->arena, &check->fixes));
+    advise_against_copies(check);
     check_found(check, severity, DOCTOR_MEMORY_LOW_TITLE,
                 SENTENCE(check, DOCTOR_MEMORY_LOW, SIZE_TEXT(memory->available_bytes),
                          SIZE_TEXT(memory->total_bytes), left * 100, SIZE_TEXT(memory->shmem_bytes),
@@ -78,6 +85,7 @@ void check_cgroup_near_limit(CheckContext *check)
         return;
     const char *path = check_escape(check, text_of(cgroup->limited_by));
     check_advice(check, advise_less_memory(check->machine, check->arena, &check->fixes));
+    advise_against_copies(check);
     check_found(check, severity, DOCTOR_CGROUP_TITLE,
                 check_join(check,
                            SENTENCE(check, DOCTOR_CGROUP, SIZE_TEXT(used), SIZE_TEXT(limit),
@@ -100,6 +108,7 @@ void check_memory_pressure(CheckContext *check)
     bool critical =
         pressure->full_avg60 >= PRESSURE_FULL_CRITICAL && pressure->full_avg10 >= PRESSURE_FULL_CRITICAL;
     check_advice(check, advise_less_memory(check->machine, check->arena, &check->fixes));
+    advise_against_copies(check);
     check_found(check, critical ? SEVERITY_CRITICAL : SEVERITY_WARNING, DOCTOR_MEMORY_PRESSURE_TITLE,
                 SENTENCE(check, DOCTOR_MEMORY_PRESSURE, pressure->some_avg60, pressure->full_avg60));
 }
@@ -120,6 +129,7 @@ void check_swap_low(CheckContext *check)
         check_advice(check, advise_swap(check->machine, check->arena, &check->fixes));
     else
         check_advice(check, advise_less_memory(check->machine, check->arena, &check->fixes));
+    advise_against_copies(check);
     check_found(check, matters && !none ? SEVERITY_WARNING : SEVERITY_INFO,
                 none ? DOCTOR_SWAP_LOW_NONE_TITLE : DOCTOR_SWAP_LOW_TITLE,
                 SENTENCE(check, DOCTOR_SWAP_LOW, SIZE_TEXT(memory->swap_free_bytes),

@@ -206,7 +206,11 @@
 #define DOCTOR_MEMORY_LOW_TITLE   "The machine is nearly out of memory"
 #define DOCTOR_MEMORY_LOW                                                                                    \
     "Measured: %s of %s is available (%.1f%%); shared memory takes %s, and %s of swap is free."
-#define DOCTOR_MEMORY_LOW_FIX     "See which processes use it."
+#define DOCTOR_MEMORY_LOW_FIX "See which processes use it."
+#define DOCTOR_COPIES_FIX                                                                                    \
+    "If workers copy a dataset of Python objects (shmguard report says so: copy-on-write), run the job "     \
+    "under the guard with Python 3.12 to 3.14, which makes the dataset immortal; with another Python, or "   \
+    "workers that are not forked, keep it in a shmguard.SharedList or SharedDict, or in arrays."
 #define DOCTOR_MEMORY_LOW_SKIPPED "the machine's free memory is not known"
 
 #define DOCTOR_CGROUP_MEANING "The control group is near its memory limit."

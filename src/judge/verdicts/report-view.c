@@ -128,6 +128,9 @@ int report_view_make(const char *path, const History *history, const Verdicts *v
     int r = epochs_tell(history, arena, &view.events);
     if (r < 0)
         return r;
+    r = site_view_make((SiteWindows){history->windows, history->n_windows}, verdicts, arena, &view.sites);
+    if (r < 0)
+        return r;
     view.sums.seconds = job->seconds;
     view.seconds = job->n > 0 ? job->seconds[job->n - 1] - job->seconds[0] : 0;
     for (size_t i = 0; i < history->n_tracks; i++) {

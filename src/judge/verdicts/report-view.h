@@ -3,7 +3,7 @@
  * JSON and the page. */
 #pragma once
 
-#include "verdicts.h"
+#include "site-view.h"
 
 /* Sums over all processes at one time. A figure that was not sampled at that time counts with its last known
  * value. */
@@ -29,7 +29,8 @@ typedef struct ReportView {
     const char *path; /* of the recording */
     const History *history;
     const Verdicts *verdicts;
-    EventList events;        /* the history's, with the epochs among them */
+    EventList events; /* the history's, with the epochs among them */
+    SiteView sites;
     double seconds;          /* from the first sample to the last */
     const TrackView *tracks; /* in the order of history->tracks */
     Series sums;             /* of SUM_METRICS, at the times of history->series */

@@ -226,5 +226,5 @@ void verdict_add(VerdictContext *context, const Verdict *verdict)
         return;
     }
     *slot = *verdict;
-    context->r = verdict_advise(slot, context->guarded, context->arena);
+    context->r = verdict_advise(slot, context->guarded, context->frozen, context->arena);
 }

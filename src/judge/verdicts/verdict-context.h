@@ -92,6 +92,7 @@ typedef struct VerdictContext {
     Arena *arena;
     double end;
     bool guarded;
+    bool frozen; /* a dataset was made immortal */
     Verdicts verdicts;
     int r; /* the first error; nothing is added after it */
 } VerdictContext;

@@ -12,11 +12,13 @@ enum {
     OF_JOBS = 1 << 3,   /* not about a single process */
     UNGUARDED = 1 << 4, /* of jobs without the guard */
     GUARDED = 1 << 5,
+    UNFROZEN = 1 << 8, /* of jobs whose datasets were not made immortal */
+    FROZEN = 1 << 9,
     OF_TENSORS = 1 << 6, /* the descriptors are those of shared tensors */
     OF_FILES = 1 << 7,   /* they are not */
 };
 
-enum { ADVICE_MAX = 6 };
+enum { ADVICE_MAX = 7 };
 
 typedef struct VerdictAdvice {
     unsigned scope; /* OF_… and (UN)GUARDED */
@@ -62,6 +64,11 @@ static const VerdictRow rows[VERDICT_IDS] = {
                                .meaning = VERDICT_COPY_ON_WRITE_MEANING,
                                .advice =
                                    {
+                                       {UNGUARDED, VERDICT_COPY_ON_WRITE_FREEZE,
+                                        "shmguard run -- python train.py"},
+                                       {GUARDED | UNFROZEN, VERDICT_COPY_ON_WRITE_UNFROZEN},
+                                       {GUARDED | FROZEN, VERDICT_COPY_ON_WRITE_FROZEN},
+                                       {OF_ANY, VERDICT_COPY_ON_WRITE_SHARED},
                                        {OF_ANY, VERDICT_COPY_ON_WRITE_ARRAYS},
                                        {OF_ANY, VERDICT_COPY_ON_WRITE_WORKERS},
                                        {OF_ANY, VERDICT_COPY_ON_WRITE_ROOM},
@@ -125,9 +132,10 @@ static const VerdictRow rows[VERDICT_IDS] = {
                                }},
 };
 
-static bool is_for(unsigned scope, const Verdict *verdict, bool guarded)
+static bool is_for(unsigned scope, const Verdict *verdict, bool guarded, bool frozen)
 {
-    if (scope & (guarded ? UNGUARDED : GUARDED) || scope & (verdict->of_tensors ? OF_FILES : OF_TENSORS))
+    if (scope & (guarded ? UNGUARDED : GUARDED) || scope & (frozen ? UNFROZEN : FROZEN) ||
+        scope & (verdict->of_tensors ? OF_FILES : OF_TENSORS))
         return false;
     unsigned wanted = scope & (OF_TRAINERS | OF_WORKERS | OF_OTHERS | OF_JOBS);
     unsigned its = verdict->pid == 0               ? OF_JOBS
@@ -145,12 +153,12 @@ static int command_make(const char *command, int pid, Arena *arena, const char *
     return at && !*ret ? -ENOMEM : 0;
 }
 
-int verdict_advise(Verdict *verdict, bool guarded, Arena *arena)
+int verdict_advise(Verdict *verdict, bool guarded, bool frozen, Arena *arena)
 {
     const VerdictAdvice *advice = rows[verdict->id].advice;
     int r = 0;
     for (size_t i = 0; r >= 0 && i < ADVICE_MAX && advice[i].what; i++) {
-        if (!is_for(advice[i].scope, verdict, guarded))
+        if (!is_for(advice[i].scope, verdict, guarded, frozen))
             continue;
         const char *command = NULL;
         r = command_make(advice[i].command, verdict->pid, arena, &command);

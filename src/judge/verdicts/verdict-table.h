@@ -15,5 +15,6 @@ typedef enum VerdictLimit {
 
 VerdictLimit verdict_limit(VerdictId id);
 
-/* Adds the fixes of the verdict. `guarded`: the job runs under the guard. -ENOMEM. */
-int verdict_advise(Verdict *verdict, bool guarded, Arena *arena);
+/* Adds the fixes of the verdict. `guarded`: the job runs under the guard; `frozen`: which has made a dataset
+ * immortal. -ENOMEM. */
+int verdict_advise(Verdict *verdict, bool guarded, bool frozen, Arena *arena);

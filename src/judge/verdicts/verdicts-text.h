@@ -46,6 +46,18 @@
 #define VERDICT_LEAK_RELIEF                                                                                  \
     "Until the leak is found, save checkpoints and restart the training from the latest one when memory "    \
     "runs out."
+#define VERDICT_COPY_ON_WRITE_FREEZE                                                                         \
+    "Run the job under the guard, with Python 3.12 to 3.14 and workers that are forked: it makes the "       \
+    "dataset's Python objects immortal, and reading those writes nothing."
+#define VERDICT_COPY_ON_WRITE_UNFROZEN                                                                       \
+    "The guard has made no dataset of this job immortal. That needs Python 3.12 to 3.14 and workers that "   \
+    "are forked; with --report, shmguard run says what was in the way (freeze.why)."
+#define VERDICT_COPY_ON_WRITE_FROZEN                                                                         \
+    "The guard has made the dataset's lists, dicts, strings and numbers immortal. What workers still copy "  \
+    "are objects of other kinds, what was added to the dataset later, or what is not part of it."
+#define VERDICT_COPY_ON_WRITE_SHARED                                                                         \
+    "Keep the dataset's records in a shmguard.SharedList or SharedDict: there is one copy for all workers, " \
+    "in every version of Python and however workers are started."
 #define VERDICT_COPY_ON_WRITE_ARRAYS                                                                         \
     "Keep the dataset's index (paths, labels, annotations) in NumPy arrays, tensors or Arrow tables "        \
     "instead "                                                                                               \

@@ -226,6 +226,8 @@ static int judge_all(VerdictContext *context)
     const History *history = context->history;
     context->end = history->series.seconds[history->series.n - 1];
     context->guarded = job_at(context, JOB_GUARD_BYTES, context->end) != U64_UNKNOWN;
+    uint64_t frozen_bytes = job_at(context, JOB_GUARD_FROZEN, context->end);
+    context->frozen = frozen_bytes != U64_UNKNOWN && frozen_bytes > 0;
     Jobs jobs = {0};
     context->r = jobs_list(history, context->arena, &jobs);
     for (size_t i = 0; context->r >= 0 && i < jobs.n; i++)

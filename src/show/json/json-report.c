@@ -5,6 +5,7 @@
 #include "show-explain.h"
 #include "show-fixes.h"
 #include "show-report.h"
+#include "show-sites.h"
 
 /* ISO 8601, UTC; null for times that no calendar has. */
 static json_t *json_time(double seconds)
@@ -105,6 +106,7 @@ int json_report(FILE *out, bool indented, const ReportView *view)
     for (size_t i = 0; i < view->verdicts->n; i++)
         json_writer_item(&writer, json_verdict(view, &view->verdicts->items[i]));
     json_writer_list_end(&writer);
+    json_sites(&writer, &view->sites);
     json_writer_field(&writer, "recording", json_recording(view));
     json_writer_field(&writer, "shm",
                       json_pack("{s:o, s:o}", "size", json_size(view->job_peaks[JOB_SHM_SIZE]), "used_peak",

@@ -138,6 +138,15 @@ static json_t *json_lane(const RunResult *result)
                      json_size(lane->declined));
 }
 
+static json_t *json_freeze(const RunResult *result)
+{
+    const FreezeFigures *freeze = &result->guard.freeze;
+    const char *why = result->guarded ? freeze->why : "no-guard";
+    return json_pack("{s:b, s:s?, s:o, s:o, s:f, s:o}", "active", freeze->objects > 0, "why", why, "objects",
+                     json_size(freeze->objects), "bytes", json_size(freeze->bytes), "seconds",
+                     freeze->seconds, "left_bytes", json_size(freeze->left_bytes));
+}
+
 /* null for what was not measured. */
 json_t *json_peaks(const Peaks *peaks)
 {
@@ -175,6 +184,7 @@ int json_run(FILE *out, bool indented, const RunReport *report)
     json_writer_field(&writer, "peaks", json_peaks(&report->peaks));
     json_writer_field(&writer, "guard", json_guard(&last->result, &last->evidence));
     json_writer_field(&writer, "lane", json_lane(&last->result));
+    json_writer_field(&writer, "freeze", json_freeze(&last->result));
     json_writer_field(&writer, "strays_ended", json_integer(last->result.strays));
     json_writer_field(&writer, "ended_at_work", json_stray_work(&last->result.work));
     return json_writer_close(&writer);

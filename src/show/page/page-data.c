@@ -151,17 +151,18 @@ static void put_series(PageData *data, bool *first, const char *name, const Seri
     *first = false;
 }
 
+const JobMetric page_job_metrics[PAGE_JOB_METRICS] = {
+    JOB_MEMORY_TOTAL, JOB_MEMORY_AVAILABLE, JOB_GROUP_LIMIT, JOB_GROUP_USED,   JOB_GROUP_FILE,
+    JOB_SHM_SIZE,     JOB_SHM_USED,         JOB_GUARD_BYTES, JOB_GUARD_BUDGET,
+};
+
 static void put_job(PageData *data)
 {
-    static const JobMetric metrics[] = {
-        JOB_MEMORY_TOTAL, JOB_MEMORY_AVAILABLE, JOB_GROUP_LIMIT, JOB_GROUP_USED,   JOB_GROUP_FILE,
-        JOB_SHM_SIZE,     JOB_SHM_USED,         JOB_GUARD_BYTES, JOB_GUARD_BUDGET,
-    };
     const Series *job = &data->view->history->series;
     bool first = true;
     put_text(data, "\"job\":{");
-    for (size_t i = 0; i < ARRAY_SIZE(metrics); i++)
-        put_series(data, &first, job_metric_name(metrics[i]), job, NULL, metrics[i], true);
+    for (size_t i = 0; i < PAGE_JOB_METRICS; i++)
+        put_series(data, &first, job_metric_name(page_job_metrics[i]), job, NULL, page_job_metrics[i], true);
     for (size_t metric = JOB_KIND_BYTES; metric < JOB_METRICS; metric++)
         if (data->view->job_peaks[metric] != U64_UNKNOWN && data->view->job_peaks[metric] > 0)
             put_series(data, &first, job_metric_name((JobMetric)metric), job, NULL, metric, true);
@@ -220,7 +221,7 @@ static int met_compare(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static json_t *json_command(const char *command)
+json_t *page_command(const char *command)
 {
     _cleanup_buffer_ Buffer safe = {0};
     _cleanup_buffer_ Buffer cut = {0};
@@ -247,7 +248,7 @@ static void put_process(PageData *data, const TrackView *shown)
     put_json(data,
              json_pack("{s:i, s:i, s:s, s:o, s:f, s:o, s:{s:o, s:o, s:o, s:o, s:o}}", "pid", track->last.pid,
                        "ppid", track->last.ppid, "role", role_name(track->last.role), "command",
-                       json_command(track->last.command), "first", track->first_seconds, "ended",
+                       page_command(track->last.command), "first", track->first_seconds, "ended",
                        isfinite(track->ended_seconds) ? json_real(track->ended_seconds) : json_null(),
                        "peaks", "rss", json_size(shown->rss_peak), "pss",
                        json_size(shown->peaks[PROCESS_PSS]), "uss", json_size(shown->peaks[PROCESS_USS]),
@@ -345,6 +346,28 @@ static void put_verdicts(PageData *data)
     put_text(data, "],");
 }
 
+/* Null if the line that leaks was not looked for. */
+static void put_sites(PageData *data)
+{
+    const SiteView *sites = &data->view->sites;
+    put_text(data, "\"sites\":");
+    if (!sites->sought) {
+        put_text(data, "null,");
+        return;
+    }
+    put_text(data, "{\"lines\":[");
+    for (size_t i = 0; i < sites->n; i++) {
+        put_text(data, i > 0 ? "," : "");
+        put_json(data, json_prose(sites->items[i].words));
+    }
+    put_text(data, "],\"notes\":[");
+    for (size_t i = 0; i < sites->n_notes; i++) {
+        put_text(data, i > 0 ? "," : "");
+        put_json(data, json_prose(sites->notes[i]));
+    }
+    put_text(data, "]},");
+}
+
 int page_data(const ReportView *view, size_t points_most, Buffer *out)
 {
     const Series *job = &view->history->series;
@@ -362,6 +385,7 @@ int page_data(const ReportView *view, size_t points_most, Buffer *out)
     put_json(&data, json_recording(view));
     put_text(&data, ",");
     put_verdicts(&data);
+    put_sites(&data);
     put_text(&data, "\"peaks\":");
     put_json(&data, json_report_peaks(view));
     put_text(&data, ",\"stretch\":");

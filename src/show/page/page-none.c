@@ -4,3 +4,4 @@
 
 const char page_template[] = "";
 const size_t page_template_size = 0;
+const char page_policy[] = "default-src 'none'";

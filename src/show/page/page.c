@@ -4,8 +4,11 @@
 #include "page.h"
 #include "text.h"
 
-/* Where the data go. */
-#define PLACE "@SHMGUARD_DATA@"
+/* Where the data go, and what the page may connect to: an offline page to nothing. */
+#define PLACE         "@SHMGUARD_DATA@"
+#define CONNECT_PLACE "@SHMGUARD_CONNECT@"
+#define CONNECT_NONE  "'none'"
+#define CONNECT_SELF  "'self'"
 
 /* The densest data that fit; data that are too large are thinned in proportion. */
 static int data_fit(const ReportView *view, size_t most_bytes, Buffer *ret)
@@ -20,18 +23,64 @@ static int data_fit(const ReportView *view, size_t most_bytes, Buffer *ret)
     }
 }
 
-int page_write(FILE *out, const ReportView *view)
+typedef struct PageParts {
+    Text head;   /* up to what it may connect to */
+    Text middle; /* up to the data */
+    Text tail;
+} PageParts;
+
+static bool page_split(PageParts *ret)
 {
     Text page = {page_template, page_template_size};
-    Text rest;
-    if (page_template_size == 0 || !text_after(page, PLACE, &rest))
+    if (page_template_size == 0 || !text_after(page, CONNECT_PLACE, &ret->middle) ||
+        !text_after(ret->middle, PLACE, &ret->tail))
+        return false;
+    ret->head = (Text){page.data, page.size - ret->middle.size - strlen(CONNECT_PLACE)};
+    ret->middle.size -= ret->tail.size + strlen(PLACE);
+    return true;
+}
+
+static void part_write(FILE *out, Text part)
+{
+    fwrite(part.data, 1, part.size, out);
+}
+
+int page_write(FILE *out, const ReportView *view)
+{
+    PageParts parts;
+    if (!page_split(&parts))
         return -ENOSYS;
     _cleanup_buffer_ Buffer data = {0};
-    int r = data_fit(view, PAGE_MOST_BYTES - page.size, &data);
+    int r = data_fit(view, PAGE_MOST_BYTES - page_template_size, &data);
     if (r < 0)
         return r;
-    fwrite(page.data, 1, page.size - rest.size - strlen(PLACE), out);
+    part_write(out, parts.head);
+    fputs(CONNECT_NONE, out);
+    part_write(out, parts.middle);
     fwrite(buffer_text(&data), 1, data.size, out);
-    fwrite(rest.data, 1, rest.size, out);
+    part_write(out, parts.tail);
     return 0;
+}
+
+int page_live(Buffer *out)
+{
+    PageParts parts;
+    if (!page_split(&parts))
+        return -ENOSYS;
+    const Text all[] = {parts.head, TEXT(CONNECT_SELF), parts.middle, TEXT("null"), parts.tail};
+    for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+        if (buffer_append(out, all[i].data, all[i].size) < 0)
+            return -ENOMEM;
+    return 0;
+}
+
+int page_live_history(const ReportView *view, double keep_seconds, Buffer *out)
+{
+    _cleanup_buffer_ Buffer data = {0};
+    int r = data_fit(view, PAGE_MOST_BYTES, &data);
+    if (r >= 0)
+        r = buffer_printf(out, "{\"keep\":%.0f,\"data\":", keep_seconds);
+    if (r >= 0)
+        r = buffer_append(out, buffer_text(&data), data.size);
+    return r < 0 ? r : buffer_append_text(out, "}");
 }

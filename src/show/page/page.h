@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <jansson.h>
 #include <stdio.h>
 
 #include "report-view.h"
@@ -17,10 +18,28 @@ enum {
 
 extern const char page_template[];
 extern const size_t page_template_size; /* 0: the program was built without it */
+extern const char page_policy[];        /* Content-Security-Policy, as a header, of the live page */
 
 /* 0, -ENOMEM, or -ENOSYS without a template. Errors of the stream are left to ferror. */
 int page_write(FILE *out, const ReportView *view);
 
+/* The page without data: it shows what a stream of events sends it (page_live_history, then
+ * page_live_sample after each sample). Appends to out. 0, -ENOMEM, or -ENOSYS without a template. */
+int page_live(Buffer *out);
+
+/* All that is known so far. keep_seconds: how much of the past the page shows. 0 or -ENOMEM. */
+int page_live_history(const ReportView *view, double keep_seconds, Buffer *out);
+
+/* The newest moment, which the history has; with the verdicts if they were judged again. 0 or -ENOMEM. */
+int page_live_sample(const History *history, const Moment *moment, const ReportView *judged, Buffer *out);
+
 /* The data of the page as JSON without "<", so that it can stand in a script element. At most points_most
  * points per series. 0 or -ENOMEM. */
 int page_data(const ReportView *view, size_t points_most, Buffer *out);
+
+/* What the page has of a job besides the kinds of its segments; all in bytes. */
+enum { PAGE_JOB_METRICS = 9 };
+extern const JobMetric page_job_metrics[PAGE_JOB_METRICS];
+
+/* A command as the page shows it: escaped, and shortened in the middle. */
+json_t *page_command(const char *command);

@@ -14,6 +14,7 @@ enum { COLUMNS_DEFAULT = 80, PART_MAX = 96 };
 
 /* In the order of the line. */
 typedef enum ProgressPart {
+    PART_FREEZING,
     PART_RATE,
     PART_BYTES,
     PART_MEMORY,
@@ -33,6 +34,10 @@ static void parts_write(const ProgressFigures *now, const ProgressFigures *last,
                         char parts[static PARTS][PART_MAX])
 {
     double seconds = now->seconds - last->seconds;
+    if (now->freezing > 0)
+        snprintf(parts[PART_FREEZING], PART_MAX, RUN_PROGRESS_FREEZING, (double)now->freezing / 1e6);
+    if (now->tensors == 0)
+        return;
     if (seconds > 0) {
         bool known = now->batches > 0;
         double rate = known ? rate_of(now->batches, last->batches, seconds)
@@ -69,7 +74,7 @@ int progress_format(const ProgressFigures *now, const ProgressFigures *last, uns
 {
     char parts[PARTS][PART_MAX] = {0};
     char line[(PARTS + 1) * PART_MAX];
-    if (now->tensors == 0)
+    if (now->tensors == 0 && now->freezing == 0)
         return 0;
     parts_write(now, last, parts);
     line_write(parts, line);

@@ -23,12 +23,13 @@ typedef struct ProgressFigures {
     uint64_t bytes_now;    /* of shared memory; U64_UNKNOWN */
     uint64_t budget_bytes; /* U64_UNKNOWN: none */
     uint32_t waiting;      /* workers that wait for memory */
+    uint64_t freezing; /* objects made immortal by a process that has been doing that for a second; 0: none */
 } ProgressFigures;
 
 /*
  * Appends the line, shorter than `columns` so that it never wraps; parts that do not fit are left out, the
- * rates first. Appends nothing before the first tensor was served. Rates are those between `last` and `now`;
- * a counter that was reset in between counts from zero. 0 or -ENOMEM.
+ * rates first. Appends nothing before the first tensor was served, unless a dataset is being frozen. Rates
+ * are those between `last` and `now`; a counter that was reset in between counts from zero. 0 or -ENOMEM.
  */
 int progress_format(const ProgressFigures *now, const ProgressFigures *last, unsigned columns, Buffer *out);
 

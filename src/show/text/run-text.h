@@ -19,6 +19,7 @@
 
 /* --- The line of progress: its parts are separated by commas, and those that do not fit are left out ---- */
 
+#define RUN_PROGRESS_FREEZING     "making the dataset immortal: %.1f million objects"
 #define RUN_PROGRESS_BATCHES      "%.*f batches/s"
 #define RUN_PROGRESS_TENSORS      "%.*f tensors/s"
 #define RUN_PROGRESS_BYTES        "%s/s"
@@ -57,6 +58,15 @@
 #define RUN_NAMES     "names kept: %" PRIu64 " (opened: %" PRIu64 ")"
 #define RUN_WAITS     "waits for room: %" PRIu64 " (%.1f s in total)"
 #define RUN_FALLBACKS "tensors that went through /dev/shm instead: %" PRIu64
+
+#define RUN_FROZEN_ONE                                                                                       \
+    "%" PRIu64 " object of the dataset (%s) made immortal in %.1f s, so that workers do not copy it"
+#define RUN_FROZEN_MANY                                                                                      \
+    "%" PRIu64 " objects of the dataset (%s) made immortal in %.1f s, so that workers do not copy them"
+#define RUN_FROZEN_LEFT                                                                                      \
+    "%s of a dataset stay in memory until the process ends: it was made immortal, and then dropped or "      \
+    "replaced. Use --freeze off if that is too much."
+#define RUN_FROZEN_FULL "not all of the dataset was made immortal: it is limited to a quarter of the memory."
 
 /* Why no batch took the lane. */
 #define RUN_NO_LANE_PYTHON  "no batch on the lane: it does not know this Python"

@@ -8,6 +8,7 @@
 #include "show-explain.h"
 #include "show-fixes.h"
 #include "show-report.h"
+#include "show-sites.h"
 #include "table.h"
 #include "units.h"
 
@@ -345,6 +346,7 @@ static void show_processes(const Terminal *terminal, const ReportView *view)
 void show_report(const Terminal *terminal, const ReportView *view)
 {
     show_verdicts(terminal, view->verdicts);
+    show_sites(terminal, &view->sites);
     show_job(terminal, view);
     show_peaks(terminal, view);
     show_events(terminal, &view->events);

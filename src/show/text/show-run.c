@@ -87,6 +87,26 @@ static const char *no_lane_words(const GuardFigures *guard)
     return NULL;
 }
 
+static void show_freeze(const Terminal *terminal, const FreezeFigures *freeze)
+{
+    _cleanup_buffer_ Buffer frozen = {0};
+    _cleanup_buffer_ Buffer left = {0};
+    _cleanup_buffer_ Buffer full = {0};
+    if (freeze->objects == 0)
+        return;
+    message_add(&frozen, "", PLURAL(freeze->objects, RUN_FROZEN_ONE, RUN_FROZEN_MANY), freeze->objects,
+                SIZE_TEXT(freeze->bytes), freeze->seconds);
+    message_print_line(terminal, &frozen);
+    if (freeze->left_bytes > 0) {
+        message_add(&left, "", RUN_FROZEN_LEFT, SIZE_TEXT(freeze->left_bytes));
+        message_print(terminal, STYLE_WARNING, &left);
+    }
+    if (freeze->why && strcmp(freeze->why, "limit") == 0) {
+        message_add(&full, "", RUN_FROZEN_FULL);
+        message_print(terminal, STYLE_WARNING, &full);
+    }
+}
+
 static void show_guard(const Terminal *terminal, const GuardFigures *guard)
 {
     _cleanup_buffer_ Buffer bytes = {0};
@@ -115,6 +135,7 @@ static void show_guard(const Terminal *terminal, const GuardFigures *guard)
         message_add(&figures, "; ", RUN_FALLBACKS, guard->fallbacks);
     message_print_line(terminal, &bytes);
     message_print_line(terminal, &figures);
+    show_freeze(terminal, &guard->freeze);
 }
 
 static void show_unguarded(const Terminal *terminal, const Evidence *evidence, const Unguarded *unguarded)

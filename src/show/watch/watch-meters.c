@@ -321,7 +321,7 @@ unsigned meters_rows(const WatchScene *scene, double at, bool kinds)
 {
     Meters meters;
     meters_take(scene, at, &meters);
-    return (unsigned)meters.n + (kinds && has_parts(&meters));
+    return (unsigned)meters.n + (kinds && has_parts(&meters)) + (scene->leak != NULL);
 }
 
 void meters_draw(const WatchScene *scene, double at, bool kinds, Picture *picture, unsigned row)
@@ -332,6 +332,10 @@ void meters_draw(const WatchScene *scene, double at, bool kinds, Picture *pictur
         meter_draw(&meters.items[i], picture, row++);
         if (i == 0 && kinds && has_parts(&meters))
             parts_draw(&meters.items[i], picture, row++);
+    }
+    if (scene->leak) {
+        picture_text(picture, row, 0, LABEL, INK_BOLD, TEXT(WATCH_TEXT_METER_LEAK));
+        picture_text(picture, row, LABEL, picture->columns, INK_BAD, text_of(scene->leak));
     }
 }
 

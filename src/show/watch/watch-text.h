@@ -37,6 +37,7 @@
 #define WATCH_TEXT_METER_GROUP_SHORT "cg"
 #define WATCH_TEXT_METER_BUDGET      "budget"
 #define WATCH_TEXT_METER_GUARD       "guard"
+#define WATCH_TEXT_METER_LEAK        "leak"
 
 #define WATCH_TEXT_METER_OF       "%s of %s"
 #define WATCH_TEXT_METER_FINE     "%.0f%% fine"

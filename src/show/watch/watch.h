@@ -46,6 +46,7 @@ typedef struct WatchScene {
     bool job;               /* one job, else all training on the machine */
     int guard_pid;          /* the run whose budget is shown; 0: not known */
     unsigned guards;        /* how many guarded runs were found */
+    const char *leak;       /* the line that keeps most, in words; NULL: none was found */
     double own_cpu;         /* share of a core that watch takes; negative: not known yet */
     uint64_t own_bytes;     /* resident memory of watch */
     double late_seconds;    /* how late the next sample is; 0: in time */

@@ -12,6 +12,8 @@
 
 #include <cmocka.h>
 
+#include <limits.h>
+#include <malloc.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,6 +22,7 @@
 #include "documents.h"
 #include "statistics.h"
 #include "verdict-table.h"
+#include "verdicts-text.h"
 
 #define MIB 0x1p20
 #define GIB 0x1p30
@@ -1046,7 +1049,7 @@ static void test_table(void **state)
         for (Role role = ROLE_OTHER; role <= ROLE_MANAGER; role++) {
             Verdict verdict = {.id = id, .pid = 1, .role = role};
             _cleanup_arena_ Arena arena = {0};
-            assert_int_equal(verdict_advise(&verdict, false, &arena), 0);
+            assert_int_equal(verdict_advise(&verdict, false, false, &arena), 0);
             advised = advised || verdict.fixes.n > 0;
         }
         if (advised == (verdict_severity(id) == SEVERITY_GOOD))
@@ -1062,6 +1065,28 @@ static void test_table(void **state)
             made = made || kinds[k].id == id;
         if (!made)
             fail_msg("no series above is made to be %s", name);
+    }
+}
+
+/* What is advised against copies depends on what the guard has done. */
+static void test_advice_against_copies(void **state)
+{
+    (void)state;
+    static const struct {
+        bool guarded, frozen;
+        const char *first;
+    } cases[] = {
+        {false, false, VERDICT_COPY_ON_WRITE_FREEZE},
+        {true, false, VERDICT_COPY_ON_WRITE_UNFROZEN},
+        {true, true, VERDICT_COPY_ON_WRITE_FROZEN},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        Verdict verdict = {.id = VERDICT_COPY_ON_WRITE, .pid = 1, .role = ROLE_WORKER};
+        _cleanup_arena_ Arena arena = {0};
+        assert_int_equal(verdict_advise(&verdict, cases[i].guarded, cases[i].frozen, &arena), 0);
+        assert_int_equal(verdict.fixes.n, 5);
+        assert_string_equal(verdict.fixes.items[0].what, cases[i].first);
+        assert_string_equal(verdict.fixes.items[1].what, VERDICT_COPY_ON_WRITE_SHARED);
     }
 }
 
@@ -1185,6 +1210,10 @@ static void test_day(void **state)
 
 int main(void)
 {
+    /* The memory of thousands of histories is not given back to the kernel between them. */
+    mallopt(M_MMAP_THRESHOLD, INT_MAX);
+    mallopt(M_TRIM_THRESHOLD, INT_MAX);
+    mallopt(M_TOP_PAD, 64 << 20);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rates),
         cmocka_unit_test(test_leak),
@@ -1203,6 +1232,7 @@ int main(void)
         cmocka_unit_test(test_command),
         cmocka_unit_test(test_too_short),
         cmocka_unit_test(test_table),
+        cmocka_unit_test(test_advice_against_copies),
         cmocka_unit_test(test_median),
         cmocka_unit_test(test_slope),
         cmocka_unit_test(test_day),

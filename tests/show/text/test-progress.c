@@ -64,6 +64,7 @@ static void test_format(void **state)
                                             .bytes_backed = 32 * GIB,
                                             .bytes_now = MIB,
                                             .budget_bytes = U64_UNKNOWN};
+    static const ProgressFigures freezing = {.freezing = 52000000, .bytes_now = U64_UNKNOWN};
     static const ProgressFigures zero = {0};
     static const struct {
         const ProgressFigures *now;
@@ -89,6 +90,8 @@ static void test_format(void **state)
         {&restarted, &before, 80, "shmguard: 2.0 tensors/s, 2.0 MiB/s, shared memory: 1.0 MiB"},
         {&same_time, &before, 80, "shmguard: shared memory: 1.0 MiB"},
         {&nothing, &before, 80, ""},
+        {&freezing, &zero, 80, "shmguard: making the dataset immortal: 52.0 million objects"},
+        {&freezing, &zero, 40, ""},
         {&wild, &zero, 60, NULL},
         {&zero, &wild, 60, ""},
     };

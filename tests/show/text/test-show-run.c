@@ -73,6 +73,17 @@ static void test_text(void **state)
          "shmguard: at most 4.0 KiB of shared memory kept out of /dev/shm at a time\n"
          "shmguard: names kept: 2 (opened: 1)\n"},
         {{.pid = 7, .guarded = true, .guard = {.small_backed = 1}}, "shmguard: small tensors: 1\n"},
+        {{.pid = 7, .guarded = true, .guard.freeze = {1, 64, 0.01, 0, NULL}},
+         "shmguard: 1 object of the dataset (64 B) made immortal in 0.0 s, so that workers do not copy "
+         "it\n"},
+        {{.pid = 7, .guarded = true, .guard.freeze = {1400002, 64 << 20, 1.25, 32 << 20, "dropped"}},
+         "shmguard: 1400002 objects of the dataset (64.0 MiB) made immortal in 1.2 s, so that workers do not "
+         "copy them\n"
+         "shmguard: 32.0 MiB of a dataset stay in memory until the process ends: it was\n"
+         "  made immortal, and then dropped or replaced. Use --freeze off if that is too\n"
+         "  much.\n"},
+        {{.pid = 7, .guarded = true, .guard.freeze = {0, 0, 0, 0, "python"}},
+         "shmguard: the guard saw no shared tensors\n"},
         {{.pid = 7,
           .guarded = true,
           .guard = {.small_backed = 2,
