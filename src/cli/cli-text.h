@@ -323,14 +323,6 @@
 #define CLI_SERVE_TEXTFILE_NAME "shmguard.prom"
 #define CLI_SERVE_OPEN                                                                                       \
     "anybody who can connect to %s can see the processes of this machine and their commands"
-/* What clients get as text. */
-#define CLI_SERVE_HEALTHY "ok"
-#define CLI_SERVE_LATE    "The machine has not answered for %.0f s: the last sample is that old."
-#define CLI_SERVE_NO_SURVEY                                                                                  \
-    "The processes cannot be read at the moment: one of them may be waiting in the kernel."
-#define CLI_SERVE_NO_PAGE                                                                                    \
-    "This program was built without the page: node and npm were missing. /metrics and /api/snapshot are "    \
-    "there."
 
 /* --- tune --------------------------------------------------------------------------------------------- */
 

@@ -167,6 +167,12 @@ static void ready_say(const void *context)
     complain(0, CLI_SERVE_WRITING, buffer_text(&safe));
 }
 
+static void textfile_lost_say(const void *context, int error)
+{
+    (void)context;
+    complain(0, CLI_SERVE_TEXTFILE_LOST, strerror(error));
+}
+
 /* What is not written any more must not look as if it were still true. */
 static void textfile_remove(const char *directory)
 {
@@ -188,6 +194,15 @@ static int options_check(const ServeOptions *options)
     return EX_OK;
 }
 
+static int serve_complain(int r)
+{
+    if (r >= 0)
+        return EX_OK;
+    if (r == -ENOENT)
+        return complain(EX_UNAVAILABLE, CLI_NO_PROC);
+    return complain(r == -ENOMEM ? EX_SOFTWARE : EX_UNAVAILABLE, CLI_SERVE_FAILED, strerror(-r));
+}
+
 static int serve_command(const Command *command, int argc, char **argv)
 {
     ServeOptions options = {.interval = 1, .processes = PROCESSES_USUAL};
@@ -204,9 +219,16 @@ static int serve_command(const Command *command, int argc, char **argv)
     if (code == EX_OK && (options.listen || !options.textfile))
         code = server_open(&options, &start, &server);
     if (code == EX_OK) {
-        const ServeSettings settings = {options.interval, (size_t)options.processes, server,
-                                        options.textfile ? &textfile : NULL};
-        code = serve_run(&settings, ready_say, &start);
+        const ServeSettings settings = {
+            .interval = options.interval,
+            .processes_most = (size_t)options.processes,
+            .server = server,
+            .textfile = options.textfile ? &textfile : NULL,
+            .context = &start,
+            .ready = ready_say,
+            .textfile_lost = textfile_lost_say,
+        };
+        code = serve_complain(serve_run(&settings));
         if (options.textfile)
             textfile_remove(options.textfile);
     }

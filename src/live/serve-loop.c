@@ -7,9 +7,8 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "cli-text.h"
 #include "clock.h"
-#include "command.h"
+#include "live-text.h"
 #include "metrics.h"
 #include "page.h"
 #include "sampler-thread.h"
@@ -82,11 +81,6 @@ static void serve_free(Serve *serve)
     free(serve->facts);
 }
 
-static int sample_complain(int r)
-{
-    return complain(r == -ENOMEM ? EX_SOFTWARE : EX_UNAVAILABLE, CLI_SERVE_FAILED, strerror(-r));
-}
-
 /* --- What is asked for ---------------------------------------------------------------------------------- */
 
 static int metrics_make(Serve *serve, MetricsFormat format, Buffer *out)
@@ -115,8 +109,7 @@ static int health_make(const Serve *serve, unsigned *ret_status, Buffer *out)
     double age = now_seconds() - serve->sampled;
     bool late = age > MAX(LATE_LEAST, LATE_SAMPLES * serve->settings.interval);
     *ret_status = late ? 503 : 200;
-    return late ? buffer_printf(out, CLI_SERVE_LATE "\n", age)
-                : buffer_append_text(out, CLI_SERVE_HEALTHY "\n");
+    return late ? buffer_printf(out, LIVE_LATE "\n", age) : buffer_append_text(out, LIVE_HEALTHY "\n");
 }
 
 /* The verdicts and the view are in arena. */
@@ -143,7 +136,7 @@ static int page_make(unsigned *ret_status, Buffer *out)
     if (r != -ENOSYS)
         return r;
     *ret_status = 501;
-    return buffer_append_text(out, CLI_SERVE_NO_PAGE "\n");
+    return buffer_append_text(out, LIVE_NO_PAGE "\n");
 }
 
 static void snapshot_ask(Serve *serve)
@@ -255,7 +248,7 @@ static int surveys_step(Serve *serve, double now)
         _cleanup_buffer_ Buffer content = {0};
         serve->snapshot_asked = INFINITY;
         serve->snapshot_expires = now;
-        int r = buffer_append_text(&content, CLI_SERVE_NO_SURVEY "\n");
+        int r = buffer_append_text(&content, LIVE_NO_SURVEY "\n");
         return r < 0 ? r : http_server_put(serve->settings.server, HTTP_SNAPSHOT, 503, &content);
     }
     if (now >= serve->orphans_next) {
@@ -338,7 +331,7 @@ static int textfile_write(Serve *serve)
         return r;
     r = report_file_write(serve->settings.textfile, text_fill, &text);
     if (r < 0 && !serve->textfile_failed)
-        complain(0, CLI_SERVE_TEXTFILE_LOST, strerror(-r));
+        serve->settings.textfile_lost(serve->settings.context, -r);
     serve->textfile_failed = r < 0;
     serve->textfile_next = serve->sampled + TEXTFILE_INTERVAL;
     return 0;
@@ -395,18 +388,16 @@ static int serve_open(Serve *serve)
 {
     double now = now_seconds();
     int r = sampler_thread_open(SAMPLER_MACHINE, serve->settings.interval, &serve->sampler);
-    if (r == -ENOENT)
-        return complain(EX_UNAVAILABLE, CLI_NO_PROC);
     if (r >= 0)
         r = survey_thread_open(&serve->surveyor);
     if (r >= 0)
         r = history_init(&serve->history, "", 0, clock_seconds(CLOCK_REALTIME), serve->settings.interval);
     if (r < 0)
-        return sample_complain(r);
+        return r;
     if (gethostname(serve->node, sizeof serve->node - 1) < 0)
         serve->node[0] = '\0';
     serve->sampled = serve->sample_next = serve->orphans_next = serve->tick_next = now;
-    return EX_OK;
+    return 0;
 }
 
 static int milliseconds_until(double next, double now)
@@ -446,7 +437,7 @@ static int serve_step(Serve *serve, const struct pollfd fds[static 4])
     return r;
 }
 
-int serve_run(const ServeSettings *settings, void (*ready)(const void *context), const void *context)
+int serve_run(const ServeSettings *settings)
 {
     _cleanup_(serve_free) Serve serve = {
         .settings = *settings,
@@ -457,24 +448,20 @@ int serve_run(const ServeSettings *settings, void (*ready)(const void *context),
         .snapshot_expires = INFINITY,
     };
     _cleanup_close_ int signals = signals_open();
-    if (signals < 0)
-        return complain(EX_OSERR, CLI_FAILED, "serve", strerror(-signals));
-    int code = serve_open(&serve);
+    int r = signals < 0 ? signals : serve_open(&serve);
     double began = now_seconds();
-    while (code == EX_OK) {
+    while (r >= 0) {
         struct pollfd fds[4];
-        int r = serve_wait(&serve, signals, fds);
+        r = serve_wait(&serve, signals, fds);
         if (r >= 0 && fds[0].revents)
             break;
         if (r >= 0)
             r = serve_step(&serve, fds);
-        if (r < 0)
-            code = sample_complain(r);
         bool complete = serve.history.series.n > 1 && serve.surveyed;
-        if (!serve.ready && code == EX_OK && (complete || now_seconds() - began > READY_PATIENCE)) {
+        if (!serve.ready && r >= 0 && (complete || now_seconds() - began > READY_PATIENCE)) {
             serve.ready = true;
-            ready(context);
+            settings->ready(settings->context);
         }
     }
-    return code;
+    return r;
 }

@@ -10,8 +10,12 @@ typedef struct ServeSettings {
     size_t processes_most; /* with metrics of their own */
     HttpServer *server;    /* NULL: none */
     ReportFile *textfile;  /* NULL: none */
+    const void *context;
+    /* There is something to serve. Called once. */
+    void (*ready)(const void *context);
+    /* The textfile could not be written. Called once for several failures in a row. */
+    void (*textfile_lost)(const void *context, int error);
 } ServeSettings;
 
-/* Until a signal ends it. Returns the exit code; errors were said. `ready` is called once, when there is
- * something to serve. */
-int serve_run(const ServeSettings *settings, void (*ready)(const void *context), const void *context);
+/* Until a signal ends it. Returns negative errno; -ENOENT: there is no /proc. */
+int serve_run(const ServeSettings *settings);
