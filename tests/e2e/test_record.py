@@ -142,7 +142,7 @@ def test_a_killed_recorder_leaves_all_that_it_saw(here, file):
 
 
 def test_run_records_all_attempts_and_the_guard(here, file):
-    script = f"if [ $SHMGUARD_ATTEMPT = 1 ]; then sleep 1.2; exit 3; fi; exec {PYTHONS['system']} {TRAIN} --steps 60 --batch 16"
+    script = f"if [ $SHMGUARD_ATTEMPT = 1 ]; then sleep 2.5; exit 3; fi; exec {PYTHONS['system']} {TRAIN} --steps 60 --batch 16"
     done = here.shmguard("run", "--record", file, "--retry", "1", "--degrade", "B=8,4", "--resume", "again", "--", "sh", "-c", script)
     assert done.returncode == 0, done.stderr
     assert ask(file, "SELECT text FROM event WHERE kind = 'attempt'") == [("1: B=8",), ("2: B=8",)]
