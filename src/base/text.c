@@ -315,14 +315,71 @@ size_t text_unescape_octal(Text a, char *out)
     return n;
 }
 
+/* Of East Asian characters, for which the locale of C has no width. */
+static bool is_wide(uint32_t point)
+{
+    static const struct {
+        uint32_t first, last;
+    } ranges[] = {
+        {0x1100, 0x115F},   {0x2E80, 0x303E},   {0x3041, 0xA4CF},   {0xAC00, 0xD7A3},
+        {0xF900, 0xFAFF},   {0xFE30, 0xFE6F},   {0xFF01, 0xFF60},   {0xFFE0, 0xFFE6},
+        {0x1F300, 0x1F64F}, {0x1F900, 0x1F9FF}, {0x20000, 0x3FFFD},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(ranges); i++)
+        if (point >= ranges[i].first && point <= ranges[i].last)
+            return true;
+    return false;
+}
+
+static int point_columns(uint32_t point)
+{
+    int width = wcwidth((wchar_t)point);
+    return width >= 0 ? width : is_wide(point) ? 2 : 1;
+}
+
+/* The first character, or the first byte of what is none. */
+static Text character_of(Text a, uint32_t *ret_point)
+{
+    *ret_point = 0;
+    return (Text){a.data, a.size > 0 ? MAX(utf8_length(a, ret_point), (size_t)1) : 0};
+}
+
+static bool is_in(Text character, const char *set)
+{
+    return memmem(set, strlen(set), character.data, character.size);
+}
+
+bool text_piece(Text *rest, Text *ret_piece)
+{
+    static const char opening[] = "([{\"'“‘（【《「『";
+    static const char closing[] = ")]}\"',.;:!?%”’…—、。，．：；！？）】》」』";
+    if (rest->size == 0)
+        return false;
+    uint32_t point = 0;
+    Text before = character_of(*rest, &point);
+    bool wide = is_wide(point);
+    Text left = text_skip(*rest, before.size);
+    while (left.size > 0) {
+        Text after = character_of(left, &point);
+        bool next_wide = is_wide(point);
+        if ((wide || next_wide) && !is_in(before, opening) && !is_in(after, closing))
+            break;
+        left = text_skip(left, after.size);
+        before = after;
+        wide = next_wide;
+    }
+    *ret_piece = (Text){rest->data, rest->size - left.size};
+    *rest = left;
+    return true;
+}
+
 size_t text_columns(Text a)
 {
     size_t columns = 0;
     while (a.size > 0) {
         uint32_t point = 0;
         size_t n = utf8_length(a, &point);
-        int width = n == 0 ? 1 : wcwidth((wchar_t)point);
-        columns += width < 0 ? 1 : (size_t)width;
+        columns += n == 0 ? 1 : (size_t)point_columns(point);
         a = text_skip(a, MAX(n, (size_t)1));
     }
     return columns;

@@ -84,6 +84,10 @@ int text_repair(Text a, Buffer *out);
  */
 size_t text_unescape_octal(Text a, char *out);
 
+/* Takes the part off *rest behind which a line may end: before and after East Asian characters, except that
+ * no line begins with their closing punctuation or ends with an opening one. False: *rest is empty. */
+bool text_piece(Text *rest, Text *ret_piece);
+
 /* Columns that valid UTF-8 takes on a terminal: wide characters count two, combining ones none. */
 size_t text_columns(Text a);
 

@@ -15,9 +15,10 @@ typedef struct CleanOptions {
 } CleanOptions;
 
 static const Option clean_options[] = {
-    {OPTION_FLAG, 'n', "dry-run", offsetof(CleanOptions, dry_run), .help = "only list what would be removed"},
+    {OPTION_FLAG, 'n', "dry-run", offsetof(CleanOptions, dry_run),
+     .help = N_("only list what would be removed")},
     {OPTION_FLAG, 0, "private", offsetof(CleanOptions, private),
-     .help = "in a container: no process outside it uses this /dev/shm"},
+     .help = N_("in a container: no process outside it uses this /dev/shm")},
     OPTION_JSON(CleanOptions),
     OPTION_COLOR(CleanOptions),
     {OPTION_END},
@@ -72,7 +73,8 @@ static int keep_failed(Clean *clean, const Segment *segment, int error)
         clean->denied = segment;
         clean->denied_error = error;
     }
-    return keep(clean, segment, arena_printf(&clean->arena, CLI_KEPT_FAILED, strerror(-error), segment->uid));
+    return keep(clean, segment,
+                arena_printf(&clean->arena, CLI_KEPT_FAILED, error_text(-error), segment->uid));
 }
 
 static int remove_one(Clean *clean, const Root *root, const Segment *segment)
@@ -159,16 +161,16 @@ static int clean_run(const Command *command, int argc, char **argv)
     else
         show_cleaning(&terminal, &clean.cleaning);
     if (r < 0)
-        return complain(EX_SOFTWARE, CLI_CLEAN_STOPPED, strerror(-r));
+        return complain(EX_SOFTWARE, CLI_CLEAN_STOPPED, error_text(-r));
     return clean.n_denied > 0 ? denied_complain(&clean) : code;
 }
 
 const Command command_clean = {
     .name = "clean",
-    .summary = "remove shared memory that provably no process uses",
-    .about = "Removes segments of /dev/shm that are of a known kind, that no process holds, and that have "
-             "not changed for a minute. Right before each removal, the kernel is asked again whether any "
-             "process has the segment open. Segments that are kept are listed with the reason.",
+    .summary = N_("remove shared memory that provably no process uses"),
+    .about = N_("Removes segments of /dev/shm that are of a known kind, that no process holds, and that have "
+                "not changed for a minute. Right before each removal, the kernel is asked again whether any "
+                "process has the segment open. Segments that are kept are listed with the reason."),
     .options = clean_options,
     .run = clean_run,
 };

@@ -13,7 +13,7 @@ typedef struct DoctorOptions {
 
 static const Option doctor_options[] = {
     {OPTION_PID, 'p', "pid", offsetof(DoctorOptions, pid), "PID",
-     .help = "judge only the job of this process"},
+     .help = N_("judge only the job of this process")},
     OPTION_JSON(DoctorOptions),
     OPTION_ROOT(DoctorOptions),
     OPTION_COLOR(DoctorOptions),
@@ -61,10 +61,10 @@ static int doctor_run(const Command *command, int argc, char **argv)
 
 const Command command_doctor = {
     .name = "doctor",
-    .summary = "find what is wrong here, or soon will be, and what to do about it",
-    .about = "Checks shared memory, memory, limits and the jobs that run here, and says what you can do "
-             "about each finding with the permissions that you have. Exit code: 0 if all is well, 1 after a "
-             "warning, 2 if something is critical.",
+    .summary = N_("find what is wrong here, or soon will be, and what to do about it"),
+    .about = N_("Checks shared memory, memory, limits and the jobs that run here, and says what you can do "
+                "about each finding with the permissions that you have. Exit code: 0 if all is well, 1 after "
+                "a warning, 2 if something is critical."),
     .options = doctor_options,
     .run = doctor_run,
 };

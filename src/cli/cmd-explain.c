@@ -29,7 +29,7 @@ static int input_complain(const char *path, int error)
     _cleanup_buffer_ Buffer safe = {0};
     (void)text_escape(text_of(path), &safe);
     int code = error == EACCES || error == EPERM ? EX_NOPERM : EX_DATAERR;
-    return complain(code, CLI_EXPLAIN_INPUT, buffer_text(&safe), strerror(error));
+    return complain(code, CLI_EXPLAIN_INPUT, buffer_text(&safe), error_text(error));
 }
 
 /* NULL or "-" is standard input. Returns a descriptor, or the negative exit code. */
@@ -40,7 +40,7 @@ static int input_open(const char *path)
         return fd < 0 ? -input_complain(path, errno) : fd;
     }
     if (isatty(STDIN_FILENO))
-        fputs(CLI_EXPLAIN_PROMPT "\n", stderr);
+        fprintf(stderr, "%s\n", CLI_EXPLAIN_PROMPT);
     int fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
     return fd < 0 ? -input_complain(CLI_STANDARD_INPUT, errno) : fd;
 }
@@ -112,11 +112,11 @@ static int explain_run(const Command *command, int argc, char **argv)
 
 const Command command_explain = {
     .name = "explain",
-    .summary = "say what happened, from a traceback or log",
+    .summary = N_("say what happened, from a traceback or log"),
     .operands = "[FILE]",
     .operands_most = 1,
-    .about = "Reads a traceback or log of a training (FILE, or standard input) and names the cause, the "
-             "matching log lines, and what to do. If the log does not show the cause, it is \"unknown\".",
+    .about = N_("Reads a traceback or log of a training (FILE, or standard input) and names the cause, the "
+                "matching log lines, and what to do. If the log does not show the cause, it is \"unknown\"."),
     .options = explain_options,
     .run = explain_run,
 };

@@ -19,13 +19,13 @@ typedef struct KernelOptions {
 
 static const Option kernel_options[] = {
     {OPTION_TEXT, 0, "python", offsetof(KernelOptions, python), "PROGRAM",
-     .help = "the Python of the kernel, which must have ipykernel (default: the first python3 in PATH)"},
+     .help = N_("the Python of the kernel, which must have ipykernel (default: the first python3 in PATH)")},
     {OPTION_TEXT, 0, "prefix", offsetof(KernelOptions, prefix), "DIR",
-     .help = "install for all users of this environment (default: for you)"},
+     .help = N_("install for all users of this environment (default: for you)")},
     {OPTION_TEXT, 0, "name", offsetof(KernelOptions, name), "WORD",
-     .help = "the directory of the kernel (default: shmguard)"},
+     .help = N_("the directory of the kernel (default: shmguard)")},
     {OPTION_TEXT, 0, "display-name", offsetof(KernelOptions, display_name), "TEXT",
-     .help = "what Jupyter calls the kernel (default: Python 3 (shmguard))"},
+     .help = N_("what Jupyter calls the kernel (default: Python 3 (shmguard))")},
     {OPTION_END},
 };
 
@@ -41,7 +41,8 @@ static int failed_complain(const char *path, int error)
     _cleanup_buffer_ Buffer safe = {0};
     (void)text_escape(text_of(path), &safe);
     bool denied = error == EACCES || error == EPERM || error == EROFS;
-    return complain(denied ? EX_NOPERM : EX_DATAERR, CLI_KERNEL_FAILED, buffer_text(&safe), strerror(error));
+    return complain(denied ? EX_NOPERM : EX_DATAERR, CLI_KERNEL_FAILED, buffer_text(&safe),
+                    error_text(error));
 }
 
 /* --- The interpreter ------------------------------------------------------------------------------------ */
@@ -73,13 +74,13 @@ static int python_find(const char *python, char path[static PATH_MAX])
     int ends[2];
     pid_t pid = 0;
     if (pipe2(ends, O_CLOEXEC) < 0)
-        return complain(EX_SOFTWARE, CLI_NO_FORK, "kernel", strerror(errno));
+        return complain(EX_SOFTWARE, CLI_NO_FORK, "kernel", error_text(errno));
     input = ends[0];
     output = ends[1];
     (void)text_escape(text_of(python), &safe);
     int error = python_start(python, output, &pid);
     if (error != 0)
-        return complain(EX_UNAVAILABLE, CLI_NOT_STARTED, "kernel", buffer_text(&safe), strerror(error));
+        return complain(EX_UNAVAILABLE, CLI_NOT_STARTED, "kernel", buffer_text(&safe), error_text(error));
     fd_close(TAKE_FD(output));
     int status = 0;
     int r = buffer_read_fd(&printed, input, PATH_MAX - 1);
@@ -155,7 +156,7 @@ static int kernel_install(const KernelOptions *options)
 
     json_t *specification = kernel_specification(program, python, display_name);
     if (!specification)
-        return complain(EX_SOFTWARE, CLI_JSON_FAILED, strerror(EINVAL)); /* not UTF-8 */
+        return complain(EX_SOFTWARE, CLI_JSON_FAILED, error_text(EINVAL)); /* not UTF-8 */
     directories_make(file);
     int r = json_dump_file(specification, file, JSON_INDENT(2));
     int error = errno;
@@ -163,7 +164,8 @@ static int kernel_install(const KernelOptions *options)
     if (r < 0)
         return failed_complain(file, error);
     (void)text_escape(text_of(file), &safe);
-    printf(CLI_KERNEL_INSTALLED "\n", buffer_text(&safe), display_name, name);
+    printf(CLI_KERNEL_INSTALLED, buffer_text(&safe), display_name, name);
+    putchar('\n');
     return EX_OK;
 }
 
@@ -181,11 +183,11 @@ static int kernel_run(const Command *command, int argc, char **argv)
 
 const Command command_kernel = {
     .name = "kernel",
-    .summary = "run notebooks under the guard, by a kernel for Jupyter",
+    .summary = N_("run notebooks under the guard, by a kernel for Jupyter"),
     .operands = "install",
     .operands_most = 1,
-    .about = "Installs a kernel for Jupyter that runs Python under shmguard run. Choose it in the notebook's "
-             "menu of kernels; \"jupyter kernelspec remove\" removes it.",
+    .about = N_("Installs a kernel for Jupyter that runs Python under shmguard run. Choose it in the "
+                "notebook's menu of kernels; \"jupyter kernelspec remove\" removes it."),
     .options = kernel_options,
     .run = kernel_run,
 };

@@ -50,51 +50,51 @@ static const char *const strategy_choices[] = {"file_descriptor", "file_system",
 
 static const Option plan_options[] = {
     {OPTION_LIST, 0, "sample", offsetof(PlanOptions, samples), "DTYPE[D0,D1,...]",
-     .help = "a tensor of one sample, such as float32[3,224,224]; DTYPE alone is a single number; repeat the "
-             "option for each tensor"},
-    {OPTION_TEXT, 0, "batch", offsetof(PlanOptions, batch), "N", .help = "samples per batch"},
+     .help = N_("a tensor of one sample, such as float32[3,224,224]; DTYPE alone is a single number; repeat "
+                "the option for each tensor")},
+    {OPTION_TEXT, 0, "batch", offsetof(PlanOptions, batch), "N", .help = N_("samples per batch")},
     {OPTION_TEXT, 0, "batch-bytes", offsetof(PlanOptions, batch_bytes), "SIZE",
-     .help = "the size of a batch, instead of --sample"},
-    {OPTION_TEXT, 0, "workers", offsetof(PlanOptions, workers), "N", .help = "the DataLoader's num_workers"},
+     .help = N_("the size of a batch, instead of --sample")},
+    {OPTION_TEXT, 0, "workers", offsetof(PlanOptions, workers), "N",
+     .help = N_("the DataLoader's num_workers")},
     {OPTION_TEXT, 0, "prefetch", offsetof(PlanOptions, prefetch), "N",
-     .help = "its prefetch_factor (default: 2)"},
+     .help = N_("its prefetch_factor (default: 2)")},
     {OPTION_TEXT, 0, "held", offsetof(PlanOptions, held), "N",
-     .help = "batches that the trainer keeps (default: 1)"},
+     .help = N_("batches that the trainer keeps (default: 1)")},
     {OPTION_CHOICE, 0, "collate", offsetof(PlanOptions, collate), "HOW", collate_choices,
-     "stack (one tensor for each field of a batch) or list (one for each sample) (default: stack)"},
+     N_("stack (one tensor for each field of a batch) or list (one for each sample) (default: stack)")},
     {OPTION_LIST, 0, "loader", offsetof(PlanOptions, loaders), "\"NAME=VALUE;...\"",
-     .help =
-         "one of several loaders that exist together, for example \"sample=int64;batch=64;workers=4\"; what "
-         "it omits is taken from the options above"},
+     .help = N_("one of several loaders that exist together, for example "
+                "\"sample=int64;batch=64;workers=4\"; what it omits is taken from the options above")},
     {OPTION_CHOICE, 0, "strategy", offsetof(PlanOptions, strategy), "NAME", strategy_choices,
-     "PyTorch's sharing strategy: file_descriptor or file_system (default: file_descriptor)"},
+     N_("PyTorch's sharing strategy: file_descriptor or file_system (default: file_descriptor)")},
     {OPTION_TEXT, 0, "ranks", offsetof(PlanOptions, ranks), "N",
-     .help = "trainers of a job on this node (default: 1)"},
+     .help = N_("trainers of a job on this node (default: 1)")},
     {OPTION_CHOICE, 0, "collectives", offsetof(PlanOptions, collectives), "NAME", plan_collectives_names,
-     "how ranks communicate: none, nccl or gloo (default: nccl with several ranks)"},
+     N_("how ranks communicate: none, nccl or gloo (default: nccl with several ranks)")},
     {OPTION_TEXT, 0, "jobs", offsetof(PlanOptions, jobs), "N",
-     .help = "number of such jobs at the same time (default: 1)"},
+     .help = N_("number of such jobs at the same time (default: 1)")},
     {OPTION_TEXT, 0, "gpus", offsetof(PlanOptions, gpus), "N",
-     .help = "number of GPUs, with --per-gpu instead of --jobs"},
+     .help = N_("number of GPUs, with --per-gpu instead of --jobs")},
     {OPTION_TEXT, 0, "per-gpu", offsetof(PlanOptions, per_gpu), "N|A..B",
-     .help = "jobs on each GPU; a range makes a table"},
+     .help = N_("jobs on each GPU; a range makes a table")},
     {OPTION_TEXT, 0, "per-process", offsetof(PlanOptions, per_process), "SIZE",
-     .help = "what one trainer takes, if that is known"},
+     .help = N_("what one trainer takes, if that is known")},
     {OPTION_CHOICE, 0, "kind", offsetof(PlanOptions, kind), "KIND", plan_kind_names,
-     "a rule of thumb if nothing else is known: image, audio, video or multimodal"},
+     N_("a rule of thumb if nothing else is known: image, audio, video or multimodal")},
     {OPTION_FLAG, 0, "measure", offsetof(PlanOptions, measure),
-     .help = "run COMMAND for a while and measure it; --workers and --batch then say what to scale to"},
+     .help = N_("run COMMAND for a while and measure it; --workers and --batch then say what to scale to")},
     {OPTION_SECONDS, 0, "for", offsetof(PlanOptions, for_seconds), "SECONDS",
-     .help = "how long to measure, from the first shared tensor on (default: 60s)"},
+     .help = N_("how long to measure, from the first shared tensor on (default: 60s)")},
     {OPTION_TEXT, 0, "from-batch", offsetof(PlanOptions, from_batch), "N",
-     .help = "the batch size that was measured, to scale from it to --batch"},
-    {OPTION_PID, 'p', "pid", offsetof(PlanOptions, pid), "PID", .help = "measure a running job"},
+     .help = N_("the batch size that was measured, to scale from it to --batch")},
+    {OPTION_PID, 'p', "pid", offsetof(PlanOptions, pid), "PID", .help = N_("measure a running job")},
     {OPTION_TEXT, 0, "margin", offsetof(PlanOptions, margin), "FACTOR",
-     .help = "multiply the need by FACTOR (default: 1.3)"},
+     .help = N_("multiply the need by FACTOR (default: 1.3)")},
     {OPTION_TEXT, 0, "shm", offsetof(PlanOptions, shm), "SIZE",
-     .help = "the room in /dev/shm (default: this machine's)"},
+     .help = N_("the room in /dev/shm (default: this machine's)")},
     {OPTION_TEXT, 0, "memory", offsetof(PlanOptions, memory), "SIZE",
-     .help = "the memory (default: this machine's)"},
+     .help = N_("the memory (default: this machine's)")},
     OPTION_JSON(PlanOptions),
     OPTION_ROOT(PlanOptions),
     OPTION_COLOR(PlanOptions),
@@ -394,7 +394,7 @@ static int measuring_run(Planning *planning, Measuring *measuring, uint64_t shm_
     else {
         r = measuring_finish(measuring, shm_used_bytes, &planning->arena, &planning->measured, &result);
         if (r < 0)
-            code = complain(EX_SOFTWARE, CLI_PLAN_FAILED, strerror(-r));
+            code = complain(EX_SOFTWARE, CLI_PLAN_FAILED, error_text(-r));
     }
     progress_close(&progress.line);
     if (code != EX_OK)
@@ -410,7 +410,7 @@ static int command_measure(Planning *planning, uint64_t shm_used_bytes)
     _cleanup_(measuring_close) Measuring measuring;
     int r = measuring_open(seconds, &measuring);
     if (r < 0)
-        return complain(EX_SOFTWARE, CLI_NO_SUPERVISOR, "plan", strerror(-r));
+        return complain(EX_SOFTWARE, CLI_NO_SUPERVISOR, "plan", error_text(-r));
     if (!measuring.guarded)
         complain(0, CLI_PLAN_UNGUARDED, PEEKS_PER_SECOND);
     int code = measuring_run(planning, &measuring, shm_used_bytes);
@@ -532,12 +532,12 @@ static int plan_run(const Command *command, int argc, char **argv)
 
 const Command command_plan = {
     .name = "plan",
-    .summary = "compute how much shared memory a job needs, and what fits here",
+    .summary = N_("compute how much shared memory a job needs, and what fits here"),
     .operands = "[-- COMMAND [ARGUMENT]...]",
     .operands_most = 0,
-    .about =
+    .about = N_(
         "Computes the shared memory of a training from its samples, batch size and workers, or measures it, "
-        "and says how large /dev/shm must be, how to get there, and which settings fit into what is there.",
+        "and says how large /dev/shm must be, how to get there, and which settings fit into what is there."),
     .options = plan_options,
     .run = plan_run,
 };

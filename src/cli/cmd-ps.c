@@ -15,13 +15,14 @@ typedef struct PsOptions {
 
 static const Option ps_options[] = {
     {OPTION_FLAG, 'a', "all", offsetof(PsOptions, all),
-     .help = "show every process, not only trainings and holders of shared memory"},
+     .help = N_("show every process, not only trainings and holders of shared memory")},
     {OPTION_FLAG, 's', "segments", offsetof(PsOptions, segments),
-     .help = "show each segment with its holders"},
+     .help = N_("show each segment with its holders")},
     {OPTION_PID, 'p', "pid", offsetof(PsOptions, pid), "PID",
-     .help = "show only the job of this process and the segments that it holds"},
+     .help = N_("show only the job of this process and the segments that it holds")},
     {OPTION_TEXT, 0, "sort", offsetof(PsOptions, sort), "KEY",
-     .help = "sort by pid, rss, pss, uss, shm or fds; with --segments by size, allocated, name or holders"},
+     .help =
+         N_("sort by pid, rss, pss, uss, shm or fds; with --segments by size, allocated, name or holders")},
     OPTION_JSON(PsOptions),
     OPTION_ROOT(PsOptions),
     OPTION_COLOR(PsOptions),
@@ -91,11 +92,12 @@ static int ps_run(const Command *command, int argc, char **argv)
 
 const Command command_ps = {
     .name = "ps",
-    .summary = "show which process holds which shared memory, and orphans",
-    .about = "Shows training processes with their workers, other holders of shared memory, and the segments "
-             "of /dev/shm and the memfds that they hold, including those without a name, which ls cannot "
-             "show. RSS counts shared pages in full for each process, PSS divides them among their users, "
-             "USS is private memory, and SHM is the memory of the segments that a process holds.",
+    .summary = N_("show which process holds which shared memory, and orphans"),
+    .about =
+        N_("Shows training processes with their workers, other holders of shared memory, and the segments of "
+           "/dev/shm and the memfds that they hold, including those without a name, which ls cannot show. "
+           "RSS counts shared pages in full for each process, PSS divides them among their users, USS is "
+           "private memory, and SHM is the memory of the segments that a process holds."),
     .options = ps_options,
     .run = ps_run,
 };

@@ -26,15 +26,16 @@ typedef struct RecordOptions {
 
 static const Option record_options[] = {
     {OPTION_TEXT, 'o', "output", offsetof(RecordOptions, output), "FILE",
-     .help = "write the recording to FILE; an existing recording is renamed to FILE.old"},
+     .help = N_("write the recording to FILE; an existing recording is renamed to FILE.old")},
     {OPTION_PID, 'p', "pid", offsetof(RecordOptions, pid), "PID",
-     .help = "record a running training, with all processes below it"},
+     .help = N_("record a running training, with all processes below it")},
     {OPTION_SECONDS, 'i', "interval", offsetof(RecordOptions, interval), "SECONDS",
-     .help = "time between two samples, at least 0.05 (default: 1)"},
+     .help = N_("time between two samples, at least 0.05 (default: 1)")},
     {OPTION_FLAG, 0, "where", offsetof(RecordOptions, where),
-     .help = "find the line that leaks: look into COMMAND's processes now and then, and closer where memory "
-             "grows"},
-    {OPTION_FLAG, 'q', "quiet", offsetof(RecordOptions, quiet), .help = "print no progress and no summary"},
+     .help = N_("find the line that leaks: look into COMMAND's processes now and then, and closer where "
+                "memory grows")},
+    {OPTION_FLAG, 'q', "quiet", offsetof(RecordOptions, quiet),
+     .help = N_("print no progress and no summary")},
     {OPTION_END},
 };
 
@@ -140,7 +141,7 @@ static int attach(Record *record)
     int r = signals < 0 ? -errno : recorder_begin(record->recorder, record->options.pid, NULL);
     if (r < 0) {
         recorder_close(TAKE_PTR(record->recorder), true);
-        return complain(EX_SOFTWARE, CLI_FAILED, "record", strerror(-r));
+        return complain(EX_SOFTWARE, CLI_FAILED, "record", error_text(-r));
     }
     Terminal terminal = terminal_of(stderr, COLOR_AUTO);
     record->progress = progress_open(&terminal, STDERR_FILENO, record->options.quiet);
@@ -196,7 +197,7 @@ static int command_follow(Record *record, Run *run)
     run_on_tick(run, stopped_tick, record);
     r = run_finish(run, &result);
     if (r < 0)
-        return complain(EX_SOFTWARE, CLI_FAILED, "record", strerror(-r));
+        return complain(EX_SOFTWARE, CLI_FAILED, "record", error_text(-r));
     signal(SIGPIPE, SIG_IGN); /* the exit code must be the command's in any case */
     finish(record);
     if (result.typed)
@@ -214,7 +215,7 @@ static int launch(Record *record)
         return code;
     int r = run_open(&run);
     if (r < 0)
-        code = complain(EX_SOFTWARE, CLI_NO_SUPERVISOR, "record", strerror(-r));
+        code = complain(EX_SOFTWARE, CLI_NO_SUPERVISOR, "record", error_text(-r));
     else
         code = command_follow(record, run);
     run_free(run);
@@ -233,14 +234,14 @@ static int record_run(const Command *command, int argc, char **argv)
 
 const Command command_record = {
     .name = "record",
-    .summary = "record the memory of a training over time",
+    .summary = N_("record the memory of a training over time"),
     .operands = "-- COMMAND [ARGUMENT]...",
     .operands_most = INT_MAX,
     .about =
-        "Runs COMMAND, or attaches to a running training, and writes its memory use to FILE: of each "
-        "process, of /dev/shm, of the control group and of the machine. The training is not changed and "
-        "never waits for the disk. FILE is an SQLite database; shmguard report FILE says what it means. The "
-        "exit code is the command's; with --pid it is 0 when the training has ended or after Ctrl-C.",
+        N_("Runs COMMAND, or attaches to a running training, and writes its memory use to FILE: of each "
+           "process, of /dev/shm, of the control group and of the machine. The training is not changed and "
+           "never waits for the disk. FILE is an SQLite database; shmguard report FILE says what it means. "
+           "The exit code is the command's; with --pid it is 0 when the training has ended or after Ctrl-C."),
     .options = record_options,
     .run = record_run,
 };

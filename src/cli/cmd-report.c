@@ -18,7 +18,7 @@ typedef struct ReportOptions {
 
 static const Option report_options[] = {
     {OPTION_TEXT, 'o', "output", offsetof(ReportOptions, out), "FILE",
-     .help = "write a page for the browser to this one file; - is standard output"},
+     .help = N_("write a page for the browser to this one file; - is standard output")},
     OPTION_JSON(ReportOptions),
     OPTION_COLOR(ReportOptions),
     {OPTION_END},
@@ -33,7 +33,7 @@ static int page_complain(const char *path, int error)
     int code = error == EACCES || error == EPERM || error == EROFS ? EX_NOPERM
                : error == ENOMEM                                   ? EX_SOFTWARE
                                                                    : EX_DATAERR;
-    return complain(code, CLI_REPORT_FAILED, buffer_text(&safe), strerror(error));
+    return complain(code, CLI_REPORT_FAILED, buffer_text(&safe), error_text(error));
 }
 
 /* The page of one recording must not replace another recording. */
@@ -94,7 +94,8 @@ static int answer(const ReportOptions *options, const ReportView *view)
         _cleanup_buffer_ Buffer safe = {0};
         (void)text_escape(text_of(options->out), &safe);
         fflush(stdout);
-        fprintf(stderr, CLI_REPORT_WRITTEN "\n", buffer_text(&safe));
+        fprintf(stderr, CLI_REPORT_WRITTEN, buffer_text(&safe));
+        fputc('\n', stderr);
     }
     return EX_OK;
 }
@@ -129,17 +130,17 @@ static int report_run(const Command *command, int argc, char **argv)
     if (r >= 0)
         r = report_view_make(path, &history, &verdicts, &arena, &view);
     if (r < 0)
-        return complain(EX_SOFTWARE, CLI_FAILED, "report", strerror(-r));
+        return complain(EX_SOFTWARE, CLI_FAILED, "report", error_text(-r));
     return answer(&options, &view);
 }
 
 const Command command_report = {
     .name = "report",
-    .summary = "say from a recording how memory develops, and whether it leaks",
+    .summary = N_("say from a recording how memory develops, and whether it leaks"),
     .operands = "FILE",
     .operands_most = 1,
-    .about = "Reads a recording of shmguard record or shmguard run --record, which may still be growing, and "
-             "says first how memory develops and what to do about it, then what was recorded.",
+    .about = N_("Reads a recording of shmguard record or shmguard run --record, which may still be growing, "
+                "and says first how memory develops and what to do about it, then what was recorded."),
     .options = report_options,
     .run = report_run,
 };

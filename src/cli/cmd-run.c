@@ -43,41 +43,42 @@ static const char *const auto_or_off[] = {"auto", "off", NULL};
 
 static const Option run_options[] = {
     {OPTION_FLAG, 'q', "quiet", offsetof(RunOptions, quiet),
-     .help = "print no summary, no lines about attempts and no progress line"},
+     .help = N_("print no summary, no lines about attempts and no progress line")},
     {OPTION_FLAG, 0, "no-guard", offsetof(RunOptions, no_guard),
-     .help = "leave tensors in /dev/shm, without a budget; how processes end is still recorded"},
+     .help = N_("leave tensors in /dev/shm, without a budget; how processes end is still recorded")},
     {OPTION_TEXT, 0, "record", offsetof(RunOptions, record), "FILE",
-     .help = "record memory use once a second, all attempts in one FILE; see shmguard report"},
+     .help = N_("record memory use once a second, all attempts in one FILE; see shmguard report")},
     {OPTION_TEXT, 0, "report", offsetof(RunOptions, report), "FILE",
-     .help = "write the result to FILE as JSON, even after a crash"},
+     .help = N_("write the result to FILE as JSON, even after a crash")},
     {OPTION_FLAG, 0, "check", offsetof(RunOptions, check),
-     .help = "start nothing; only report what threatens this job, with the exit codes of doctor"},
+     .help = N_("start nothing; only report what threatens this job, with the exit codes of doctor")},
     {OPTION_WISH, 0, "shm", offsetof(RunOptions, shm), "SIZE|auto|off",
-     .help = "give the job its own /dev/shm, where permissions allow it (default: off)"},
+     .help = N_("give the job its own /dev/shm, where permissions allow it (default: off)")},
     {OPTION_WISH, 0, "budget", offsetof(RunOptions, budget), "SIZE|auto|off",
-     .help = "a limit for shared memory, at which workers wait for room (default: auto, three quarters of "
-             "the memory that can be spared at the start)"},
+     .help = N_("a limit for shared memory, at which workers wait for room (default: auto, three quarters of "
+                "the memory that can be spared at the start)")},
     {OPTION_SECONDS, 0, "wait", offsetof(RunOptions, wait_seconds), "SECONDS",
-     .help = "how long a worker may wait for room (default: 60)"},
+     .help = N_("how long a worker may wait for room (default: 60)")},
     {OPTION_CHOICE, 0, "pin", offsetof(RunOptions, pin), "auto|off", .choices = auto_or_off,
-     .help = "let the GPU read batches of a loader with pin_memory=True where the worker wrote them "
-             "(default: auto, where that is safe)"},
+     .help = N_("let the GPU read batches of a loader with pin_memory=True where the worker wrote them "
+                "(default: auto, where that is safe)")},
     {OPTION_CHOICE, 0, "lane", offsetof(RunOptions, lane), "auto|off", .choices = auto_or_off,
-     .help = "send a DataLoader's batches in one message and one packet, and not tensor by tensor (default: "
-             "auto, where Python and PyTorch are known)"},
+     .help = N_("send a DataLoader's batches in one message and one packet, and not tensor by tensor "
+                "(default: auto, where Python and PyTorch are known)")},
     {OPTION_CHOICE, 0, "freeze", offsetof(RunOptions, freeze), "auto|off", .choices = auto_or_off,
-     .help =
-         "make a dataset's Python objects immortal before workers are forked, so that workers do not copy "
-         "them (default: auto, where Python has immortal objects: 3.12 to 3.14)"},
+     .help = N_("make a dataset's Python objects immortal before workers are forked, so that workers do not "
+                "copy them (default: auto, where Python has immortal objects: 3.12 to 3.14)")},
     {OPTION_FLAG, 0, "where", offsetof(RunOptions, where),
-     .help = "find the line that leaks: look at a running job now and then, and closer where memory grows"},
+     .help =
+         N_("find the line that leaks: look at a running job now and then, and closer where memory grows")},
     {OPTION_COUNT, 0, "retry", offsetof(RunOptions, retry), "N",
-     .help = "after a failure, try again up to N times"},
+     .help = N_("after a failure, try again up to N times")},
     {OPTION_LIST, 0, "degrade", offsetof(RunOptions, degrade), "NAME=V1,V2,...",
-     .help = "replace {NAME} in COMMAND with V1, and with the next value when memory, open files or the like "
-             "ran out; repeat the option for more names"},
+     .help = N_("replace {NAME} in COMMAND with V1, and with the next value when memory, open files or the "
+                "like ran out; repeat the option for more names")},
     {OPTION_TEXT, 0, "resume", offsetof(RunOptions, resume), "ARGS",
-     .help = "extra arguments from the second attempt on; {latest:GLOB} is the newest complete checkpoint"},
+     .help =
+         N_("extra arguments from the second attempt on; {latest:GLOB} is the newest complete checkpoint")},
     {OPTION_END},
 };
 
@@ -161,7 +162,7 @@ static int report_open(const char *path, ReportFile *ret)
     _cleanup_buffer_ Buffer safe = {0};
     (void)text_escape(text_of(path), &safe);
     return complain(r == -EACCES || r == -EPERM || r == -EROFS ? EX_NOPERM : EX_DATAERR, CLI_RUN_REPORT,
-                    buffer_text(&safe), strerror(-r));
+                    buffer_text(&safe), error_text(-r));
 }
 
 static int report_fill(FILE *out, const void *context)
@@ -173,7 +174,7 @@ static void report_write(const ReportFile *file, const RunReport *report)
 {
     int r = report_file_write(file, report_fill, report);
     if (r < 0)
-        complain(0, CLI_RUN_REPORT_LOST, strerror(-r));
+        complain(0, CLI_RUN_REPORT_LOST, error_text(-r));
 }
 
 /* Decides whether the job gets a private /dev/shm, and says what threatens the job. False: exit with
@@ -390,7 +391,7 @@ static int job_open(RunCommand *run)
     clock_gettime(CLOCK_REALTIME, &job->began);
     int r = run_open(&job->run);
     if (r < 0)
-        return complain(EX_SOFTWARE, CLI_NO_SUPERVISOR, "run", strerror(-r));
+        return complain(EX_SOFTWARE, CLI_NO_SUPERVISOR, "run", error_text(-r));
     if (run->shm.answer == SHM_PRIVATE)
         run_private_shm(job->run, &run->shm);
     if (job->recorder) /* if that fails, the supervisor takes samples of its own */
@@ -443,7 +444,7 @@ static int run_run(const Command *command, int argc, char **argv)
     run_on_site(run.job.run, site_record, &run);
     int r = attempts_make(&run);
     if (r < 0)
-        return complain(EX_SOFTWARE, CLI_FAILED, "run", strerror(-r));
+        return complain(EX_SOFTWARE, CLI_FAILED, "run", error_text(-r));
 
     /* The reader of our messages may be gone; the exit code must be the command's in any case. */
     signal(SIGPIPE, SIG_IGN);
@@ -463,15 +464,15 @@ static int run_run(const Command *command, int argc, char **argv)
 
 const Command command_run = {
     .name = "run",
-    .summary = "run a training so that a small /dev/shm cannot kill it, and faster",
+    .summary = N_("run a training so that a small /dev/shm cannot kill it, and faster"),
     .operands = "-- COMMAND [ARGUMENT]...",
     .operands_most = INT_MAX,
-    .about = "Runs COMMAND with its shared tensors in recycled memory outside /dev/shm, so that the size of "
-             "/dev/shm no longer matters. Workers wait before memory runs out. The training needs no "
-             "changes. Signals reach the command, and no process, file or memory is left behind. The exit "
-             "code is the command's (128 + signal when a signal ended it), or 1 when that is 0 although "
-             "batches were lost. A summary goes to standard error; after a failure it says what died, the "
-             "evidence for that, and what to do.",
+    .about = N_("Runs COMMAND with its shared tensors in recycled memory outside /dev/shm, so that the size "
+                "of /dev/shm no longer matters. Workers wait before memory runs out. The training needs no "
+                "changes. Signals reach the command, and no process, file or memory is left behind. The exit "
+                "code is the command's (128 + signal when a signal ended it), or 1 when that is 0 although "
+                "batches were lost. A summary goes to standard error; after a failure it says what died, the "
+                "evidence for that, and what to do."),
     .options = run_options,
     .run = run_run,
 };

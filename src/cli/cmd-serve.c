@@ -22,20 +22,20 @@ typedef struct ServeOptions {
 
 static const Option serve_options[] = {
     {OPTION_TEXT, 0, "listen", offsetof(ServeOptions, listen), "ADDRESS",
-     .help = "IP address and port, such as 0.0.0.0:9477 for all addresses; port 0 is any free one (default: "
-             "127.0.0.1:9477). Beyond this machine, a token is required"},
+     .help = N_("IP address and port, such as 0.0.0.0:9477 for all addresses; port 0 is any free one "
+                "(default: 127.0.0.1:9477). Beyond this machine, a token is required")},
     {OPTION_TEXT, 0, "token-file", offsetof(ServeOptions, token_file), "FILE",
-     .help =
-         "require the token in this file, also on this machine (default: a new one, beyond this machine)"},
+     .help = N_(
+         "require the token in this file, also on this machine (default: a new one, beyond this machine)")},
     {OPTION_FLAG, 0, "no-auth", offsetof(ServeOptions, no_auth),
-     .help = "require no token, whatever the address is"},
+     .help = N_("require no token, whatever the address is")},
     {OPTION_TEXT, 0, "textfile", offsetof(ServeOptions, textfile), "DIR",
-     .help = "write the metrics to DIR/shmguard.prom every five seconds, for node_exporter's textfile "
-             "collector; without --listen, no port is opened"},
+     .help = N_("write the metrics to DIR/shmguard.prom every five seconds, for node_exporter's textfile "
+                "collector; without --listen, no port is opened")},
     {OPTION_COUNT, 0, "processes", offsetof(ServeOptions, processes), "N",
-     .help = "the N largest processes have metrics of their own, the others together (default: 32)"},
+     .help = N_("the N largest processes have metrics of their own, the others together (default: 32)")},
     {OPTION_SECONDS, 'i', "interval", offsetof(ServeOptions, interval), "TIME",
-     .help = "time between two samples, at least 0.1s (default: 1s)"},
+     .help = N_("time between two samples, at least 0.1s (default: 1s)")},
     {OPTION_END},
 };
 
@@ -57,7 +57,7 @@ static int token_make(char token[static 2 * TOKEN_BYTES + 1])
 {
     unsigned char bytes[TOKEN_BYTES];
     if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
-        return complain(EX_SOFTWARE, CLI_FAILED, "serve", strerror(errno));
+        return complain(EX_SOFTWARE, CLI_FAILED, "serve", error_text(errno));
     for (size_t i = 0; i < sizeof bytes; i++)
         snprintf(token + 2 * i, 3, "%02x", bytes[i]);
     return EX_OK;
@@ -72,7 +72,7 @@ static int token_read(const char *path, char token[static TOKEN_MAX + 1])
     int r = fd < 0 ? -errno : buffer_read_fd(&content, fd, 4 * TOKEN_MAX);
     if (r < 0)
         return complain(r == -EACCES || r == -EPERM ? EX_NOPERM : EX_DATAERR, CLI_SERVE_NO_TOKEN,
-                        buffer_text(&safe), strerror(-r));
+                        buffer_text(&safe), error_text(-r));
     Text word = text_trim((Text){buffer_text(&content), content.size});
     if (!token_is_usable(word))
         return complain(EX_DATAERR, CLI_SERVE_BAD_TOKEN, buffer_text(&safe));
@@ -90,7 +90,7 @@ static int listen_complain(const ListenAddress *address, int r)
         return complain(EX_UNAVAILABLE, CLI_SERVE_NO_LIBRARY);
     listen_format(address, &name);
     return complain(r == -EACCES || r == -EPERM ? EX_NOPERM : EX_UNAVAILABLE, CLI_SERVE_CANNOT_LISTEN,
-                    buffer_text(&name), strerror(-r));
+                    buffer_text(&name), error_text(-r));
 }
 
 static int server_open(const ServeOptions *options, ServeStart *start, HttpServer **ret)
@@ -131,7 +131,7 @@ static int textfile_open(const char *directory, ReportFile *ret)
     _cleanup_buffer_ Buffer safe = {0};
     (void)text_escape(text_of(directory), &safe);
     return complain(r == -EACCES || r == -EPERM || r == -EROFS ? EX_NOPERM : EX_DATAERR, CLI_SERVE_TEXTFILE,
-                    buffer_text(&safe), strerror(-r));
+                    buffer_text(&safe), error_text(-r));
 }
 
 /* --- The command ---------------------------------------------------------------------------------------- */
@@ -164,13 +164,13 @@ static void ready_say(const void *context)
         return;
     }
     (void)text_escape(text_of(start->options->textfile), &safe);
-    complain(0, CLI_SERVE_WRITING, buffer_text(&safe));
+    complain(0, CLI_SERVE_WRITING, buffer_text(&safe), CLI_SERVE_TEXTFILE_NAME);
 }
 
 static void textfile_lost_say(const void *context, int error)
 {
     (void)context;
-    complain(0, CLI_SERVE_TEXTFILE_LOST, strerror(error));
+    complain(0, CLI_SERVE_TEXTFILE_LOST, error_text(error));
 }
 
 /* What is not written any more must not look as if it were still true. */
@@ -200,7 +200,7 @@ static int serve_complain(int r)
         return EX_OK;
     if (r == -ENOENT)
         return complain(EX_UNAVAILABLE, CLI_NO_PROC);
-    return complain(r == -ENOMEM ? EX_SOFTWARE : EX_UNAVAILABLE, CLI_SERVE_FAILED, strerror(-r));
+    return complain(r == -ENOMEM ? EX_SOFTWARE : EX_UNAVAILABLE, CLI_SERVE_FAILED, error_text(-r));
 }
 
 static int serve_command(const Command *command, int argc, char **argv)
@@ -238,10 +238,10 @@ static int serve_command(const Command *command, int argc, char **argv)
 
 const Command command_serve = {
     .name = "serve",
-    .summary = "show the same live in the browser, and give Prometheus its metrics",
-    .about = "Serves the page of report, live, at /, metrics for Prometheus at /metrics, what ps --json "
-             "prints at /api/snapshot, the samples as server-sent events at /api/stream, and whether it "
-             "works at /healthz. Only this machine can connect unless --listen says otherwise.",
+    .summary = N_("show the same live in the browser, and give Prometheus its metrics"),
+    .about = N_("Serves the page of report, live, at /, metrics for Prometheus at /metrics, what ps --json "
+                "prints at /api/snapshot, the samples as server-sent events at /api/stream, and whether it "
+                "works at /healthz. Only this machine can connect unless --listen says otherwise."),
     .options = serve_options,
     .run = serve_command,
 };

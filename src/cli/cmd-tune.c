@@ -33,25 +33,26 @@ typedef struct TuneOptions {
 
 static const Option tune_options[] = {
     {OPTION_LIST, 0, "vary", offsetof(TuneOptions, vary), "NAME=V1,V2,...",
-     .help = "try these values in place of {NAME} in COMMAND; A..B stands for all whole numbers from A to B"},
-    {OPTION_SECONDS, 0, "trial", offsetof(TuneOptions, trial_seconds), "TIME",
      .help =
-         "how long a trial lasts from its first batch on (default: 30s); its first quarter is not measured"},
+         N_("try these values in place of {NAME} in COMMAND; A..B stands for all whole numbers from A to B")},
+    {OPTION_SECONDS, 0, "trial", offsetof(TuneOptions, trial_seconds), "TIME",
+     .help = N_(
+         "how long a trial lasts from its first batch on (default: 30s); its first quarter is not measured")},
     {OPTION_TEXT, 0, "rate", offsetof(TuneOptions, rate), "REGEX",
-     .help = "find samples per second in the command's output, for example 'rate: ([0-9.]+)' (default: the "
-             "guard counts the bytes of batches)"},
+     .help = N_("find samples per second in the command's output, for example 'rate: ([0-9.]+)' (default: "
+                "the guard counts the bytes of batches)")},
     {OPTION_COUNT, 0, "trials", offsetof(TuneOptions, trials), "N",
-     .help = "make at most N trials (default: a third of the settings)"},
+     .help = N_("make at most N trials (default: a third of the settings)")},
     {OPTION_WISH, 0, "memory", offsetof(TuneOptions, memory), "SIZE|auto|off",
-     .help = "a limit for all processes together (default: auto, what the machine can spare)"},
+     .help = N_("a limit for all processes together (default: auto, what the machine can spare)")},
     {OPTION_LIST, 0, "sample", offsetof(TuneOptions, samples), "DTYPE[D0,D1,...]",
-     .help = "a tensor of one sample, as for plan, so that settings that cannot fit are known before the "
-             "first trial"},
+     .help = N_("a tensor of one sample, as for plan, so that settings that cannot fit are known before the "
+                "first trial")},
     {OPTION_SECONDS, 0, "start", offsetof(TuneOptions, start_seconds), "TIME",
-     .help = "how long the first batch may take (default: 2min)"},
+     .help = N_("how long the first batch may take (default: 2min)")},
     {OPTION_TEXT, 0, "state", offsetof(TuneOptions, state), "FILE",
-     .help = "keep the trials in FILE, and continue from it"},
-    {OPTION_FLAG, 'q', "quiet", offsetof(TuneOptions, quiet), .help = "print nothing between trials"},
+     .help = N_("keep the trials in FILE, and continue from it")},
+    {OPTION_FLAG, 'q', "quiet", offsetof(TuneOptions, quiet), .help = N_("print nothing between trials")},
     OPTION_JSON(TuneOptions),
     OPTION_COLOR(TuneOptions),
     {OPTION_END},
@@ -145,7 +146,7 @@ static int state_complain(const char *path, int r)
     _cleanup_buffer_ Buffer safe = {0};
     (void)text_escape(text_of(path), &safe);
     return complain(r == -EACCES || r == -EPERM || r == -EROFS ? EX_NOPERM : EX_DATAERR, CLI_TUNE_STATE,
-                    buffer_text(&safe), strerror(-r));
+                    buffer_text(&safe), error_text(-r));
 }
 
 static int state_load(Tuning *tuning)
@@ -178,7 +179,7 @@ static void state_save(const Tuning *tuning)
 {
     int r = tuning->options.state ? report_file_write(&tuning->state, state_fill, &tuning->report) : 0;
     if (r < 0)
-        complain(0, CLI_TUNE_STATE_LOST, strerror(-r));
+        complain(0, CLI_TUNE_STATE_LOST, error_text(-r));
 }
 
 /* --- Trials ------------------------------------------------------------------------------------------- */
@@ -209,9 +210,11 @@ static void trial_say(Tuning *tuning, const TuneTrial *trial)
     _cleanup_buffer_ Buffer line = {0};
     if (tuning->options.quiet || tuning->options.json)
         return;
-    if (tune_trial_words(&tuning->report, trial, &line) == 0)
-        fprintf(stderr, CLI_TUNE_TRIAL_ENDED "\n", tuning->report.tune.n, tuning->report.tune.most,
-                buffer_text(&line));
+    if (tune_trial_words(&tuning->report, trial, &line) < 0)
+        return;
+    fprintf(stderr, CLI_TUNE_TRIAL_ENDED, tuning->report.tune.n, tuning->report.tune.most,
+            buffer_text(&line));
+    fputc('\n', stderr);
 }
 
 static int trial_keep(Tuning *tuning, const TuneTrial *made)
@@ -248,7 +251,7 @@ static int trial_begin(Tuning *tuning, const TuneStep *step)
     if (start.guard_error < 0 && tuning->report.by_bytes)
         return start.guard_error == -ENOENT
                    ? complain(EX_UNAVAILABLE, CLI_TUNE_NO_LIBRARY)
-                   : complain(EX_UNAVAILABLE, CLI_TUNE_NO_GUARD, strerror(-start.guard_error));
+                   : complain(EX_UNAVAILABLE, CLI_TUNE_NO_GUARD, error_text(-start.guard_error));
     if (start.guard_error < 0 && trials->made == 0)
         guard_complain(trials->library, start.guard_error);
     return r < 0 ? start_complain("tune", trials->running.program, start.stage, -r) : EX_OK;
@@ -361,7 +364,7 @@ static int tuning_open(Tuning *tuning)
     tuning->trials.memory = tuning->options.memory;
     int r = trials_open(&tuning->trials);
     if (r < 0)
-        return complain(EX_SOFTWARE, CLI_NO_SUPERVISOR, "tune", strerror(-r));
+        return complain(EX_SOFTWARE, CLI_NO_SUPERVISOR, "tune", error_text(-r));
     Terminal terminal = terminal_of(stderr, COLOR_AUTO);
     tuning->progress = progress_open(&terminal, STDERR_FILENO, tuning->options.quiet);
     run_on_tick(tuning->trials.run, progress_tick, tuning);
@@ -383,7 +386,7 @@ static int tune_run(const Command *command, int argc, char **argv)
         return code;
     code = trials_make(&tuning);
     if (code < 0)
-        return complain(EX_SOFTWARE, CLI_FAILED, "tune", strerror(-code));
+        return complain(EX_SOFTWARE, CLI_FAILED, "tune", error_text(-code));
     if (code != EX_OK)
         return code;
     if (tuning.report.interrupted && tuning.report.tune.n == 0) {
@@ -403,13 +406,13 @@ static int tune_run(const Command *command, int argc, char **argv)
 
 const Command command_tune = {
     .name = "tune",
-    .summary = "find the fastest settings that are still safe, in few short trials",
+    .summary = N_("find the fastest settings that are still safe, in few short trials"),
     .operands = "-- COMMAND [ARGUMENT]...",
     .operands_most = INT_MAX,
-    .about = "Runs COMMAND for seconds at a time, with different values in place of {NAME}, and says which "
-             "are fastest within the available memory, and how certain that is. Without --vary, {batch} and "
-             "{workers} get the usual values. Trials run as under shmguard run, and end with SIGTERM: let "
-             "COMMAND write its checkpoints elsewhere.",
+    .about = N_("Runs COMMAND for seconds at a time, with different values in place of {NAME}, and says "
+                "which are fastest within the available memory, and how certain that is. Without --vary, "
+                "{batch} and {workers} get the usual values. Trials run as under shmguard run, and end with "
+                "SIGTERM: let COMMAND write its checkpoints elsewhere."),
     .options = tune_options,
     .run = tune_run,
 };

@@ -15,13 +15,13 @@ typedef struct WatchOptions {
 } WatchOptions;
 
 static const Option watch_options[] = {
-    {OPTION_FLAG, 0, "once", offsetof(WatchOptions, once), .help = "print one picture as text, and exit"},
+    {OPTION_FLAG, 0, "once", offsetof(WatchOptions, once), .help = N_("print one picture as text, and exit")},
     {OPTION_SECONDS, 'i', "interval", offsetof(WatchOptions, interval), "TIME",
-     .help = "time between two samples, at least 0.1s (default: 1s)"},
+     .help = N_("time between two samples, at least 0.1s (default: 1s)")},
     {OPTION_PID, 'p', "pid", offsetof(WatchOptions, pid), "PID",
-     .help = "show only this process and all below it"},
+     .help = N_("show only this process and all below it")},
     {OPTION_TEXT, 0, "replay", offsetof(WatchOptions, replay), "FILE",
-     .help = "show a recording instead of this machine, forwards and backwards"},
+     .help = N_("show a recording instead of this machine, forwards and backwards")},
     OPTION_COLOR(WatchOptions),
     {OPTION_END},
 };
@@ -31,7 +31,7 @@ static const Option watch_options[] = {
 
 static int watch_complain(int error)
 {
-    return complain(error == -ENOMEM ? EX_SOFTWARE : EX_UNAVAILABLE, CLI_WATCH_FAILED, strerror(-error));
+    return complain(error == -ENOMEM ? EX_SOFTWARE : EX_UNAVAILABLE, CLI_WATCH_FAILED, error_text(-error));
 }
 
 static int live_open(const WatchOptions *options, const Terminal *terminal, Watch **ret)
@@ -113,12 +113,12 @@ static int watch_run(const Command *command, int argc, char **argv)
 
 const Command command_watch = {
     .name = "watch",
-    .summary = "show shared memory and training processes live in the terminal",
-    .about = "Shows how full /dev/shm, the RAM, the control group and the budget of a guarded run are, and "
-             "below that the training processes with their workers: private memory (USS), private memory "
-             "with a share of what is common (PSS), all resident memory (RSS), shared memory (SHR), "
-             "descriptors, and the trend. The keys are those of htop: F1 or h lists them, and q quits. "
-             "--replay shows a recording instead.",
+    .summary = N_("show shared memory and training processes live in the terminal"),
+    .about = N_("Shows how full /dev/shm, the RAM, the control group and the budget of a guarded run are, "
+                "and below that the training processes with their workers: private memory (USS), private "
+                "memory with a share of what is common (PSS), all resident memory (RSS), shared memory "
+                "(SHR), descriptors, and the trend. The keys are those of htop: F1 or h lists them, and q "
+                "quits. --replay shows a recording instead."),
     .options = watch_options,
     .run = watch_run,
 };

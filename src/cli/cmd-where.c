@@ -39,7 +39,7 @@ static int request_complain(int pid, int error)
     case -ETIMEDOUT:
         return complain(EX_UNAVAILABLE, CLI_WHERE_NO_SUPERVISOR, pid);
     default:
-        return complain(EX_SOFTWARE, CLI_FAILED, "where", strerror(-error));
+        return complain(EX_SOFTWARE, CLI_FAILED, "where", error_text(-error));
     }
 }
 
@@ -140,14 +140,13 @@ static int where_run(const Command *command, int argc, char **argv)
 
 const Command command_where = {
     .name = "where",
-    .summary = "find the line that leaks in a running training",
+    .summary = N_("find the line that leaks in a running training"),
     .operands = "PID",
     .operands_most = 1,
-    .about =
-        "Asks the guard in a training that was started by shmguard run, of which PID is any process, what "
-        "grows in it and under which line: first for attributes that grow, then for the line that makes "
-        "the Python objects that stay, then for the line that allocates other memory. Each step comes "
-        "only if something grows, and takes between ten seconds and a minute.",
+    .about = N_("Asks the guard in a training that was started by shmguard run, of which PID is any process, "
+                "what grows in it and under which line: first for attributes that grow, then for the line "
+                "that makes the Python objects that stay, then for the line that allocates other memory. "
+                "Each step comes only if something grows, and takes between ten seconds and a minute."),
     .options = where_options,
     .run = where_run,
 };

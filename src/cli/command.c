@@ -9,11 +9,22 @@ const char *const color_choices[] = {"auto", "always", "never", NULL};
 void command_help(const Command *command, FILE *out)
 {
     const Terminal terminal = {.out = out, .columns = HELP_COLUMNS};
-    fprintf(out, "Usage: shmguard %s [OPTION]...%s%s\n\n", command->name, command->operands ? " " : "",
-            command->operands ? command->operands : "");
-    terminal_wrap(&terminal, 0, 0, command->about);
+    if (command->operands)
+        fprintf(out, CLI_USAGE_OF_WITH, command->name, command->operands);
+    else
+        fprintf(out, CLI_USAGE_OF, command->name);
+    fputs("\n\n", out);
+    terminal_wrap(&terminal, 0, 0, _(command->about));
     fputc('\n', out);
     options_help(command->options, out);
+}
+
+/* What programs read is English, and so is what accompanies it. */
+static void json_speak_english(const Command *command, const void *values)
+{
+    for (const Option *option = command->options; option->type != OPTION_END; option++)
+        if (strcmp(option->name, "json") == 0 && *(const bool *)((const char *)values + option->offset))
+            language_choose(LANGUAGE_ENGLISH);
 }
 
 bool command_parse(const Command *command, int argc, char **argv, void *values, Operands *ret_operands,
@@ -21,7 +32,9 @@ bool command_parse(const Command *command, int argc, char **argv, void *values, 
 {
     _cleanup_buffer_ Buffer error = {0};
     Operands operands = {0};
-    switch (options_parse(command->options, argc - 1, argv + 1, values, &operands, &error)) {
+    Parsed parsed = options_parse(command->options, argc - 1, argv + 1, values, &operands, &error);
+    json_speak_english(command, values);
+    switch (parsed) {
     case PARSED_HELP:
         if (output_is_collected()) {
             *ret_code = complain(EX_USAGE, CLI_LIBRARY_REFUSES, command->name, "--help");
@@ -85,5 +98,5 @@ bool command_take(const Command *command, int argc, char **argv, void *values, c
 
 int json_finish(int r)
 {
-    return r < 0 ? complain(EX_SOFTWARE, CLI_JSON_FAILED, strerror(-r)) : EX_OK;
+    return r < 0 ? complain(EX_SOFTWARE, CLI_JSON_FAILED, error_text(-r)) : EX_OK;
 }

@@ -40,17 +40,17 @@ extern const Command *const commands[COMMANDS + 1];
 /* Options that mean the same everywhere; T is the command's struct of values. */
 #define OPTION_JSON(T)                                                                                       \
     {                                                                                                        \
-        OPTION_FLAG, 'j', "json", offsetof(T, json), .help = "print one JSON object instead of text"         \
+        OPTION_FLAG, 'j', "json", offsetof(T, json), .help = N_("print one JSON object instead of text")     \
     }
 #define OPTION_COLOR(T)                                                                                      \
     {                                                                                                        \
         OPTION_CHOICE, 0, "color", offsetof(T, color), "WHEN", color_choices,                                \
-            "auto, always or never (default: auto; NO_COLOR is honoured)"                                    \
+            N_("auto, always or never (default: auto; NO_COLOR is honoured)")                                \
     }
 #define OPTION_ROOT(T)                                                                                       \
     {                                                                                                        \
         OPTION_TEXT, 0, "root", offsetof(T, root), "DIR",                                                    \
-            .help = "read a tree made by scripts/capture-root instead of this machine"                       \
+            .help = N_("read a tree made by scripts/capture-root instead of this machine")                   \
     }
 extern const char *const color_choices[]; /* in the order of ColorMode */
 

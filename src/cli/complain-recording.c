@@ -27,12 +27,12 @@ int recorder_complain(const char *name, const char *path, int error)
     case -EACCES:
     case -EPERM:
     case -EROFS:
-        return complain(EX_NOPERM, CLI_FILE_DENIED, name, file, strerror(-error));
+        return complain(EX_NOPERM, CLI_FILE_DENIED, name, file, error_text(-error));
     case -ENOSPC:
     case -EDQUOT:
-        return complain(EX_UNAVAILABLE, CLI_FILE_FAILED, name, file, strerror(-error));
+        return complain(EX_UNAVAILABLE, CLI_FILE_FAILED, name, file, error_text(-error));
     default:
-        return complain(EX_DATAERR, CLI_FILE_FAILED, name, file, strerror(-error));
+        return complain(EX_DATAERR, CLI_FILE_FAILED, name, file, error_text(-error));
     }
 }
 
@@ -46,7 +46,7 @@ void recorder_say_stopped(Recorder *recorder, const char *path)
     else if (error == -EBADMSG)
         complain(0, CLI_RECORDING_STOPPED_FOREIGN, buffer_text(&safe));
     else if (error < 0)
-        complain(0, CLI_RECORDING_STOPPED, buffer_text(&safe), strerror(-error));
+        complain(0, CLI_RECORDING_STOPPED, buffer_text(&safe), error_text(-error));
 }
 
 void recorder_say(Recorder *recorder, const char *path)
@@ -85,7 +85,7 @@ static int recording_complain(const char *name, const char *path, int error)
         return complain(EX_SOFTWARE, CLI_OUT_OF_MEMORY);
     case -EACCES:
     case -EPERM:
-        return complain(EX_NOPERM, CLI_READ_DENIED, name, file, strerror(-error));
+        return complain(EX_NOPERM, CLI_READ_DENIED, name, file, error_text(-error));
     case -EPROTO:
         return complain(EX_DATAERR, CLI_READ_LATER, name, file);
     case -EBADMSG:
@@ -95,7 +95,7 @@ static int recording_complain(const char *name, const char *path, int error)
     case -EROFS:
         return complain(EX_DATAERR, CLI_READ_UNFINISHED, name, file, file);
     default:
-        return complain(EX_DATAERR, CLI_READ_FAILED, name, file, strerror(-error));
+        return complain(EX_DATAERR, CLI_READ_FAILED, name, file, error_text(-error));
     }
 }
 

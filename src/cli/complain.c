@@ -46,12 +46,12 @@ int start_complain(const char *name, const char *command, ChildStage stage, int 
     _cleanup_buffer_ Buffer safe = {0};
     (void)text_escape(text_of(command), &safe);
     if (stage == CHILD_NONE)
-        return complain(EX_SOFTWARE, CLI_NO_FORK, name, strerror(error));
+        return complain(EX_SOFTWARE, CLI_NO_FORK, name, error_text(error));
     if (stage == CHILD_NO_SHM)
-        return complain(EX_UNAVAILABLE, CLI_SHM_REFUSED, name, strerror(error));
+        return complain(EX_UNAVAILABLE, CLI_SHM_REFUSED, name, error_text(error));
     if (error == ENOENT)
         return complain(EXIT_NOT_FOUND, CLI_NOT_FOUND, name, buffer_text(&safe));
-    return complain(EXIT_NOT_EXECUTABLE, CLI_NOT_STARTED, name, buffer_text(&safe), strerror(error));
+    return complain(EXIT_NOT_EXECUTABLE, CLI_NOT_STARTED, name, buffer_text(&safe), error_text(error));
 }
 
 void guard_complain(const char *library, int error)
@@ -61,5 +61,5 @@ void guard_complain(const char *library, int error)
     else if (error == -ENAMETOOLONG)
         complain(0, CLI_GUARD_PATH, library);
     else
-        complain(0, CLI_GUARD_REFUSED, strerror(-error));
+        complain(0, CLI_GUARD_REFUSED, error_text(-error));
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
+#include <langinfo.h>
 #include <locale.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,14 +19,14 @@ static const Command *command_find(const char *name)
 
 static void usage_print(FILE *out)
 {
-    fputs("Usage: shmguard COMMAND [OPTION]...\n\n"
-          "Shows how PyTorch training uses shared memory, what is wrong, and what to do.\n\n"
-          "Commands:\n",
-          out);
+    const Terminal terminal = {.out = out, .columns = HELP_COLUMNS};
+    fprintf(out, "%s\n\n", CLI_USAGE);
+    terminal_wrap(&terminal, 0, 0, CLI_ABOUT);
+    fprintf(out, "\n%s\n", CLI_COMMANDS);
     for (const Command *const *command = commands; *command; command++)
-        fprintf(out, "  %-8s  %s\n", (*command)->name, (*command)->summary);
-    fputs("\nshmguard COMMAND --help shows the options of a command, shmguard --version the\nversion.\n",
-          out);
+        fprintf(out, "  %-8s  %s\n", (*command)->name, _((*command)->summary));
+    fputc('\n', out);
+    terminal_wrap(&terminal, 0, 0, CLI_MORE_HELP);
 }
 
 static int command_unknown(const char *name)
@@ -92,13 +93,57 @@ static int output_finish(int code)
     /* A reader that has closed its end has seen enough: that is not an error. */
     if (!failed || errno == EPIPE)
         return code;
-    return complain(EX_SOFTWARE, CLI_OUTPUT_FAILED, strerror(errno));
+    return complain(EX_SOFTWARE, CLI_OUTPUT_FAILED, error_text(errno));
+}
+
+/* Containers often have no locale of the language that the user wants, only that of C. */
+static void encoding_choose(void)
+{
+    static const char *const others[] = {"C.UTF-8", "en_US.UTF-8"};
+    setlocale(LC_CTYPE, "");
+    bool needed = language_now() != LANGUAGE_ENGLISH && strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
+    for (size_t i = 0; needed && i < ARRAY_SIZE(others); i++)
+        needed = !setlocale(LC_CTYPE, others[i]);
+}
+
+/* "--lang zh_CN" and "--lang=zh_CN", before or after the command, but not in the user's command behind "--".
+ * Takes them off argv, so that all commands have them. */
+static int language_take(int *argc, char **argv)
+{
+    static const char option[] = "--lang";
+    Language language = language_of_environment();
+    int n = 1;
+    int i = 1;
+    language_choose(language);
+    for (; i < *argc && strcmp(argv[i], "--") != 0; i++) {
+        Text word = text_of(argv[i]);
+        bool with_value = text_starts(word, "--lang=");
+        if (!with_value && !text_equal(word, option)) {
+            argv[n++] = argv[i];
+            continue;
+        }
+        const char *value = with_value ? argv[i] + sizeof option : argv[++i];
+        if (!value)
+            return complain(EX_USAGE, CLI_LANG_MISSING);
+        if (!language_find(text_of(value), &language)) {
+            _cleanup_buffer_ Buffer safe = {0};
+            (void)text_escape(text_of(value), &safe);
+            return complain(EX_USAGE, CLI_LANG_UNKNOWN, buffer_text(&safe));
+        }
+        language_choose(language);
+    }
+    while (i < *argc)
+        argv[n++] = argv[i++];
+    argv[n] = NULL;
+    *argc = n;
+    return EX_OK;
 }
 
 int main(int argc, char **argv)
 {
     descriptors_fill();
-    setlocale(LC_CTYPE, "");
+    int code = language_take(&argc, argv);
+    encoding_choose();
     setvbuf(stdout, NULL, _IOFBF, BUFSIZ);
-    return output_finish(dispatch(argc, argv));
+    return output_finish(code == EX_OK ? dispatch(argc, argv) : code);
 }

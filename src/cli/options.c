@@ -6,6 +6,12 @@
 #include "options.h"
 #include "terminal.h"
 
+/* Those of every command, which its array does not list. */
+static const Option everywhere[] = {
+    {OPTION_TEXT, 0, "lang", .argument = "LANGUAGE", .help = CLI_LANG_HELP},
+    {OPTION_FLAG, 'h', "help", .help = CLI_HELP_HELP},
+};
+
 static const Option *option_by_name(const Option *options, Text name)
 {
     for (; options->type != OPTION_END; options++)
@@ -81,7 +87,8 @@ static const char *nearest_option(const Option *options, const char *wrong)
     const char *nearest = NULL;
     for (; options->type != OPTION_END; options++)
         nearest_consider(wrong, options->name, &best, &nearest);
-    nearest_consider(wrong, "help", &best, &nearest);
+    for (size_t i = 0; i < ARRAY_SIZE(everywhere); i++)
+        nearest_consider(wrong, everywhere[i].name, &best, &nearest);
     return nearest;
 }
 
@@ -290,19 +297,21 @@ static void option_help_print(const Terminal *terminal, const Option *option, in
     char name[80];
     option_help_name(option, name, sizeof name);
     fprintf(terminal->out, "  %-*s  ", widest, name);
-    terminal_wrap(terminal, (unsigned)widest + 4, (unsigned)widest + 4, option->help);
+    terminal_wrap(terminal, (unsigned)widest + 4, (unsigned)widest + 4, _(option->help));
 }
 
 void options_help(const Option *options, FILE *out)
 {
     const Terminal terminal = {.out = out, .columns = HELP_COLUMNS};
-    static const Option help = {OPTION_FLAG, 'h', "help", .help = "show this help"};
     char name[80];
-    int widest = option_help_name(&help, name, sizeof name);
+    int widest = 0;
+    for (size_t i = 0; i < ARRAY_SIZE(everywhere); i++)
+        widest = MAX(widest, option_help_name(&everywhere[i], name, sizeof name));
     for (const Option *option = options; option->type != OPTION_END; option++)
         widest = MAX(widest, option_help_name(option, name, sizeof name));
-    fputs("Options:\n", out);
+    fprintf(out, "%s\n", CLI_OPTIONS);
     for (const Option *option = options; option->type != OPTION_END; option++)
         option_help_print(&terminal, option, widest);
-    option_help_print(&terminal, &help, widest);
+    for (size_t i = 0; i < ARRAY_SIZE(everywhere); i++)
+        option_help_print(&terminal, &everywhere[i], widest);
 }

@@ -4,7 +4,9 @@
  * are written into the command's own struct, at the offset that the option names.
  *
  * "--name value", "--name=value", "-x", "-xy", "-p value", "-pvalue" and "--" have their usual meaning, and
- * options may follow operands. Every command has -h and --help, which its array does not list.
+ * options may follow operands. Every command has -h, --help and --lang, which its array does not list; main.c
+ * takes
+ * --lang.
  */
 #pragma once
 

@@ -17,7 +17,8 @@ static int root_complain(const char *path, int r)
     (void)text_escape(text_of(path), &safe);
     if (r == -EINVAL)
         return complain(EX_DATAERR, CLI_ROOT_NO_TREE, buffer_text(&safe));
-    return complain(r == -EACCES ? EX_NOPERM : EX_DATAERR, CLI_ROOT_FAILED, buffer_text(&safe), strerror(-r));
+    return complain(r == -EACCES ? EX_NOPERM : EX_DATAERR, CLI_ROOT_FAILED, buffer_text(&safe),
+                    error_text(-r));
 }
 
 static int live_complain(int pid, int r)
@@ -29,9 +30,9 @@ static int live_complain(int pid, int r)
         return complain(EX_UNAVAILABLE, CLI_NO_PROC);
     case -EACCES:
     case -EPERM:
-        return complain(EX_NOPERM, CLI_PROC_DENIED, strerror(-r));
+        return complain(EX_NOPERM, CLI_PROC_DENIED, error_text(-r));
     default: /* /proc is there, but what it holds is not the kernel's */
-        return complain(EX_UNAVAILABLE, CLI_NO_MEMINFO, strerror(-r));
+        return complain(EX_UNAVAILABLE, CLI_NO_MEMINFO, error_text(-r));
     }
 }
 
@@ -46,9 +47,9 @@ static int tree_complain(const char *path, int pid, int r)
         return root_complain(path, -EINVAL);
     case -EACCES:
     case -EPERM:
-        return complain(EX_NOPERM, CLI_ROOT_DENIED, buffer_text(&safe), strerror(-r));
+        return complain(EX_NOPERM, CLI_ROOT_DENIED, buffer_text(&safe), error_text(-r));
     default:
-        return complain(EX_DATAERR, CLI_ROOT_DAMAGED, buffer_text(&safe), strerror(-r));
+        return complain(EX_DATAERR, CLI_ROOT_DAMAGED, buffer_text(&safe), error_text(-r));
     }
 }
 

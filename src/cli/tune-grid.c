@@ -94,7 +94,7 @@ static int vary_add(Vary *vary, const char *text)
     _cleanup_buffer_ Buffer error = {0};
     int r = knobs_add(&vary->knobs, text, vary->arena, &error);
     if (r < 0)
-        return complain(EX_USAGE, CLI_TUNE_VARY, r == -ENOMEM ? strerror(-r) : buffer_text(&error));
+        return complain(EX_USAGE, CLI_TUNE_VARY, r == -ENOMEM ? error_text(-r) : buffer_text(&error));
     Knob *knob = &vary->knobs.items[vary->knobs.n - 1];
     Knob given = *knob;
     int code = EX_OK;

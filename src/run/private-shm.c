@@ -344,7 +344,7 @@ static const char *rights_refused(const Machine *machine, const ShmHints *hints)
 
 static void step_explain(ShmStep step, int error, char why[static SHM_WHY_MAX])
 {
-    const char *said = strerror(error);
+    const char *said = error_text(error);
     switch (step) {
     case SHM_STEP_PROCESS:
         snprintf(why, SHM_WHY_MAX, SHM_FAILED_PROCESS, said);

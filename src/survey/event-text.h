@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the events of a history say. A recording keeps these texts. */
+/* What the events of a history say. A recording keeps these texts, so they are always English. */
 #pragma once
 
 #define EVENT_EXIT_CODE      "exit code %d"

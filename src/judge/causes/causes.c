@@ -442,7 +442,7 @@ static void judge_no_start(CauseContext *context, Diagnosis *ret)
     diagnosis_set(ret, CAUSE_UNKNOWN, 0, END_NOT_STARTED);
     diagnosis_evidence(context, ret,
                        cause_printf(context, "%s: %s", cause_escape(context, text_of(evidence->command)),
-                                    strerror(evidence->start_error)));
+                                    error_text(evidence->start_error)));
 }
 
 static void judge_good(CauseContext *context, Diagnosis *ret)

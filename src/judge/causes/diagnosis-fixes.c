@@ -79,7 +79,7 @@ static int fix_of_clue(CauseContext *context, Diagnosis *diagnosis)
     if (context->clue == CLUE_NOT_PICKLABLE && clue_is_seen(context, CLUE_IN_WINDOWS)) /* without fork */
         return fix_add(context->arena, &diagnosis->fixes, NEEDS_NOTHING, NOT_PICKLABLE_WINDOWS_FIX, NULL);
     return info && info->fix && info->cause == diagnosis->cause.id
-               ? fix_add(context->arena, &diagnosis->fixes, NEEDS_NOTHING, info->fix, info->command)
+               ? fix_add(context->arena, &diagnosis->fixes, NEEDS_NOTHING, _(info->fix), info->command)
                : 0;
 }
 
@@ -406,7 +406,7 @@ void diagnosis_fixes(CauseContext *context, Diagnosis *diagnosis)
             continue;
         int r = rule->advise
                     ? rule->advise(context, diagnosis)
-                    : fix_add(context->arena, &diagnosis->fixes, rule->needs, rule->what, rule->command);
+                    : fix_add(context->arena, &diagnosis->fixes, rule->needs, _(rule->what), rule->command);
         if (r < 0)
             context->r = r;
         if (rule->first)

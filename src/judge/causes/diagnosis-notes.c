@@ -43,6 +43,6 @@ void diagnosis_notes(CauseContext *context, Diagnosis *diagnosis)
             (belief->shown_by == CLUES || clue_is_seen(context, belief->shown_by)) &&
             (belief->only_with == CLUES || belief->only_with == context->clue) &&
             (belief->not_with == CLUES || belief->not_with != context->clue))
-            diagnosis_note(context, diagnosis, belief->text);
+            diagnosis_note(context, diagnosis, _(belief->text));
     }
 }

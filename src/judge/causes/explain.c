@@ -382,7 +382,7 @@ static const char *decide_by_machine(CauseContext *context, const OomKill *kill)
     cause->confidence = MIN(clue_infos[as].confidence, 0.85);
     context->log->detail = NULL;
     diagnosis_evidence(context, context->log, cause_printf(context, EXPLAIN_KERNEL_KILLED, kill->pid));
-    return summary_fill(context, clue_infos[as].summary, kill->pid, kill->comm);
+    return summary_fill(context, _(clue_infos[as].summary), kill->pid, kill->comm);
 }
 
 /* "what():  decoder: bad magic number" */
@@ -391,7 +391,7 @@ static const char *cpp_summary(CauseContext *context)
     const KeptLine *kept = kept_line(context, CLUE_CPP_WHAT);
     Text what;
     if (!kept || !text_key(text_trim(kept->excerpt), "what()", &what))
-        return clue_infos[CLUE_CPP].summary;
+        return _(clue_infos[CLUE_CPP].summary);
     return cause_printf(context, CPP_WHAT_SUMMARY, text_shown(context, what, false, kept->cut_after));
 }
 
@@ -402,7 +402,7 @@ static const char *evicted_summary(CauseContext *context)
     Text rest;
     Text resource;
     if (!kept || !text_after(kept->excerpt, " resource: ", &rest) || !text_until(&rest, '.', &resource))
-        return clue_infos[CLUE_EVICTED].summary;
+        return _(clue_infos[CLUE_EVICTED].summary);
     return cause_printf(context, EVICTED_RESOURCE_SUMMARY, text_shown(context, resource, false, false));
 }
 
@@ -449,7 +449,7 @@ static void decide_clue(CauseContext *context)
     else if (context->clue == CLUE_MAPS && cause->confidence < MAPS_DOUBTFUL)
         cause->summary = summary_fill(context, MAPS_DOUBTFUL_SUMMARY, cause->pid, NULL);
     else
-        cause->summary = summary_fill(context, info->summary, cause->pid, victim ? victim->comm : NULL);
+        cause->summary = summary_fill(context, _(info->summary), cause->pid, victim ? victim->comm : NULL);
 }
 
 /* As Python prints it: "ValueError: bad label 7". */
@@ -636,7 +636,7 @@ static size_t clues_in_order(const CauseContext *context, Clue order[static CLUE
 
 static void evidence_clue(CauseContext *context, Clue clue)
 {
-    const char *meaning = clue_infos[clue].evidence;
+    const char *meaning = _(clue_infos[clue].evidence);
     unsigned long long line = clue_seen(context, clue)->first_line;
     unsigned long long n = clue_seen(context, clue)->count;
     const char *text;

@@ -108,5 +108,5 @@ const char *absence_name(Absence why)
 
 const char *absence_words(Absence why)
 {
-    return absences[why].words;
+    return _(absences[why].words);
 }

@@ -279,7 +279,7 @@ static void tell_kill_counts(CheckContext *check)
                 check_join(check, killed,
                            machine->kills_error == 0 ? DOCTOR_OOM_FORGOTTEN
                                                      : SENTENCE(check, DOCTOR_OOM_UNREADABLE,
-                                                                strerror(abs(machine->kills_error)))));
+                                                                error_text(abs(machine->kills_error)))));
 }
 
 void check_oom_recent(CheckContext *check)
@@ -290,7 +290,7 @@ void check_oom_recent(CheckContext *check)
     else if (some(machine->cgroup.oom_kills) || some(machine->oom_kills))
         tell_kill_counts(check);
     else if (machine->kills_error != 0 && machine->oom_kills == U64_UNKNOWN)
-        check_skipped(check, SENTENCE(check, DOCTOR_OOM_SKIPPED, strerror(abs(machine->kills_error))));
+        check_skipped(check, SENTENCE(check, DOCTOR_OOM_SKIPPED, error_text(abs(machine->kills_error))));
 }
 
 void check_disk_low(CheckContext *check)

@@ -234,7 +234,7 @@ static int notes_of_verdicts(SiteView *view, const Verdicts *verdicts, Arena *ar
     int r = 0;
     for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(without_line); i++)
         if (has_verdict(verdicts, without_line[i].id))
-            r = note(view, arena, without_line[i].words);
+            r = note(view, arena, _(without_line[i].words));
     return r;
 }
 

@@ -163,7 +163,7 @@ int verdict_advise(Verdict *verdict, bool guarded, bool frozen, Arena *arena)
         const char *command = NULL;
         r = command_make(advice[i].command, verdict->pid, arena, &command);
         if (r >= 0)
-            r = fix_add(arena, &verdict->fixes, NEEDS_NOTHING, advice[i].what, command);
+            r = fix_add(arena, &verdict->fixes, NEEDS_NOTHING, _(advice[i].what), command);
     }
     return r;
 }
@@ -185,10 +185,10 @@ VerdictLimit verdict_limit(VerdictId id)
 
 const char *verdict_title(VerdictId id)
 {
-    return rows[id].title;
+    return _(rows[id].title);
 }
 
 const char *verdict_meaning(VerdictId id)
 {
-    return rows[id].meaning;
+    return _(rows[id].meaning);
 }

@@ -2,22 +2,24 @@
 /* The catalogue of `explain`, and of fixes wherever they are shown. */
 #pragma once
 
-#define EXPLAIN_CAUSE      "cause"
-#define EXPLAIN_CONFIDENCE "confidence"
-#define EXPLAIN_PROCESS    "process"
+#include "language.h"
 
-#define EXPLAIN_WHY     "Why:"
-#define EXPLAIN_MATCHED "Matching log lines:"
-#define EXPLAIN_FIXES   "What to do:"
-#define EXPLAIN_NOTES   "Common misconceptions:"
+#define EXPLAIN_CAUSE      _("cause")
+#define EXPLAIN_CONFIDENCE _("confidence")
+#define EXPLAIN_PROCESS    _("process")
 
-#define CONFIDENCE_CERTAIN     "certain"
-#define CONFIDENCE_VERY_LIKELY "very likely"
-#define CONFIDENCE_LIKELY      "likely"
-#define CONFIDENCE_POSSIBLE    "possible"
-#define CONFIDENCE_GUESS       "a guess"
+#define EXPLAIN_WHY     _("Why:")
+#define EXPLAIN_MATCHED _("Matching log lines:")
+#define EXPLAIN_FIXES   _("What to do:")
+#define EXPLAIN_NOTES   _("Common misconceptions:")
+
+#define CONFIDENCE_CERTAIN     _("certain")
+#define CONFIDENCE_VERY_LIKELY _("very likely")
+#define CONFIDENCE_LIKELY      _("likely")
+#define CONFIDENCE_POSSIBLE    _("possible")
+#define CONFIDENCE_GUESS       _("a guess")
 
 /* What to do, and what that takes. */
-#define FIX_NEEDS_ROOT    "%s (needs root)"
-#define FIX_NEEDS_RESTART "%s (needs a restart)"
-#define FIX_NEEDS_ADMIN   "%s (needs an administrator)"
+#define FIX_NEEDS_ROOT    _("%s (needs root)")
+#define FIX_NEEDS_RESTART _("%s (needs a restart)")
+#define FIX_NEEDS_ADMIN   _("%s (needs an administrator)")

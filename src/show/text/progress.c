@@ -78,7 +78,7 @@ int progress_format(const ProgressFigures *now, const ProgressFigures *last, uns
         return 0;
     parts_write(now, last, parts);
     line_write(parts, line);
-    for (size_t i = 0; strlen(line) >= columns; i++) {
+    for (size_t i = 0; text_columns(text_of(line)) >= columns; i++) {
         if (i == ARRAY_SIZE(dispensable))
             return 0;
         parts[dispensable[i]][0] = '\0';

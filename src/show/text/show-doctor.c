@@ -55,16 +55,18 @@ static void show_memory(const Terminal *terminal, const Machine *machine)
     const MemInfo *memory = &machine->memory;
     const Cgroup *cgroup = &machine->cgroup;
     terminal_label(terminal, DOCTOR_LABEL_MEMORY);
-    fprintf(terminal->out, DOCTOR_MEMORY "\n", SIZE_TEXT(memory->total_bytes),
-            SIZE_TEXT(memory->available_bytes), SIZE_TEXT(memory->swap_free_bytes));
+    fprintf(terminal->out, DOCTOR_MEMORY, SIZE_TEXT(memory->total_bytes), SIZE_TEXT(memory->available_bytes),
+            SIZE_TEXT(memory->swap_free_bytes));
+    fputc('\n', terminal->out);
     terminal_label(terminal, DOCTOR_LABEL_GROUP);
     if (cgroup->version == 0)
-        fputs(DOCTOR_GROUP_NONE "\n", terminal->out);
+        fputs(DOCTOR_GROUP_NONE, terminal->out);
     else if (cgroup->memory_limit_bytes == U64_UNKNOWN)
-        fputs(DOCTOR_GROUP_NO_LIMIT "\n", terminal->out);
+        fputs(DOCTOR_GROUP_NO_LIMIT, terminal->out);
     else
-        fprintf(terminal->out, DOCTOR_GROUP_LIMIT "\n", SIZE_TEXT(cgroup->memory_limit_bytes),
+        fprintf(terminal->out, DOCTOR_GROUP_LIMIT, SIZE_TEXT(cgroup->memory_limit_bytes),
                 SIZE_TEXT(cgroup->memory_used_bytes));
+    fputc('\n', terminal->out);
 }
 
 typedef struct LimitText {
@@ -106,7 +108,7 @@ static void show_finding(const Terminal *terminal, const Finding *finding)
     terminal_print(terminal, severity_style(finding->severity), "%s %s", mark, word);
     fputs(": ", terminal->out);
     (void)buffer_printf(&title, "%s [%s]", finding->title, finding->id);
-    terminal_wrap(terminal, (unsigned)(text_columns(text_of(mark)) + strlen(word) + 3), INDENT,
+    terminal_wrap(terminal, (unsigned)(text_columns(text_of(mark)) + text_columns(text_of(word)) + 3), INDENT,
                   buffer_text(&title));
     fprintf(terminal->out, "%*s", INDENT, "");
     terminal_wrap(terminal, INDENT, INDENT, finding->evidence);
@@ -117,7 +119,7 @@ static void show_skipped(const Terminal *terminal, const Findings *findings)
 {
     if (findings->n_skipped == 0)
         return;
-    fputs("\n" DOCTOR_SKIPPED "\n", terminal->out);
+    fprintf(terminal->out, "\n%s\n", DOCTOR_SKIPPED);
     for (size_t i = 0; i < findings->n_skipped; i++) {
         fputs("  ", terminal->out);
         terminal_wrap(terminal, 2, 4, findings->skipped[i]);
@@ -158,7 +160,7 @@ static void show_verdict(const Terminal *terminal, const Findings *findings)
     Style style = verdict == HEALTH_OK ? STYLE_GOOD : verdict == HEALTH_WARNING ? STYLE_WARNING : STYLE_BAD;
     _cleanup_buffer_ Buffer counts = {0};
     append_counts(findings, &counts);
-    fputs("\n" DOCTOR_LABEL_VERDICT, terminal->out);
+    fprintf(terminal->out, "\n%s", DOCTOR_LABEL_VERDICT);
     terminal_print(terminal, style, "%s %s", terminal_mark(terminal, mark), health_name(verdict));
     fprintf(terminal->out, counts.size > 0 ? " (%s)\n" : "%s\n", buffer_text(&counts));
 }

@@ -285,7 +285,9 @@ static void show_ways(const Terminal *terminal, const PlanView *view)
     const ShmFlags *flags = view->flags;
     if (!flags)
         return;
-    fprintf(terminal->out, "\n" PLAN_WAYS "\n", SIZE_TEXT(view->plan->recommended_bytes));
+    fputc('\n', terminal->out);
+    fprintf(terminal->out, PLAN_WAYS, SIZE_TEXT(view->plan->recommended_bytes));
+    fputc('\n', terminal->out);
     show_flag(terminal, PLAN_WAY_ENGINE, flags->engine);
     show_flag(terminal, PLAN_WAY_COMPOSE, flags->compose);
     show_flag(terminal, PLAN_WAY_KUBERNETES, flags->kubernetes);

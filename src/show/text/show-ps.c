@@ -130,7 +130,7 @@ static void process_cell(const void *context, size_t row, size_t column, Buffer 
 static void show_processes(const Terminal *terminal, const PsView *view)
 {
     if (view->n_processes == 0) {
-        fputs(PS_NO_PROCESSES "\n", terminal->out);
+        fprintf(terminal->out, "%s\n", PS_NO_PROCESSES);
         return;
     }
     terminal_print(terminal, STYLE_BOLD, PS_PROCESSES);
@@ -232,7 +232,7 @@ static void segment_cell(const void *context, size_t row, size_t column, Buffer 
 static void show_segments(const Terminal *terminal, const PsView *view)
 {
     if (view->n_segments == 0) {
-        fputs(PS_NO_SEGMENTS "\n", terminal->out);
+        fprintf(terminal->out, "%s\n", PS_NO_SEGMENTS);
         return;
     }
     SegmentRows rows = {view, terminal->columns >= VERY_WIDE ? 6 : terminal->columns >= WIDE ? 3 : 1};
@@ -240,7 +240,7 @@ static void show_segments(const Terminal *terminal, const PsView *view)
                                    view->n_segments + (view->n_segments > 1), segment_cell, &rows});
     for (size_t i = 0; i < view->n_segments; i++)
         if (view->segments[i].segment->allocated_estimated) {
-            fputs(PS_ESTIMATED "\n", terminal->out);
+            fprintf(terminal->out, "%s\n", PS_ESTIMATED);
             break;
         }
 }
@@ -355,7 +355,8 @@ static void show_attribution(const Terminal *terminal, const Survey *survey)
     bool known = survey->unattributed_bytes != U64_UNKNOWN;
     uint64_t unseen = known ? survey->unattributed_bytes - unheld : 0;
     terminal_label(terminal, PS_LABEL_ATTRIBUTED);
-    fprintf(terminal->out, PS_ATTRIBUTED "\n", SIZE_TEXT(survey->attributed_bytes));
+    fprintf(terminal->out, PS_ATTRIBUTED, SIZE_TEXT(survey->attributed_bytes));
+    fputc('\n', terminal->out);
     terminal_label(terminal, PS_LABEL_UNATTRIBUTED);
     fprintf(terminal->out, "%s\n", SIZE_TEXT(survey->unattributed_bytes));
     if (unheld > 0) {
@@ -392,7 +393,8 @@ static void show_summary(const Terminal *terminal, const PsView *view)
     if (survey->machine.shm.state == SHM_OK)
         show_attribution(terminal, survey);
     terminal_label(terminal, PS_LABEL_MEMFD);
-    fprintf(terminal->out, PS_MEMFD "\n", SIZE_TEXT(survey->memfd_bytes));
+    fprintf(terminal->out, PS_MEMFD, SIZE_TEXT(survey->memfd_bytes));
+    fputc('\n', terminal->out);
     show_loaders(terminal, view);
     if (survey->n_unreadable > 0) {
         size_t n = survey->n_unreadable;

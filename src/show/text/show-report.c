@@ -191,7 +191,7 @@ static void show_events(const Terminal *terminal, const EventList *events)
         counts[events->items[i].kind]++;
     for (EventKind kind = 0; kind < EVENT_KINDS; kind++)
         if (counts[kind] > 0)
-            message_add(&line, ", ", REPORT_EVENT, labels[kind], counts[kind]);
+            message_add(&line, ", ", REPORT_EVENT, _(labels[kind]), counts[kind]);
     if (line.size == 0)
         (void)buffer_append_text(&line, REPORT_NO_EVENTS);
     show_line(terminal, REPORT_LABEL_EVENTS, &line);

@@ -83,7 +83,7 @@ static const char *no_lane_words(const GuardFigures *guard)
         {"python", RUN_NO_LANE_PYTHON}, {"torch", RUN_NO_LANE_TORCH}, {"trainer", RUN_NO_LANE_TRAINER}};
     for (size_t i = 0; guard->lane.why && guard->batches > 0 && i < ARRAY_SIZE(reasons); i++)
         if (strcmp(guard->lane.why, reasons[i].why) == 0)
-            return reasons[i].words;
+            return _(reasons[i].words);
     return NULL;
 }
 
@@ -220,8 +220,10 @@ static void show_name(const Terminal *terminal, const Cause *cause, const char *
     terminal_print(terminal, STYLE_BOLD, "%s", cause_name(cause->id));
     if (cause->id != CAUSE_UNKNOWN)
         fprintf(terminal->out, " (%s)", confidence_words(cause->confidence));
-    if (path && text_escape(text_of(path), &escaped) == 0)
-        fprintf(terminal->out, "; " RUN_REPORT, buffer_text(&escaped));
+    if (path && text_escape(text_of(path), &escaped) == 0) {
+        fputs("; ", terminal->out);
+        fprintf(terminal->out, RUN_REPORT, buffer_text(&escaped));
+    }
     fputc('\n', terminal->out);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "table.h"
+#include "language.h"
 
 enum { GAP = 2 };
 
@@ -16,7 +17,7 @@ static void widths_measure(const Terminal *terminal, const Table *table, Buffer 
         widths[c] = 0;
         if (!is_shown(terminal, &table->columns[c]))
             continue;
-        widths[c] = text_columns(text_of(table->columns[c].title));
+        widths[c] = text_columns(text_of(_(table->columns[c].title)));
         for (size_t row = 0; row < table->n_rows; row++) {
             buffer_clear(cell);
             table->cell(table->context, row, c, cell);
@@ -59,7 +60,7 @@ static void row_print(const Terminal *terminal, const Table *table, const size_t
         if (row)
             table->cell(table->context, *row, c, cell);
         else
-            (void)buffer_append_text(cell, column->title);
+            (void)buffer_append_text(cell, _(column->title));
         (void)text_shorten((Text){buffer_text(cell), cell->size}, widths[c],
                            terminal_mark(terminal, MARK_ELLIPSIS), fitted);
         size_t used = text_columns((Text){buffer_text(fitted), fitted->size});

@@ -102,30 +102,46 @@ const char *terminal_spark(bool utf8, double height)
     return levels[(int)MIN(MAX(height, 0.0) * (most + 1), (double)most)][utf8];
 }
 
+/* Where a paragraph is being written. */
+typedef struct Wrap {
+    const Terminal *terminal;
+    size_t limit;
+    size_t column;
+    unsigned indent;
+    bool fresh; /* the line is empty: even a word that is too long goes here */
+} Wrap;
+
+static void wrap_piece(Wrap *wrap, Text piece, bool blank)
+{
+    FILE *out = wrap->terminal->out;
+    size_t columns = text_columns(piece);
+    if (!wrap->fresh && wrap->column + blank + columns > wrap->limit) {
+        fprintf(out, "\n%*s", (int)wrap->indent, "");
+        wrap->column = wrap->indent;
+        wrap->fresh = true;
+    }
+    if (!wrap->fresh && blank) {
+        fputc(' ', out);
+        wrap->column++;
+    }
+    fwrite(piece.data, 1, piece.size, out);
+    wrap->column += columns;
+    wrap->fresh = false;
+}
+
 void terminal_wrap(const Terminal *terminal, unsigned at, unsigned indent, const char *text)
 {
     _cleanup_buffer_ Buffer safe = {0};
-    size_t limit = MIN(terminal->columns, (unsigned)PROSE_COLUMNS);
-    size_t column = at;
-    bool fresh = true; /* the line is empty: even a word that is too long goes here */
+    Wrap wrap = {terminal, MIN(terminal->columns, (unsigned)PROSE_COLUMNS), at, indent, true};
     Text rest = text_of(text);
     Text word;
     while (text_word(&rest, &word)) {
         buffer_clear(&safe);
         (void)text_escape_prose(word, &safe);
-        size_t columns = text_columns((Text){buffer_text(&safe), safe.size});
-        if (!fresh && column + 1 + columns > limit) {
-            fprintf(terminal->out, "\n%*s", (int)indent, "");
-            column = indent;
-            fresh = true;
-        }
-        if (!fresh) {
-            fputc(' ', terminal->out);
-            column++;
-        }
-        fwrite(buffer_text(&safe), 1, safe.size, terminal->out);
-        column += columns;
-        fresh = false;
+        Text left = {buffer_text(&safe), safe.size};
+        Text piece;
+        for (bool blank = true; text_piece(&left, &piece); blank = false)
+            wrap_piece(&wrap, piece, blank);
     }
     fputc('\n', terminal->out);
 }

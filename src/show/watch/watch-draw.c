@@ -112,9 +112,9 @@ static void title_draw(const WatchScene *scene, const WatchView *view, Picture *
     unsigned at = picture_print(picture, 0, 0, end, INK_BOLD, "shmguard ");
     at += picture_print(picture, 0, at, end - at, INK_PLAIN, "%s ", time);
     if (scene->over)
-        at += picture_text(picture, 0, at, end - at, INK_WARNING, TEXT(WATCH_TEXT_ENDED " "));
+        at += picture_text(picture, 0, at, end - at, INK_WARNING, text_of(WATCH_TEXT_ENDED)) + 1;
     else if (view->paused && !scene->replay)
-        at += picture_text(picture, 0, at, end - at, INK_WARNING, TEXT(WATCH_TEXT_PAUSED " "));
+        at += picture_text(picture, 0, at, end - at, INK_WARNING, text_of(WATCH_TEXT_PAUSED)) + 1;
     _cleanup_buffer_ Buffer words = {0};
     _cleanup_buffer_ Buffer file = {0};
     if (scene->replay && text_escape(text_of(scene->replay), &file) == 0)
@@ -140,7 +140,7 @@ static void position_draw(const WatchScene *scene, const WatchView *view, Pictur
         snprintf(speed, sizeof speed, "x1/%d", 1 << -view->speed);
     snprintf(words, sizeof words, view->playing ? WATCH_TEXT_PLAYING : WATCH_TEXT_STOPPED,
              (long long)gone / 60, (long long)gone % 60, (long long)whole / 60, (long long)whole % 60, speed);
-    unsigned tail = (unsigned)strlen(words);
+    unsigned tail = (unsigned)text_columns(text_of(words));
     if (picture->columns > tail + 9) {
         unsigned inside = picture->columns - tail - 3;
         unsigned mark = whole > 0 ? (unsigned)(gone / whole * (inside - 1)) : 0;
@@ -190,9 +190,9 @@ static void heads_draw(const WatchView *view, Picture *picture, unsigned row, bo
         WatchColumn column = (WatchColumn)place->what;
         char title[32];
         if (column == WATCH_TREND)
-            snprintf(title, sizeof title, WATCH_TEXT_HEAD_TREND, column_looks[trend_column(view)].title);
+            snprintf(title, sizeof title, WATCH_TEXT_HEAD_TREND, _(column_looks[trend_column(view)].title));
         else
-            snprintf(title, sizeof title, "%s", column_looks[column].title);
+            snprintf(title, sizeof title, "%s", _(column_looks[column].title));
         if (column == WATCH_TREND && place->columns < 9)
             title[0] = '\0';
         if (column_looks[column].right)
@@ -585,7 +585,7 @@ static void events_draw(const WatchScene *scene, const WatchView *view, Picture 
     if (happened_words(&events, view->at, &ink, &words))
         picture_text(picture, row, at, picture->columns, ink, (Text){buffer_text(&words), words.size});
     else
-        picture_text(picture, row, at, picture->columns, INK_DIM, TEXT(WATCH_TEXT_NO_NEWS));
+        picture_text(picture, row, at, picture->columns, INK_DIM, text_of(WATCH_TEXT_NO_NEWS));
 }
 
 static void keys_draw(const WatchScene *scene, const WatchView *view, Picture *picture, unsigned row)
@@ -625,20 +625,22 @@ static void edit_draw(const WatchView *view, Picture *picture, unsigned row)
     for (unsigned i = 0; i < picture->columns; i++)
         picture_text(picture, row, i, 1, INK_PLAIN, TEXT(" "));
     unsigned at = picture_text(picture, row, 0, picture->columns, INK_TITLE,
-                               search ? TEXT(WATCH_TEXT_EDIT_SEARCH) : TEXT(WATCH_TEXT_EDIT_FILTER));
+                               search ? text_of(WATCH_TEXT_EDIT_SEARCH) : text_of(WATCH_TEXT_EDIT_FILTER));
     at += picture_print(picture, row, at, picture->columns, INK_BOLD, " %s",
                         search ? view->search : view->filter);
     at += picture_text(picture, row, at, 1, INK_CHOSEN, TEXT(" "));
     if (search && view->missed)
-        at += picture_text(picture, row, at, picture->columns, INK_WARNING, TEXT(" " WATCH_TEXT_EDIT_MISSED));
-    picture_text(picture, row, at, picture->columns, INK_DIM,
-                 search ? TEXT("  " WATCH_TEXT_EDIT_SEARCH_KEYS) : TEXT("  " WATCH_TEXT_EDIT_FILTER_KEYS));
+        at += picture_text(picture, row, at + 1, picture->columns, INK_WARNING,
+                           text_of(WATCH_TEXT_EDIT_MISSED)) +
+              1;
+    picture_text(picture, row, at + 2, picture->columns, INK_DIM,
+                 text_of(search ? WATCH_TEXT_EDIT_SEARCH_KEYS : WATCH_TEXT_EDIT_FILTER_KEYS));
 }
 
 static void help_draw(Picture *picture)
 {
     picture_ink(picture, 0, 0, picture->columns, INK_TITLE);
-    picture_text(picture, 0, 0, picture->columns, INK_TITLE, TEXT(WATCH_TEXT_HELP_TITLE));
+    picture_text(picture, 0, 0, picture->columns, INK_TITLE, text_of(WATCH_TEXT_HELP_TITLE));
     unsigned n = 0;
     TEXT_FOR_EACH_LINE (line, text_of(WATCH_TEXT_HELP))
         n++;
@@ -669,7 +671,7 @@ static void waiting_draw(const WatchScene *scene, Picture *picture)
 {
     unsigned end = cost_draw(scene, picture);
     picture_text(picture, 0, 0, end, INK_BOLD, TEXT("shmguard"));
-    picture_text(picture, 1, 0, picture->columns, INK_PLAIN, TEXT(WATCH_TEXT_FIRST_IS_LATE));
+    picture_text(picture, 1, 0, picture->columns, INK_PLAIN, text_of(WATCH_TEXT_FIRST_IS_LATE));
 }
 
 static int draw(const WatchScene *scene, WatchView *view, Picture *picture, unsigned columns, unsigned rows,

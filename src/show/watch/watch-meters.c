@@ -334,7 +334,7 @@ void meters_draw(const WatchScene *scene, double at, bool kinds, Picture *pictur
             parts_draw(&meters.items[i], picture, row++);
     }
     if (scene->leak) {
-        picture_text(picture, row, 0, LABEL, INK_BOLD, TEXT(WATCH_TEXT_METER_LEAK));
+        picture_text(picture, row, 0, LABEL, INK_BOLD, text_of(WATCH_TEXT_METER_LEAK));
         picture_text(picture, row, LABEL, picture->columns, INK_BAD, text_of(scene->leak));
     }
 }
