@@ -111,6 +111,11 @@ const char *language_text(const char *english)
     return at < chinese_n && strcmp(chinese[at].english, english) == 0 ? chinese[at].text : english;
 }
 
+const char *sentence_gap(Text before)
+{
+    return text_ends(before, "。") || text_ends(before, "！") || text_ends(before, "？") ? "" : " ";
+}
+
 const char *error_text(int error)
 {
     return language_text(strerror(error));

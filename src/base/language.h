@@ -46,6 +46,9 @@ static inline void language_restore(const Language *former)
 /* The text in the language of this thread, or itself if there is no translation. Static memory. */
 const char *language_text(const char *english) __attribute__((format_arg(1), returns_nonnull, nonnull));
 
+/* What stands between two sentences: a blank, but nothing after a full-width stop. */
+const char *sentence_gap(Text before);
+
 /* The description of an errno. */
 const char *error_text(int error);
 

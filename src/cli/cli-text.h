@@ -58,7 +58,8 @@
 #define OPTION_TAKES_SECONDS _("--%s takes a time in seconds (30, 1.5s, 2min), not \"%s\"")
 #define OPTION_TAKES_SIZE    _("--%s takes a size of at least 1 MiB (64M, 1.5GiB), auto or off, not \"%s\"")
 #define OPTION_TAKES_NAMES   _("--%s takes %s, not \"%s\"") /* a list of names */
-/* Between the last two names of a list. */
+/* Between the names of a list, and between the last two. */
+#define NAMES_COMMA _(", ")
 #define NAMES_OR  _(" or ")
 #define NAMES_AND _(" and ")
 

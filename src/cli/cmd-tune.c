@@ -200,7 +200,7 @@ static int failures_check(const Tuning *tuning)
     _cleanup_buffer_ Buffer words = {0};
     _cleanup_buffer_ Buffer summary = {0};
     (void)tune_setting_words(tune, last->setting, &words);
-    (void)text_escape_prose(text_of(last->cause.summary), &summary);
+    (void)text_escape_prose(text_of(last->shown ? last->shown : last->cause.summary), &summary);
     return complain(EX_DATAERR, tune->n == 1 ? CLI_TUNE_FIRST_FAILED : CLI_TUNE_ALL_FAILED,
                     buffer_text(&words), buffer_text(&summary));
 }

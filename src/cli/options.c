@@ -109,7 +109,7 @@ static Parsed wrong_name(const Option *options, Text name, Buffer *error)
 void names_join(const char *const *names, const char *last, Buffer *out)
 {
     for (const char *const *name = names; *name; name++) {
-        const char *before = name == names ? "" : name[1] ? ", " : last;
+        const char *before = name == names ? "" : name[1] ? NAMES_COMMA : last;
         (void)buffer_printf(out, "%s%s", before, *name);
     }
 }

@@ -102,7 +102,7 @@ int attempt_finish(JobRun *job, int start_error, int code)
         peaks_take(job, &attempt->result);
     }
     return end_judge(job->run, &attempt->result, attempt->command[0], start_error, &job->arena,
-                     &attempt->evidence, &attempt->judged);
+                     &attempt->evidence, &attempt->judged, &attempt->shown);
 }
 
 /* Looks for the checkpoints of --resume. Without one for each {latest:GLOB}, the attempt starts from the

@@ -26,7 +26,8 @@ typedef struct RunAttempt {
     size_t n_values;
     RunResult result; /* pid 0: the command could not be started */
     Evidence evidence;
-    Diagnosis judged;
+    Diagnosis judged; /* in English, for programs */
+    Diagnosis shown;  /* the same in the language of people */
 } RunAttempt;
 
 typedef struct RunReport {

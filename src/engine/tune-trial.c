@@ -122,38 +122,50 @@ static const char *silence_words(const Trials *trials, const RunResult *result, 
                         buffer_text(&last));
 }
 
+/* What trial->cause says in the language of this thread, from the judgement in that language. */
+static int trial_cause(const Trials *trials, const RunResult *result, bool measured, const Diagnosis *judged,
+                       Cause *ret)
+{
+    Cause cause = judged->cause;
+    /* That we ended it is not a cause. What killed part of it before is one. */
+    if (result->cut_off && !cause_helped_by_less(cause.id))
+        cause = (Cause){.id = CAUSE_OK, .confidence = 1, .summary = TRIAL_GOOD};
+    if (cause.id == CAUSE_OK && !measured)
+        cause = (Cause){.id = CAUSE_UNKNOWN, .summary = silence_words(trials, result, trials->arena)};
+    else if (cause.id == CAUSE_UNKNOWN && trials->reader.lines > 0) {
+        _cleanup_buffer_ Buffer last = {0};
+        last_line(&trials->reader, &last);
+        cause.summary = arena_printf(trials->arena, TRIAL_LAST_LINE, cause.summary, buffer_text(&last));
+    }
+    *ret = cause;
+    return cause.summary ? 0 : -ENOMEM;
+}
+
 static int trial_judge(Trials *trials, const RunResult *result, TuneTrial *trial)
 {
     Diagnosis judged = {0};
+    Diagnosis shown = {0};
     Evidence evidence;
-    int r = end_judge(trials->run, result, trials->running.program, 0, trials->arena, &evidence, &judged);
+    Cause cause;
+    int r = end_judge(trials->run, result, trials->running.program, 0, trials->arena, &evidence, &judged,
+                      &shown);
+    if (r >= 0)
+        r = trial_cause(trials, result, trial->measured, &shown, &cause);
     if (r < 0)
         return r;
-    /* That we ended it is not a cause. What killed part of it before is one. */
-    bool ours = result->cut_off && !cause_helped_by_less(judged.cause.id);
-    if (ours)
-        judged.cause = (Cause){.id = CAUSE_OK, .confidence = 1, .summary = TRIAL_GOOD};
-    trial->cause = judged.cause;
-    if (judged.cause.id == CAUSE_OK && !trial->measured) {
-        const char *words = silence_words(trials, result, trials->arena);
-        if (!words)
-            return -ENOMEM;
-        trial->cause = (Cause){.id = CAUSE_UNKNOWN, .summary = words};
-    } else if (judged.cause.id == CAUSE_UNKNOWN && trials->reader.lines > 0) {
-        _cleanup_buffer_ Buffer last = {0};
-        last_line(&trials->reader, &last);
-        trial->cause.summary =
-            arena_printf(trials->arena, TRIAL_LAST_LINE, judged.cause.summary, buffer_text(&last));
-        if (!trial->cause.summary)
-            return -ENOMEM;
+    trial->shown = cause.summary;
+    {
+        IN_ENGLISH;
+        r = trial_cause(trials, result, trial->measured, &judged, &trial->cause);
     }
+    bool ours = result->cut_off && !cause_helped_by_less(judged.cause.id);
     trial->less_helps = !ours && retry_judge(&(RetryCase){.cause = judged.cause.id,
                                                           .detail = judged.detail,
                                                           .code = result->code,
                                                           .signal = result->signal,
                                                           .started = true,
                                                           .can_degrade = true}) == RETRY_LESS;
-    return 0;
+    return r;
 }
 
 static void trial_measure(const Trials *trials, const RunResult *result, TuneTrial *trial)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "language.h"
 #include "user-command.h"
 #include "preload-library.h"
 
@@ -19,7 +20,7 @@ int guard_serve(Run *run, char library[static PATH_MAX], const GuardWish *wish)
 }
 
 int end_judge(Run *run, const RunResult *result, const char *command, int start_error, Arena *arena,
-              Evidence *ret_evidence, Diagnosis *ret)
+              Evidence *ret_evidence, Diagnosis *ret, Diagnosis *ret_shown)
 {
     Evidence evidence;
     int r = run_evidence(run, result, arena, &evidence);
@@ -37,7 +38,11 @@ int end_judge(Run *run, const RunResult *result, const char *command, int start_
         machine.kills_error = evidence.kills_error;
     }
     GuardOffer guard = guard_offer_find(known ? &machine : NULL);
-    r = cause_judge(&evidence, known ? &machine : NULL, &guard, arena, ret);
+    r = cause_judge(&evidence, known ? &machine : NULL, &guard, arena, ret_shown);
+    if (r >= 0) {
+        IN_ENGLISH;
+        r = cause_judge(&evidence, known ? &machine : NULL, &guard, arena, ret);
+    }
     root_close(&root);
     if (r >= 0)
         *ret_evidence = evidence;

@@ -15,6 +15,6 @@ int command_join(char *const *words, Buffer *out);
 int guard_serve(Run *run, char library[static PATH_MAX], const GuardWish *wish);
 
 /* Why the command ended as it did. start_error: a positive errno if it could not be started. What is returned
- * lives in arena. -ENOMEM. */
+ * lives in arena: *ret in English, for programs, *ret_shown in the language of people. -ENOMEM. */
 int end_judge(Run *run, const RunResult *result, const char *command, int start_error, Arena *arena,
-              Evidence *ret_evidence, Diagnosis *ret);
+              Evidence *ret_evidence, Diagnosis *ret, Diagnosis *ret_shown);

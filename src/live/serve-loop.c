@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "language.h"
 #include "live-text.h"
 #include "metrics.h"
 #include "page.h"
@@ -219,6 +220,7 @@ static int survey_handle(Serve *serve)
     int r = survey_thread_take(serve->surveyor, &result);
     if (r < 0)
         return r == -ENOMEM ? r : 0;
+    IN_ENGLISH; /* for /api/snapshot */
     r = ps_view_make(&result.survey, &(PsSelection){0}, &arena, &view);
     serve->surveyed = true;
     serve->orphans_next = now_seconds() + ORPHANS_INTERVAL;

@@ -71,7 +71,7 @@ RefusalState refusals_judge(const Evidence *evidence)
 
 static const char *sentences_join(CauseContext *context, const char *first, const char *second)
 {
-    return cause_printf(context, "%s %s", first, second);
+    return cause_printf(context, "%s%s%s", first, sentence_gap(text_of(first)), second);
 }
 
 /* Within a sentence. */

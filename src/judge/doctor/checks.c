@@ -49,7 +49,8 @@ void check_skipped(CheckContext *check, const char *why)
 
 const char *check_join(CheckContext *check, const char *first, const char *second)
 {
-    return first && second ? SENTENCE(check, "%s %s", first, second) : NULL;
+    return first && second ? SENTENCE(check, "%s%s%s", first, sentence_gap(text_of(first)), second)
+                           : NULL;
 }
 
 void check_advice(CheckContext *check, int r)

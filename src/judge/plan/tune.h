@@ -58,7 +58,8 @@ typedef struct TuneTrial {
     double error;       /* standard error within the trial */
     double seconds;     /* that the command ran */
     bool stopped;       /* early, since it was clearly slower */
-    Cause cause;        /* CAUSE_OK: it ended well, or its time was over */
+    Cause cause;        /* CAUSE_OK: it ended well, or its time was over; in English */
+    const char *shown;  /* its summary in the language of people; NULL: only the English one is known */
     bool less_helps;    /* smaller values might have let it live */
     uint64_t shm_bytes; /* peaks; U64_UNKNOWN */
     uint64_t own_bytes; /* without shared memory; too high, as shared pages are counted in each process */

@@ -140,7 +140,11 @@ double seconds_until(double room, double rate);
 const char *words_made(VerdictContext *context, const char *words);
 
 /* `words`, a blank and another sentence. */
-#define WORDS_AND(context, words, ...) WORDS((context), "%s %s", (words), WORDS((context), __VA_ARGS__))
+#define WORDS_AND(context, words, ...)                                                                       \
+    ({                                                                                                       \
+        const char *_first = (words);                                                                        \
+        WORDS((context), "%s%s%s", _first, sentence_gap(text_of(_first)), WORDS((context), __VA_ARGS__));     \
+    })
 
 /* What the placeholders of verdicts-text.h take for a process and for growth. */
 #define SUBJECT(track) (track)->last.pid, role_name((track)->last.role)

@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "language.h"
 #include "message.h"
 
 static const char name[] = "shmguard:";
 
 enum { NAME_COLUMNS = sizeof name, INDENT = 2 }; /* with the blank behind it */
+
+static const char *separator_after(const Buffer *message, const char *separator)
+{
+    return strcmp(separator, " ") == 0 ? sentence_gap((Text){message->data, message->size}) : _(separator);
+}
 
 int message_add(Buffer *message, const char *separator, const char *format, ...)
 {
@@ -18,7 +25,7 @@ int message_add(Buffer *message, const char *separator, const char *format, ...)
     va_end(list);
     if (!text)
         return -ENOMEM;
-    int r = message->size > 0 ? buffer_append_text(message, separator) : 0;
+    int r = message->size > 0 ? buffer_append_text(message, separator_after(message, separator)) : 0;
     return r < 0 ? r : buffer_append_text(message, text);
 }
 

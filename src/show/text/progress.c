@@ -6,6 +6,7 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include "message-text.h"
 #include "progress.h"
 #include "run-text.h"
 #include "units.h"
@@ -65,7 +66,7 @@ static void line_write(char parts[static PARTS][PART_MAX], char line[static(PART
     for (size_t i = 0; i < PARTS; i++)
         if (parts[i][0]) {
             end = stpcpy(stpcpy(end, separator), parts[i]);
-            separator = ", ";
+            separator = _(MESSAGE_ITEMS);
         }
     *end = '\0';
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "message-text.h"
 #include "message.h"
 #include "run-text.h"
 #include "show-attempt.h"
@@ -35,7 +36,7 @@ static void values_add(const Terminal *terminal, const NextAttempt *next, Buffer
         const char *now = knob_value(knob, next->level);
         if (strcmp(before, now) == 0)
             continue;
-        message_add(&values, ", ", "%s=", knob->name);
+        message_add(&values, MESSAGE_ITEMS, "%s=", knob->name);
         (void)text_escape(text_of(before), &values);
         (void)buffer_printf(&values, " %s ", arrow(terminal));
         (void)text_escape(text_of(now), &values);

@@ -5,13 +5,14 @@
 #include "show-doctor.h"
 #include "show-fixes.h"
 #include "show-machine.h"
+#include "message-text.h"
 #include "units.h"
 
 /* Lists have commas between their items. */
 static void append_comma(Buffer *list)
 {
     if (list->size > 0)
-        (void)buffer_append_text(list, ", ");
+        (void)buffer_append_text(list, _(MESSAGE_ITEMS));
 }
 
 static void append_fact(Buffer *list, const char *fact)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "message-text.h"
 #include "message.h"
 #include "plan-text.h"
 #include "show-plan.h"
@@ -93,13 +94,13 @@ static void show_measured(const Terminal *terminal, const PlanMeasured *measured
 {
     _cleanup_buffer_ Buffer words = {0};
     if (measured->now)
-        message_add(&words, ", ", PLAN_MEASURED_NOW, SIZE_TEXT(measured->peak_bytes));
+        message_add(&words, MESSAGE_ITEMS, PLAN_MEASURED_NOW, SIZE_TEXT(measured->peak_bytes));
     else
-        message_add(&words, ", ", PLAN_MEASURED_PEAK, SIZE_TEXT(measured->peak_bytes),
+        message_add(&words, MESSAGE_ITEMS, PLAN_MEASURED_PEAK, SIZE_TEXT(measured->peak_bytes),
                     DURATION_TEXT(measured->seconds));
-    message_add(&words, ", ", PLAN_MEASURED_TRAINERS, (ull)measured->trainers);
+    message_add(&words, MESSAGE_ITEMS, PLAN_MEASURED_TRAINERS, (ull)measured->trainers);
     if (measured->workers > 0)
-        message_add(&words, ", ", PLAN_MEASURED_WORKERS, (ull)measured->workers);
+        message_add(&words, MESSAGE_ITEMS, PLAN_MEASURED_WORKERS, (ull)measured->workers);
     label_wrap(terminal, PLAN_LABEL_MEASURED, buffer_text(&words));
     show_processes(terminal, measured);
 }
@@ -155,11 +156,11 @@ static void show_room(const Terminal *terminal, const PlanView *view)
     const Plan *plan = view->plan;
     _cleanup_buffer_ Buffer words = {0};
     if (question->shm_bytes == U64_UNKNOWN)
-        message_add(&words, ", ", PLAN_AVAILABLE_ANY);
+        message_add(&words, MESSAGE_ITEMS, PLAN_AVAILABLE_ANY);
     else
-        message_add(&words, ", ", PLAN_AVAILABLE_SHM, SIZE_TEXT(question->shm_bytes));
+        message_add(&words, MESSAGE_ITEMS, PLAN_AVAILABLE_SHM, SIZE_TEXT(question->shm_bytes));
     if (question->memory_room_bytes != U64_UNKNOWN)
-        message_add(&words, ", ", PLAN_AVAILABLE_MEMORY, SIZE_TEXT(question->memory_room_bytes));
+        message_add(&words, MESSAGE_ITEMS, PLAN_AVAILABLE_MEMORY, SIZE_TEXT(question->memory_room_bytes));
     label_wrap(terminal, PLAN_LABEL_AVAILABLE, buffer_text(&words));
     if (plan->room_bytes == U64_UNKNOWN)
         label_wrap(terminal, PLAN_LABEL_VERDICT, PLAN_FITS_UNKNOWN);

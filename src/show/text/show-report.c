@@ -3,6 +3,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "message-text.h"
 #include "message.h"
 #include "report-text.h"
 #include "show-explain.h"
@@ -47,7 +48,7 @@ static void show_alike(const Terminal *terminal, const Verdicts *verdicts, size_
         const Verdict *other = &verdicts->items[i];
         if (!verdicts_alike(&verdicts->items[first], other) || ++n > ALIKE_MOST)
             continue;
-        message_add(&list, ", ", "%d", other->pid);
+        message_add(&list, MESSAGE_ITEMS, "%d", other->pid);
         if (verdict_grows(other)) {
             (void)buffer_append_text(&list, " (");
             (void)verdict_rate_words(other, &list);
@@ -191,7 +192,7 @@ static void show_events(const Terminal *terminal, const EventList *events)
         counts[events->items[i].kind]++;
     for (EventKind kind = 0; kind < EVENT_KINDS; kind++)
         if (counts[kind] > 0)
-            message_add(&line, ", ", REPORT_EVENT, _(labels[kind]), counts[kind]);
+            message_add(&line, MESSAGE_ITEMS, REPORT_EVENT, _(labels[kind]), counts[kind]);
     if (line.size == 0)
         (void)buffer_append_text(&line, REPORT_NO_EVENTS);
     show_line(terminal, REPORT_LABEL_EVENTS, &line);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "idle.h"
+#include "message-text.h"
 #include "message.h"
 #include "run-text.h"
 #include "show-explain.h"
@@ -119,20 +120,20 @@ static void show_guard(const Terminal *terminal, const GuardFigures *guard)
     else if (guard->bytes_peak > 0)
         message_add(&bytes, "", RUN_MEMORY_PEAK, SIZE_TEXT(guard->bytes_peak));
     if (issued > 0)
-        message_add(&figures, "; ", RUN_SEGMENTS, issued, guard->segments_created,
+        message_add(&figures, MESSAGE_PARTS, RUN_SEGMENTS, issued, guard->segments_created,
                     guard->segments_reused * 100 / issued);
     if (guard->small_backed > 0)
-        message_add(&figures, "; ", RUN_SMALL, guard->small_backed);
+        message_add(&figures, MESSAGE_PARTS, RUN_SMALL, guard->small_backed);
     if (guard->lane.batches > 0)
-        message_add(&figures, "; ", RUN_LANE, guard->lane.batches, SIZE_TEXT(guard->lane.by_value_bytes));
+        message_add(&figures, MESSAGE_PARTS, RUN_LANE, guard->lane.batches, SIZE_TEXT(guard->lane.by_value_bytes));
     if (no_lane_words(guard))
-        message_add(&figures, "; ", "%s", no_lane_words(guard));
+        message_add(&figures, MESSAGE_PARTS, "%s", no_lane_words(guard));
     if (guard->names_made > 0)
-        message_add(&figures, "; ", RUN_NAMES, guard->names_made, guard->names_served);
+        message_add(&figures, MESSAGE_PARTS, RUN_NAMES, guard->names_made, guard->names_served);
     if (guard->waits > 0)
-        message_add(&figures, "; ", RUN_WAITS, guard->waits, guard->waited_seconds);
+        message_add(&figures, MESSAGE_PARTS, RUN_WAITS, guard->waits, guard->waited_seconds);
     if (guard->fallbacks > 0)
-        message_add(&figures, "; ", RUN_FALLBACKS, guard->fallbacks);
+        message_add(&figures, MESSAGE_PARTS, RUN_FALLBACKS, guard->fallbacks);
     message_print_line(terminal, &bytes);
     message_print_line(terminal, &figures);
     show_freeze(terminal, &guard->freeze);
@@ -244,14 +245,14 @@ static void show_reasons(const Terminal *terminal, const Diagnosis *judged)
 /* The summary says everything: the run was ended on purpose, or all that is known is that it failed. */
 static bool end_is_plain(const RunAttempt *last)
 {
-    const Diagnosis *judged = &last->judged;
+    const Diagnosis *judged = &last->shown;
     return last->result.passed_on != 0 ||
            (judged->cause.id == CAUSE_UNKNOWN && judged->cause.n_evidence <= 1 && judged->fixes.n == 0);
 }
 
 static void show_end(const Terminal *terminal, const RunReport *report, const RunAttempt *last)
 {
-    const Diagnosis *judged = &last->judged;
+    const Diagnosis *judged = &last->shown;
     show_text(terminal, STYLE_BAD, judged->cause.summary);
     if (end_is_plain(last))
         return;

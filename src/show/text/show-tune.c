@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "message-text.h"
 #include "message.h"
 #include "show-tune.h"
 #include "table.h"
@@ -46,7 +47,7 @@ int tune_trial_words(const TuneReport *report, const TuneTrial *trial, Buffer *o
     _cleanup_buffer_ Buffer words = {0};
     int r = tune_setting_words(&report->tune, trial->setting, &setting);
     if (r == 0 && trial->cause.id != CAUSE_OK) {
-        r = text_escape_prose(text_of(trial->cause.summary), &words);
+        r = text_escape_prose(text_of(trial->shown ? trial->shown : trial->cause.summary), &words);
         return r < 0 ? r
                      : buffer_printf(out, TUNE_TRIAL_FAILED, buffer_text(&setting),
                                      cause_name(trial->cause.id), buffer_text(&words));
@@ -56,9 +57,9 @@ int tune_trial_words(const TuneReport *report, const TuneTrial *trial, Buffer *o
     if (r == 0)
         r = buffer_printf(out, TUNE_TRIAL, buffer_text(&setting), buffer_text(&words));
     if (r == 0 && trial->shm_bytes != U64_UNKNOWN && trial->own_bytes != U64_UNKNOWN)
-        r = message_add(out, ", ", TUNE_TRIAL_MEMORY, SIZE_TEXT(trial->shm_bytes + trial->own_bytes));
+        r = message_add(out, MESSAGE_ITEMS, TUNE_TRIAL_MEMORY, SIZE_TEXT(trial->shm_bytes + trial->own_bytes));
     if (r == 0 && trial->stopped)
-        r = message_add(out, ", ", TUNE_TRIAL_STOPPED);
+        r = message_add(out, MESSAGE_ITEMS, TUNE_TRIAL_STOPPED);
     return r;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "message-text.h"
 #include "message.h"
 #include "ps-text.h"
 #include "show-ps.h"
@@ -98,10 +99,10 @@ static void counts_add(const WatchScene *scene, const WatchView *view, Buffer *o
         all++;
     }
     size_t others = all - trainers - workers;
-    message_add(out, ", ", PLURAL(trainers, WATCH_TEXT_TRAINERS_ONE, WATCH_TEXT_TRAINERS_MANY), trainers);
-    message_add(out, ", ", PLURAL(workers, WATCH_TEXT_WORKERS_ONE, WATCH_TEXT_WORKERS_MANY), workers);
+    message_add(out, MESSAGE_ITEMS, PLURAL(trainers, WATCH_TEXT_TRAINERS_ONE, WATCH_TEXT_TRAINERS_MANY), trainers);
+    message_add(out, MESSAGE_ITEMS, PLURAL(workers, WATCH_TEXT_WORKERS_ONE, WATCH_TEXT_WORKERS_MANY), workers);
     if (others > 0)
-        message_add(out, ", ", PLURAL(others, WATCH_TEXT_OTHERS_ONE, WATCH_TEXT_OTHERS_MANY), others);
+        message_add(out, MESSAGE_ITEMS, PLURAL(others, WATCH_TEXT_OTHERS_ONE, WATCH_TEXT_OTHERS_MANY), others);
 }
 
 static void title_draw(const WatchScene *scene, const WatchView *view, Picture *picture)
@@ -118,9 +119,9 @@ static void title_draw(const WatchScene *scene, const WatchView *view, Picture *
     _cleanup_buffer_ Buffer words = {0};
     _cleanup_buffer_ Buffer file = {0};
     if (scene->replay && text_escape(text_of(scene->replay), &file) == 0)
-        message_add(&words, ", ", WATCH_TEXT_RECORDING, buffer_text(&file));
+        message_add(&words, MESSAGE_ITEMS, WATCH_TEXT_RECORDING, buffer_text(&file));
     else if (scene->job)
-        message_add(&words, ", ", WATCH_TEXT_JOB, scene->history->pid);
+        message_add(&words, MESSAGE_ITEMS, WATCH_TEXT_JOB, scene->history->pid);
     counts_add(scene, view, &words);
     picture_text(picture, 0, at, end - at, INK_PLAIN, (Text){buffer_text(&words), words.size});
 }

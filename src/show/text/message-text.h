@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What stands between the items of a list, and between its parts. */
+#pragma once
+
+#include "language.h"
+
+#define MESSAGE_ITEMS N_(", ")
+#define MESSAGE_PARTS N_("; ")
