@@ -7,6 +7,7 @@ import { drawEvents, eventsNear, words } from "./events";
 import { clock, duration } from "./format";
 import type { Event, Values } from "./model";
 import { peak } from "./model";
+import { sentences } from "./language";
 import * as text from "./text";
 
 export interface Line {
@@ -160,9 +161,7 @@ export class Chart {
 
     private summary(): string {
         const format = this.frame?.format ?? String;
-        return this.visible()
-            .map((line) => (line.limit ? text.describedLimit : text.describedLine)(line.label, format(peak(line.values))))
-            .join(" ");
+        return sentences(this.visible().map((line) => (line.limit ? text.describedLimit : text.describedLine)(line.label, format(peak(line.values)))));
     }
 
     private color(name: string): string {

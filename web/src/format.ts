@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Figures as people read them; null is "?".
+import { _, say } from "./language";
 
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 
@@ -30,7 +31,7 @@ export function duration(seconds: number): string {
     if (minutes < 120) return `${minutes} min`;
     const hours = Math.round(whole / 3600);
     if (hours < 48) return minutes % 60 && hours < 10 ? `${Math.floor(minutes / 60)} h ${minutes % 60} min` : `${hours} h`;
-    return `${(whole / 86400).toFixed(1)} days`;
+    return say(_("{n} days"), { n: (whole / 86400).toFixed(1) });
 }
 
 export function clock(seconds: number, withDay: boolean): string {

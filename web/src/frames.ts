@@ -4,6 +4,7 @@ import type { Frame, Line } from "./chart";
 import { bytes, bytesShort, count, share } from "./format";
 import type { Event, Model, Process, Values } from "./model";
 import { carry, nameOf, peak } from "./model";
+import { sentences } from "./language";
 import * as text from "./text";
 
 export type Subject = "by-process" | "by-kind" | Process;
@@ -166,7 +167,7 @@ export function shmFrame(model: Model, subject: Subject): Frame {
     if (size) lines.push({ key: "limit", label: text.lines.size, color: "--limit", values: size, limit: true });
     const [most, limit] = [peak(used), peak(size)];
     const far = most !== null && limit !== null && most < limit * LIMIT_WORTH_SEEING;
-    const sentences = [
+    const words = [
         limit ? text.notes.shmOf(bytes(most), bytes(limit), share(most, limit)) : text.notes.shm(bytes(most)),
         subject === "by-kind" ? text.notes.segmentsByKind : text.notes.segmentsByProcess,
         ...(far ? [text.notes.sizeFarAbove] : []),
@@ -176,7 +177,7 @@ export function shmFrame(model: Model, subject: Subject): Frame {
         events: eventsOf(model, subject),
         ...IN_BYTES,
         lines,
-        note: sentences.join(" "),
+        note: sentences(words),
         ...(far ? { faint: "limit" } : {}),
     };
 }
@@ -213,9 +214,9 @@ export function machineFrame(model: Model): Frame {
         events: model.events,
         ...IN_BYTES,
         lines,
-        note: [
+        note: sentences([
             limit !== null ? text.notes.group(bytes(most), bytes(limit), share(most, limit)) : text.notes.noGroup,
             text.notes.machine(bytes(total), bytes(model.peaks.memory_available_least)),
-        ].join(" "),
+        ]),
     };
 }

@@ -5,6 +5,7 @@ import { byId, make, table, update } from "./dom";
 import { showEvents } from "./events";
 import { bytes, clock, count, duration, share } from "./format";
 import { fdsFrame, machineFrame, memoryFrame, shmFrame, type Subject } from "./frames";
+import { sentences, translatePage } from "./language";
 import { follow } from "./live";
 import { decode, latest, nameOf, peak, type Data, type Model, type Process } from "./model";
 import * as text from "./text";
@@ -54,7 +55,7 @@ function showHeadLive(model: Model, keep: number): void {
     byId("version").textContent = model.version;
     byId("command").textContent = text.ALL_TRAINING;
     byId("recorded").textContent = text.following(duration(keep), model.recording.interval);
-    byId("limits").textContent = [...(model.unshown > 0 ? [text.inSumsAlone(model.unshown)] : []), text.ABOUT_TIMES_LIVE].join(" ");
+    byId("limits").textContent = sentences([...(model.unshown > 0 ? [text.inSumsAlone(model.unshown)] : []), text.ABOUT_TIMES_LIVE]);
     byId("figures-title").textContent = text.NOW;
     byId("whole").textContent = text.WHOLE_LIVE;
     byId("processes-note").textContent = text.PROCESSES_NOW;
@@ -66,11 +67,11 @@ function showHead(model: Model): void {
     byId("version").textContent = model.version;
     byId("command").textContent = recording.command || text.ALL_TRAINING;
     byId("recorded").textContent = text.recorded(duration(recording.seconds), clock(model.times[0] ?? 0, true), recording.interval, recording.samples, recording.file);
-    byId("limits").textContent = [
+    byId("limits").textContent = sentences([
         model.stretch > 0 ? text.thinned(duration(model.stretch)) : text.NOT_THINNED,
         ...(model.unshown > 0 ? [text.inSumsAlone(model.unshown)] : []),
         text.ABOUT_TIMES,
-    ].join(" ");
+    ]);
     document.title = text.pageTitle(recording.command ? recording.command.slice(0, 60) : "shmguard");
 }
 
@@ -191,6 +192,7 @@ class Page {
     }
 }
 
+translatePage();
 const data = JSON.parse(byId("data").textContent ?? "") as Data | null;
 const page = new Page();
 if (data) page.show(decode(data), null);

@@ -28,7 +28,7 @@ function card(verdict: Verdict, others: Verdict[]): HTMLElement {
         verdict.grows ? make("li", {}, text.grows(verdict.rate_words)) : null,
         verdict.exhausts_in === null ? null : make("li", {}, text.exhausts(duration(verdict.exhausts_in))),
     ];
-    const pids = others.map((other) => (other.grows ? text.withRate(`${other.subject.pid}`, other.rate_words) : `${other.subject.pid}`)).join(", ");
+    const pids = others.map((other) => (other.grows ? text.withRate(`${other.subject.pid}`, other.rate_words) : `${other.subject.pid}`)).join(text.COMMA);
     const subject = subjectOf(verdict);
     return make(
         "article",

@@ -143,7 +143,7 @@ const char *words_made(VerdictContext *context, const char *words);
 #define WORDS_AND(context, words, ...)                                                                       \
     ({                                                                                                       \
         const char *_first = (words);                                                                        \
-        WORDS((context), "%s%s%s", _first, sentence_gap(text_of(_first)), WORDS((context), __VA_ARGS__));     \
+        WORDS((context), "%s%s%s", _first, sentence_gap(text_of(_first)), WORDS((context), __VA_ARGS__));    \
     })
 
 /* What the placeholders of verdicts-text.h take for a process and for growth. */

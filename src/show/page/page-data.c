@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "downsample.h"
+#include "language.h"
 #include "page.h"
 #include "show-report.h"
 
@@ -400,5 +401,17 @@ int page_data(const ReportView *view, size_t points_most, Buffer *out)
     put_text(&data, "\"began\":");
     put_number(&data, (int64_t)llround(MIN(MAX(view->history->began, 0.0), 0x1p40) * 1000));
     put_text(&data, "}");
+    return data.error;
+}
+
+int page_texts(Buffer *out)
+{
+    PageData data = {.out = out};
+    Translations texts = language_page_texts();
+    json_t *object = json_object();
+    for (size_t i = 0; object && i < texts.n; i++)
+        if (json_object_set_new(object, texts.items[i].english, json_string(texts.items[i].text)) < 0)
+            data.error = -ENOMEM;
+    put_json(&data, object);
     return data.error;
 }

@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "language.h"
 #include "page.h"
 #include "text.h"
 
-/* Where the data go, and what the page may connect to: an offline page to nothing. */
-#define PLACE         "@SHMGUARD_DATA@"
-#define CONNECT_PLACE "@SHMGUARD_CONNECT@"
-#define CONNECT_NONE  "'none'"
-#define CONNECT_SELF  "'self'"
+/* What the program fills in, in the order of the page. An offline page may connect to nothing. */
+typedef enum PagePlace {
+    PLACE_LANGUAGE,
+    PLACE_CONNECT,
+    PLACE_TEXTS,
+    PLACE_DATA,
+    PAGE_PLACES,
+} PagePlace;
+
+#define CONNECT_NONE "'none'"
+#define CONNECT_SELF "'self'"
 
 /* The densest data that fit; data that are too large are thinned in proportion. */
 static int data_fit(const ReportView *view, size_t most_bytes, Buffer *ret)
@@ -23,55 +30,58 @@ static int data_fit(const ReportView *view, size_t most_bytes, Buffer *ret)
     }
 }
 
-typedef struct PageParts {
-    Text head;   /* up to what it may connect to */
-    Text middle; /* up to the data */
-    Text tail;
-} PageParts;
-
-static bool page_split(PageParts *ret)
+/* The page with these values at its places. */
+static int page_fill(const Text values[static PAGE_PLACES], Buffer *out)
 {
-    Text page = {page_template, page_template_size};
-    if (page_template_size == 0 || !text_after(page, CONNECT_PLACE, &ret->middle) ||
-        !text_after(ret->middle, PLACE, &ret->tail))
-        return false;
-    ret->head = (Text){page.data, page.size - ret->middle.size - strlen(CONNECT_PLACE)};
-    ret->middle.size -= ret->tail.size + strlen(PLACE);
-    return true;
+    static const char *const places[PAGE_PLACES] = {
+        [PLACE_LANGUAGE] = "@SHMGUARD_LANGUAGE@",
+        [PLACE_CONNECT] = "@SHMGUARD_CONNECT@",
+        [PLACE_TEXTS] = "@SHMGUARD_TEXTS@",
+        [PLACE_DATA] = "@SHMGUARD_DATA@",
+    };
+    Text rest = {page_template, page_template_size};
+    int r = page_template_size == 0 ? -ENOSYS : 0;
+    for (size_t i = 0; r >= 0 && i < PAGE_PLACES; i++) {
+        Text after;
+        if (!text_after(rest, places[i], &after))
+            return -ENOSYS;
+        r = buffer_append(out, rest.data, rest.size - after.size - strlen(places[i]));
+        if (r >= 0)
+            r = buffer_append(out, values[i].data, values[i].size);
+        rest = after;
+    }
+    return r < 0 ? r : buffer_append(out, rest.data, rest.size);
 }
 
-static void part_write(FILE *out, Text part)
+static int page_make(const char *connect, Text data, Buffer *out)
 {
-    fwrite(part.data, 1, part.size, out);
+    _cleanup_buffer_ Buffer texts = {0};
+    int r = page_texts(&texts);
+    return r < 0
+               ? r
+               : page_fill((const Text[PAGE_PLACES]){[PLACE_LANGUAGE] = text_of(language_tag(language_now())),
+                                                     [PLACE_CONNECT] = text_of(connect),
+                                                     [PLACE_TEXTS] = {buffer_text(&texts), texts.size},
+                                                     [PLACE_DATA] = data},
+                           out);
 }
 
 int page_write(FILE *out, const ReportView *view)
 {
-    PageParts parts;
-    if (!page_split(&parts))
-        return -ENOSYS;
+    _cleanup_buffer_ Buffer page = {0};
     _cleanup_buffer_ Buffer data = {0};
-    int r = data_fit(view, PAGE_MOST_BYTES - page_template_size, &data);
-    if (r < 0)
-        return r;
-    part_write(out, parts.head);
-    fputs(CONNECT_NONE, out);
-    part_write(out, parts.middle);
-    fwrite(buffer_text(&data), 1, data.size, out);
-    part_write(out, parts.tail);
-    return 0;
+    size_t room = PAGE_MOST_BYTES - MIN(page_template_size + PAGE_TEXTS_BYTES, (size_t)PAGE_MOST_BYTES / 2);
+    int r = page_template_size == 0 ? -ENOSYS : data_fit(view, room, &data);
+    if (r >= 0)
+        r = page_make(CONNECT_NONE, (Text){buffer_text(&data), data.size}, &page);
+    if (r >= 0)
+        fwrite(page.data, 1, page.size, out);
+    return r;
 }
 
 int page_live(Buffer *out)
 {
-    PageParts parts;
-    if (!page_split(&parts))
-        return -ENOSYS;
-    const Text all[] = {parts.head, TEXT(CONNECT_SELF), parts.middle, TEXT("null"), parts.tail};
-    for (size_t i = 0; i < ARRAY_SIZE(all); i++)
-        if (buffer_append(out, all[i].data, all[i].size) < 0)
-            return -ENOMEM;
-    return 0;
+    return page_make(CONNECT_SELF, TEXT("null"), out);
 }
 
 int page_live_history(const ReportView *view, double keep_seconds, Buffer *out)

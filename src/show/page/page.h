@@ -12,6 +12,7 @@
 
 enum {
     PAGE_MOST_BYTES = 1900 << 10, /* of the whole page */
+    PAGE_TEXTS_BYTES = 32 << 10,  /* of its translations, at most about */
     PAGE_POINTS_MOST = 4000,      /* per series */
     PAGE_PROCESSES_MOST = 400,    /* the most important ones; the sums include all */
 };
@@ -36,6 +37,9 @@ int page_live_sample(const History *history, const Moment *moment, const ReportV
 /* The data of the page as JSON without "<", so that it can stand in a script element. At most points_most
  * points per series. 0 or -ENOMEM. */
 int page_data(const ReportView *view, size_t points_most, Buffer *out);
+
+/* The translations of the page's words in the same way: "{}" in English. 0 or -ENOMEM. */
+int page_texts(Buffer *out);
 
 /* What the page has of a job besides the kinds of its segments; all in bytes. */
 enum { PAGE_JOB_METRICS = 9 };
