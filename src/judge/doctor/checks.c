@@ -49,8 +49,7 @@ void check_skipped(CheckContext *check, const char *why)
 
 const char *check_join(CheckContext *check, const char *first, const char *second)
 {
-    return first && second ? SENTENCE(check, "%s%s%s", first, sentence_gap(text_of(first)), second)
-                           : NULL;
+    return first && second ? SENTENCE(check, "%s%s%s", first, sentence_gap(text_of(first)), second) : NULL;
 }
 
 void check_advice(CheckContext *check, int r)
@@ -203,11 +202,11 @@ const char *health_name(Health health)
 {
     switch (health) {
     case HEALTH_OK:
-        return "ok";
+        return N_("ok");
     case HEALTH_WARNING:
-        return "warning";
+        return N_("warning");
     case HEALTH_CRITICAL:
-        return "critical";
+        return N_("critical");
     }
     return "critical";
 }

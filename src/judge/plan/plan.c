@@ -50,7 +50,7 @@ static const struct {
 static const struct {
     const char *name;
     double share; /* of the room; 0: all that the margin leaves */
-} steps[PLAN_LADDER] = {{"cautious", 0.25}, {"moderate", 0.5}, {"bold", 0}};
+} steps[PLAN_LADDER] = {{N_("cautious"), 0.25}, {N_("moderate"), 0.5}, {N_("bold"), 0}};
 
 const char *plan_basis_name(PlanBasis basis)
 {

@@ -19,6 +19,9 @@
 #define CONFIDENCE_POSSIBLE    _("possible")
 #define CONFIDENCE_GUESS       _("a guess")
 
+/* In words, and from 0 to 1. */
+#define EXPLAIN_CONFIDENCE_OF _("%s (%.2f)")
+
 /* What to do, and what that takes. */
 #define FIX_NEEDS_ROOT    _("%s (needs root)")
 #define FIX_NEEDS_RESTART _("%s (needs a restart)")

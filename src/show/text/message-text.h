@@ -6,3 +6,5 @@
 
 #define MESSAGE_ITEMS N_(", ")
 #define MESSAGE_PARTS N_("; ")
+#define MESSAGE_ASIDE _(" (%s)")
+#define MESSAGE_COLON _(": ")

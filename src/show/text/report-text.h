@@ -6,6 +6,10 @@
 
 /* --- Verdicts ------------------------------------------------------------------------------------------- */
 
+/* Behind the id of a verdict: whom it is about, and how certain it is, in words and from 0 to 1. */
+#define REPORT_SUBJECT    _(": %s %d")
+#define REPORT_CONFIDENCE _(", %s (%.2f)")
+
 #define REPORT_GROWS     _("It grows by %s.")                                      /* "12.3 MiB/min" */
 #define REPORT_EXHAUSTS  _("At this rate the limit is reached in %s (estimated).") /* a duration */
 #define REPORT_ALSO_ONE  _("Also in process %s.")

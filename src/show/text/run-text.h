@@ -11,6 +11,9 @@
 
 /* --- Before it starts ----------------------------------------------------------------------------------- */
 
+/* A threat, and what to do about it. */
+#define RUN_THREAT _("%s. %s")
+
 #define RUN_NO_THREAT       _("found no threat to this job.")
 #define RUN_MEMORY          _("Memory available: %s.")
 #define RUN_SHM             _("Free in /dev/shm: %s.")

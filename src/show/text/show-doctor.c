@@ -2,10 +2,10 @@
 #include <string.h>
 
 #include "doctor-text.h"
+#include "message-text.h"
 #include "show-doctor.h"
 #include "show-fixes.h"
 #include "show-machine.h"
-#include "message-text.h"
 #include "units.h"
 
 /* Lists have commas between their items. */
@@ -36,7 +36,7 @@ static void show_environment(const Terminal *terminal, const Machine *machine, c
                         : sandbox->kind == ENVIRONMENT_UNKNOWN ? DOCTOR_UNKNOWN_CONTAINER
                                                                : kind);
     if (sandbox->runtime[0] && strcmp(sandbox->runtime, kind) != 0)
-        (void)buffer_printf(&facts, " (%s)", sandbox->runtime);
+        (void)buffer_printf(&facts, MESSAGE_ASIDE, sandbox->runtime);
     if (sandbox->slurm)
         append_fact(&facts, DOCTOR_SLURM);
     if (machine->shm.owner == SHM_OF_JOB)
@@ -104,13 +104,14 @@ static void show_finding(const Terminal *terminal, const Finding *finding)
     enum { INDENT = 2 };
     _cleanup_buffer_ Buffer title = {0};
     const char *mark = terminal_mark(terminal, severity_mark(finding->severity));
-    const char *word = severity_name(finding->severity);
+    const char *word = _(severity_name(finding->severity));
+    size_t columns =
+        text_columns(text_of(mark)) + 1 + text_columns(text_of(word)) + text_columns(text_of(MESSAGE_COLON));
     fputc('\n', terminal->out);
     terminal_print(terminal, severity_style(finding->severity), "%s %s", mark, word);
-    fputs(": ", terminal->out);
+    fputs(MESSAGE_COLON, terminal->out);
     (void)buffer_printf(&title, "%s [%s]", finding->title, finding->id);
-    terminal_wrap(terminal, (unsigned)(text_columns(text_of(mark)) + text_columns(text_of(word)) + 3), INDENT,
-                  buffer_text(&title));
+    terminal_wrap(terminal, (unsigned)columns, INDENT, buffer_text(&title));
     fprintf(terminal->out, "%*s", INDENT, "");
     terminal_wrap(terminal, INDENT, INDENT, finding->evidence);
     show_fixes(terminal, INDENT, &finding->fixes);
@@ -162,8 +163,10 @@ static void show_verdict(const Terminal *terminal, const Findings *findings)
     _cleanup_buffer_ Buffer counts = {0};
     append_counts(findings, &counts);
     fprintf(terminal->out, "\n%s", DOCTOR_LABEL_VERDICT);
-    terminal_print(terminal, style, "%s %s", terminal_mark(terminal, mark), health_name(verdict));
-    fprintf(terminal->out, counts.size > 0 ? " (%s)\n" : "%s\n", buffer_text(&counts));
+    terminal_print(terminal, style, "%s %s", terminal_mark(terminal, mark), _(health_name(verdict)));
+    if (counts.size > 0)
+        fprintf(terminal->out, MESSAGE_ASIDE, buffer_text(&counts));
+    fputc('\n', terminal->out);
 }
 
 void show_doctor(const Terminal *terminal, const Machine *machine, const GuardOffer *guard,

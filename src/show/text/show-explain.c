@@ -38,7 +38,8 @@ void show_explanation(const Terminal *terminal, const Diagnosis *explanation)
             explanation->detail ? explanation->detail : "");
     if (cause->id != CAUSE_UNKNOWN) {
         terminal_label(terminal, EXPLAIN_CONFIDENCE);
-        fprintf(terminal->out, "%s (%.2f)\n", confidence_words(cause->confidence), cause->confidence);
+        fprintf(terminal->out, EXPLAIN_CONFIDENCE_OF, confidence_words(cause->confidence), cause->confidence);
+        fputc('\n', terminal->out);
     }
     if (cause->pid > 0) {
         terminal_label(terminal, EXPLAIN_PROCESS);

@@ -181,7 +181,7 @@ static void ladder_cell(const void *context, size_t row, size_t column, Buffer *
     const PlanStep *step = &((const Plan *)context)->ladder[row];
     switch (column) {
     case 0:
-        (void)buffer_append_text(out, step->name);
+        (void)buffer_append_text(out, _(step->name));
         break;
     case 1:
         (void)buffer_printf(out, "%.0f%%", 100 * step->share);

@@ -12,11 +12,11 @@ void show_preflight(const Terminal *terminal, const Preflight *preflight)
     unsigned indent = sizeof name - 1;
     for (size_t i = 0; i < preflight->n; i++) {
         const Threat *threat = &preflight->items[i];
-        const char *severity = severity_name(threat->severity);
+        const char *severity = _(severity_name(threat->severity));
         terminal_print(terminal, STYLE_BOLD, "%s", name);
         terminal_print(terminal, severity_style(threat->severity), "%s:", severity);
         buffer_clear(&line);
-        (void)buffer_printf(&line, "%s. %s", threat->text, threat->remedy);
+        (void)buffer_printf(&line, RUN_THREAT, threat->text, threat->remedy);
         fputc(' ', terminal->out);
         unsigned at = indent + (unsigned)text_columns(text_of(severity)) + 2;
         terminal_wrap(terminal, at, indent, buffer_text(&line));

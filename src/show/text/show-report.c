@@ -71,9 +71,9 @@ static void show_verdict(const Terminal *terminal, const Verdict *verdict)
     terminal_print(terminal, severity_style(severity), "%s %s",
                    terminal_mark(terminal, severity_mark(severity)), verdict_name(verdict->id));
     if (verdict->pid > 0)
-        fprintf(terminal->out, ": %s %d", role_name(verdict->role), verdict->pid);
+        fprintf(terminal->out, REPORT_SUBJECT, role_name(verdict->role), verdict->pid);
     if (verdict->id != VERDICT_TOO_SHORT)
-        fprintf(terminal->out, ", %s (%.2f)", confidence_words(verdict->confidence), verdict->confidence);
+        fprintf(terminal->out, REPORT_CONFIDENCE, confidence_words(verdict->confidence), verdict->confidence);
     fprintf(terminal->out, "\n%*s", INDENT, "");
     terminal_wrap(terminal, INDENT, INDENT, verdict_meaning(verdict->id));
     if (verdict->evidence && verdict->evidence[0]) {

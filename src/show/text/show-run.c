@@ -125,7 +125,8 @@ static void show_guard(const Terminal *terminal, const GuardFigures *guard)
     if (guard->small_backed > 0)
         message_add(&figures, MESSAGE_PARTS, RUN_SMALL, guard->small_backed);
     if (guard->lane.batches > 0)
-        message_add(&figures, MESSAGE_PARTS, RUN_LANE, guard->lane.batches, SIZE_TEXT(guard->lane.by_value_bytes));
+        message_add(&figures, MESSAGE_PARTS, RUN_LANE, guard->lane.batches,
+                    SIZE_TEXT(guard->lane.by_value_bytes));
     if (no_lane_words(guard))
         message_add(&figures, MESSAGE_PARTS, "%s", no_lane_words(guard));
     if (guard->names_made > 0)
@@ -220,9 +221,9 @@ static void show_name(const Terminal *terminal, const Cause *cause, const char *
     fprintf(terminal->out, "%*s%s", INDENT, "", RUN_CAUSE);
     terminal_print(terminal, STYLE_BOLD, "%s", cause_name(cause->id));
     if (cause->id != CAUSE_UNKNOWN)
-        fprintf(terminal->out, " (%s)", confidence_words(cause->confidence));
+        fprintf(terminal->out, MESSAGE_ASIDE, confidence_words(cause->confidence));
     if (path && text_escape(text_of(path), &escaped) == 0) {
-        fputs("; ", terminal->out);
+        fputs(_(MESSAGE_PARTS), terminal->out);
         fprintf(terminal->out, RUN_REPORT, buffer_text(&escaped));
     }
     fputc('\n', terminal->out);

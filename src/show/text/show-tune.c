@@ -57,7 +57,8 @@ int tune_trial_words(const TuneReport *report, const TuneTrial *trial, Buffer *o
     if (r == 0)
         r = buffer_printf(out, TUNE_TRIAL, buffer_text(&setting), buffer_text(&words));
     if (r == 0 && trial->shm_bytes != U64_UNKNOWN && trial->own_bytes != U64_UNKNOWN)
-        r = message_add(out, MESSAGE_ITEMS, TUNE_TRIAL_MEMORY, SIZE_TEXT(trial->shm_bytes + trial->own_bytes));
+        r = message_add(out, MESSAGE_ITEMS, TUNE_TRIAL_MEMORY,
+                        SIZE_TEXT(trial->shm_bytes + trial->own_bytes));
     if (r == 0 && trial->stopped)
         r = message_add(out, MESSAGE_ITEMS, TUNE_TRIAL_STOPPED);
     return r;

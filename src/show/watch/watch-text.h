@@ -170,4 +170,4 @@
       "and SHM are costly and sampled in turns: an ellipsis until the first\ntime, ? when that is not "      \
       "permitted. \"full in about\" is estimated: what is left\ndivided by the slope of the last two "       \
       "minutes.\nLetters in the bar of /dev/shm are kinds, with sizes below; : is file cache.\nMeters: "     \
-      "warning from 80% on, critical from 90% on; budget: waits, refusals.\n")
+      "warning from 80%, critical from 90%; budget: waits, refusals.\n")
