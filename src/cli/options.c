@@ -8,7 +8,7 @@
 
 /* Those of every command, which its array does not list. */
 static const Option everywhere[] = {
-    {OPTION_TEXT, 0, "lang", .argument = "LANGUAGE", .help = CLI_LANG_HELP},
+    {OPTION_TEXT, 0, "lang", .argument = "LANG", .help = CLI_LANG_HELP},
     {OPTION_FLAG, 'h', "help", .help = CLI_HELP_HELP},
 };
 

@@ -190,6 +190,8 @@ static void test_help(void **state)
                         "      --wait SECONDS  how long\n"
                         "      --shm SIZE      how much\n"
                         "      --degrade NAME  what\n"
+                        "      --lang LANG     language of what people read: en or zh_CN (default: that\n"
+                        "                      of LC_ALL, LC_MESSAGES or LANG)\n"
                         "  -h, --help          show this help\n");
     free(text);
 }

@@ -99,10 +99,13 @@ static void counts_add(const WatchScene *scene, const WatchView *view, Buffer *o
         all++;
     }
     size_t others = all - trainers - workers;
-    message_add(out, MESSAGE_ITEMS, PLURAL(trainers, WATCH_TEXT_TRAINERS_ONE, WATCH_TEXT_TRAINERS_MANY), trainers);
-    message_add(out, MESSAGE_ITEMS, PLURAL(workers, WATCH_TEXT_WORKERS_ONE, WATCH_TEXT_WORKERS_MANY), workers);
+    message_add(out, MESSAGE_ITEMS, PLURAL(trainers, WATCH_TEXT_TRAINERS_ONE, WATCH_TEXT_TRAINERS_MANY),
+                trainers);
+    message_add(out, MESSAGE_ITEMS, PLURAL(workers, WATCH_TEXT_WORKERS_ONE, WATCH_TEXT_WORKERS_MANY),
+                workers);
     if (others > 0)
-        message_add(out, MESSAGE_ITEMS, PLURAL(others, WATCH_TEXT_OTHERS_ONE, WATCH_TEXT_OTHERS_MANY), others);
+        message_add(out, MESSAGE_ITEMS, PLURAL(others, WATCH_TEXT_OTHERS_ONE, WATCH_TEXT_OTHERS_MANY),
+                    others);
 }
 
 static void title_draw(const WatchScene *scene, const WatchView *view, Picture *picture)
@@ -394,7 +397,7 @@ static void segment_heads_draw(const WatchScene *scene, const WatchView *view, P
     }
     for (size_t i = 0; i < view->layout.n_heads; i++) {
         const WatchPlace *place = &view->layout.heads[i];
-        const char *title = segment_looks[place->what].title;
+        const char *title = _(segment_looks[place->what].title);
         if (segment_looks[place->what].right)
             picture_right(picture, row, place->column, place->columns, INK_TITLE, title);
         else
@@ -578,7 +581,7 @@ static void events_draw(const WatchScene *scene, const WatchView *view, Picture 
         at += picture_text(picture, row, at, picture->columns, INK_BAD, TEXT("! "));
         at += picture_text(picture, row, at, picture->columns, INK_BAD,
                            (Text){buffer_text(&words), words.size});
-        at += picture_text(picture, row, at, picture->columns, INK_PLAIN, TEXT("; "));
+        at += picture_text(picture, row, at, picture->columns, INK_PLAIN, text_of(_(MESSAGE_PARTS)));
     }
     buffer_clear(&words);
     Ink ink = INK_PLAIN;

@@ -295,7 +295,8 @@ static void meter_draw(const WatchMeter *meter, Picture *picture, unsigned row)
                      : picture_text(picture, row, at, columns, INK_PLAIN,
                                     text_of(size_text(picture, meter->used, used)));
     if (meter->note[0] != '\0')
-        picture_print(picture, row, at, columns, INK_PLAIN, share >= 0 ? ", %s" : " %s", meter->note);
+        picture_print(picture, row, at, columns, INK_PLAIN, share >= 0 ? WATCH_TEXT_NOTE_BEHIND : " %s",
+                      meter->note);
 }
 
 /* "T torch 1.1G  N nccl 37M", the letters being those in the bar above. */

@@ -46,6 +46,7 @@
 #define WATCH_TEXT_METER_WARNING  _("%.0f%% warning")
 #define WATCH_TEXT_METER_CRITICAL _("%.0f%% critical")
 
+#define WATCH_TEXT_NOTE_BEHIND     _(", %s") /* a note behind a share */
 #define WATCH_TEXT_NOTE_REFUSED    _("%llu refused")
 #define WATCH_TEXT_NOTE_WAITING    _("%llu waiting")
 #define WATCH_TEXT_NOTE_NO_CEILING _("of the guarded run, no ceiling")

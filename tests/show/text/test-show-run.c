@@ -20,6 +20,7 @@ static char *text_shown(const RunAttempt *attempt, const char *path, bool color)
     FILE *out = open_memstream(&text, &size);
     Terminal terminal = {.out = out, .columns = 80, .color = color};
     RunAttempt only = *attempt;
+    only.shown = only.judged;
     RunReport report = {.attempts = &only, .n_attempts = 1, .path = path};
     show_run(&terminal, &report);
     fclose(out);

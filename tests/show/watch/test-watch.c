@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "language.h"
 #include "watch.h"
 
 /* Pictures as they should be; UPDATE_PICTURES=1 in the environment rewrites them. */
@@ -290,6 +291,38 @@ static void test_pictures(void **state)
             }
 }
 
+/* Wide characters must neither move a column nor reach beyond the edge. */
+static void test_chinese_pictures(void **state)
+{
+    Fixture *fixture = *state;
+    static const struct {
+        const char *name;
+        WatchView view;
+        unsigned columns;
+        unsigned rows;
+    } views[] = {
+        {"tree-80x24-zh", {.at = LOOKS - 1}, 80, 24},
+        {"tree-40x10-zh", {.at = LOOKS - 1}, 40, 10},
+        {"tree-200x50-zh", {.at = LOOKS - 1}, 200, 50},
+        {"flat-80x24-zh", {.at = LOOKS - 1, .flat = true, .sort = WATCH_RSS}, 80, 24},
+        {"segments-80x24-zh", {.at = LOOKS - 1, .page = PAGE_SEGMENTS}, 80, 24},
+        {"events-80x24-zh", {.at = LOOKS - 1, .page = PAGE_EVENTS}, 80, 24},
+        {"help-80x24-zh", {.at = LOOKS - 1, .help = true}, 80, 24},
+        {"search-80x24-zh", {.at = LOOKS - 1, .edit = EDIT_SEARCH, .search = "图像", .missed = true}, 80, 24},
+    };
+    Language former = language_switch(LANGUAGE_CHINESE);
+    for (size_t i = 0; i < ARRAY_SIZE(views); i++) {
+        fixture->view = views[i].view;
+        draw(fixture, views[i].columns, views[i].rows, true);
+        compare(fixture, views[i].name);
+    }
+    fixture->scene.replay = "night.db";
+    fixture->view = (WatchView){.at = 60, .playing = true, .speed = 2};
+    draw(fixture, 80, 24, true);
+    compare(fixture, "replay-80x24-zh");
+    (void)language_switch(former);
+}
+
 static void test_replay_picture(void **state)
 {
     Fixture *fixture = *state;
@@ -314,6 +347,7 @@ static void test_all_sizes(void **state)
                 fixture->view.page = (WatchPage)(i / 2 % PAGES);
                 fixture->view.edit = i % 5 == 1 ? EDIT_SEARCH : i % 5 == 2 ? EDIT_FILTER : EDIT_NONE;
                 fixture->view.help = i == 39;
+                (void)language_switch(i % 8 < 4 ? LANGUAGE_ENGLISH : LANGUAGE_CHINESE);
                 draw(fixture, columns, rows, i % 4 < 2);
                 assert_int_equal(fixture->picture.columns, columns);
                 _cleanup_free_ char *text = picture_all(&fixture->picture);
@@ -326,6 +360,7 @@ static void test_all_sizes(void **state)
                 watch_click(&fixture->view, rows - 1, columns - 1);
                 watch_click(&fixture->view, rows / 2, columns / 2);
             }
+    (void)language_switch(LANGUAGES);
 }
 
 static void test_nothing(void **state)
@@ -713,6 +748,7 @@ int main(int argc, char **argv)
 #define WITH_FIXTURE(f) cmocka_unit_test_setup_teardown(f, fixture_open, fixture_close)
     const struct CMUnitTest tests[] = {
         WITH_FIXTURE(test_pictures),
+        WITH_FIXTURE(test_chinese_pictures),
         WITH_FIXTURE(test_replay_picture),
         WITH_FIXTURE(test_all_sizes),
         cmocka_unit_test(test_nothing),
