@@ -146,6 +146,47 @@ static void test_kib_and_decimal(void **state)
     assert_int_equal(text_decimal(TEXT("1.2.3"), &value), -EINVAL);
 }
 
+/* Where lines may end, shown as "|". */
+static void test_pieces(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        const char *pieces;
+    } cases[] = {
+        {"", ""},
+        {"word", "word"},
+        {"/dev/shm", "/dev/shm"},
+        {"内存", "内|存"},
+        {"内存。", "内|存。"},
+        {"（内存）", "（内|存）"},
+        {"“内存”，", "“内|存”，"},
+        {"为4GiB，", "为|4GiB，"},
+        {"x\xff内", "x\xff|内"},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        Text rest = text_of(cases[i].text);
+        Text piece;
+        _cleanup_buffer_ Buffer pieces = {0};
+        while (text_piece(&rest, &piece)) {
+            if (pieces.size > 0)
+                assert_int_equal(buffer_append_text(&pieces, "|"), 0);
+            assert_int_equal(buffer_append(&pieces, piece.data, piece.size), 0);
+        }
+        assert_string_equal(buffer_text(&pieces), cases[i].pieces);
+    }
+}
+
+/* In the locale of C, in which the C library knows no wide characters. */
+static void test_wide_columns(void **state)
+{
+    (void)state;
+    assert_int_equal(text_columns(text_of("内存")), 4);
+    assert_int_equal(text_columns(text_of("（内存）：12 MiB")), 16);
+    assert_int_equal(text_columns(text_of("한글かな")), 8);
+    assert_int_equal(text_columns(text_of("\xff")), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -157,6 +198,8 @@ int main(void)
         cmocka_unit_test(test_escape),
         cmocka_unit_test(test_unescape_octal),
         cmocka_unit_test(test_kib_and_decimal),
+        cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_wide_columns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -258,7 +258,7 @@
        "(Docker), MemoryMax= (systemd).")
 #define FIX_POD_KILLED                                                                                       \
     N_("Ask Kubernetes whether it was the pod's memory limit: the reason is then OOMKilled.")
-#define COMMAND_POD_KILLED N_("kubectl describe pod POD")
+#define COMMAND_POD_KILLED "kubectl describe pod POD"
 #define FIX_CONTAINER_KILLED                                                                                 \
     N_("If it ran in a container, ask Docker whether it was the container's memory limit.")
 #define FIX_IF_MEMORY                                                                                        \

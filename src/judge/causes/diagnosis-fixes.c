@@ -153,7 +153,7 @@ static int fix_open_files(CauseContext *context, Diagnosis *diagnosis)
     /* Here the limit may be high enough, but not on the machine of the log. */
     if (r >= 0 && context->facts &&
         open_files_target(limits->open_files_soft, limits->open_files_hard) <= limits->open_files_soft)
-        r = fix_add(context->arena, &diagnosis->fixes, NEEDS_NOTHING, FIX_OPEN_FILES,
+        r = fix_add(context->arena, &diagnosis->fixes, NEEDS_NOTHING, _(FIX_OPEN_FILES),
                     "ulimit -n $(ulimit -Hn)");
     return r < 0 || by_name ? r : advise_share_by_name(context->arena, &diagnosis->fixes);
 }

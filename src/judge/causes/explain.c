@@ -527,8 +527,8 @@ static void decide_exception(CauseContext *context)
     const char *at = frame->file[0] ? cause_frame(context, frame) : NULL;
     const char *meaning = exception_meaning(context);
     const char *sentence = exception_sentence(context, raised, at);
-    cause->summary = cause_printf(context, "%s%s%s", sentence,
-                                  meaning[0] ? sentence_gap(text_of(sentence)) : "", meaning);
+    cause->summary =
+        cause_printf(context, "%s%s%s", sentence, meaning[0] ? sentence_gap(text_of(sentence)) : "", meaning);
 }
 
 /* "node1:9:9 [0] misc/socket.cc:57 NCCL WARN Connect to 10.0.0.2<4> failed : Connection refused" */

@@ -124,6 +124,6 @@ Orphan orphan_judge(const Survey *survey, const Segment *segment, Arena *arena, 
 const char *orphan_name(Orphan orphan)
 {
     static const char *const names[] = {
-        [ORPHAN_NO] = "no", [ORPHAN_YES] = "yes", [ORPHAN_UNKNOWN] = "unknown"};
+        [ORPHAN_NO] = N_("no"), [ORPHAN_YES] = N_("yes"), [ORPHAN_UNKNOWN] = N_("unknown")};
     return names[orphan];
 }

@@ -104,7 +104,7 @@
 #define PLAN_LADDER_TITLE      _("Safe settings (change one of the two at a time):")
 #define PLAN_HEAD_SETTING      _("setting")
 #define PLAN_HEAD_SHARE        _("of the room")
-#define PLAN_HEAD_WORKERS      N_("workers")
+#define PLAN_HEAD_WORKERS      _("workers")
 #define PLAN_HEAD_WORKERS_WITH _("workers with batch %llu")
 #define PLAN_HEAD_BATCH_ONE    _("batch with %llu worker")
 #define PLAN_HEAD_BATCH_MANY   _("batch with %llu workers")

@@ -4,7 +4,7 @@
 
 #include "language.h"
 
-#define MESSAGE_ITEMS N_(", ")
-#define MESSAGE_PARTS N_("; ")
+#define MESSAGE_ITEMS _(", ")
+#define MESSAGE_PARTS _("; ")
 #define MESSAGE_ASIDE _(" (%s)")
 #define MESSAGE_COLON _(": ")

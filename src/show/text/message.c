@@ -12,7 +12,7 @@ enum { NAME_COLUMNS = sizeof name, INDENT = 2 }; /* with the blank behind it */
 
 static const char *separator_after(const Buffer *message, const char *separator)
 {
-    return strcmp(separator, " ") == 0 ? sentence_gap((Text){message->data, message->size}) : _(separator);
+    return strcmp(separator, " ") == 0 ? sentence_gap((Text){message->data, message->size}) : separator;
 }
 
 int message_add(Buffer *message, const char *separator, const char *format, ...)

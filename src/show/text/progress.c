@@ -66,7 +66,7 @@ static void line_write(char parts[static PARTS][PART_MAX], char line[static(PART
     for (size_t i = 0; i < PARTS; i++)
         if (parts[i][0]) {
             end = stpcpy(stpcpy(end, separator), parts[i]);
-            separator = _(MESSAGE_ITEMS);
+            separator = MESSAGE_ITEMS;
         }
     *end = '\0';
 }

@@ -12,7 +12,7 @@
 static void append_comma(Buffer *list)
 {
     if (list->size > 0)
-        (void)buffer_append_text(list, _(MESSAGE_ITEMS));
+        (void)buffer_append_text(list, MESSAGE_ITEMS);
 }
 
 static void append_fact(Buffer *list, const char *fact)

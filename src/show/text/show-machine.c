@@ -47,7 +47,7 @@ void show_shm(const Terminal *terminal, const ShmMount *shm)
                 100.0 * (double)shm->used_bytes / (double)shm->size_bytes, SIZE_TEXT(shm->available_bytes));
     }
     if (shm->read_only)
-        fprintf(terminal->out, "%s%s", _(MESSAGE_ITEMS), MACHINE_SHM_READ_ONLY);
+        fprintf(terminal->out, "%s%s", MESSAGE_ITEMS, MACHINE_SHM_READ_ONLY);
     fputc('\n', terminal->out);
 }
 

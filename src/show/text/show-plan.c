@@ -222,10 +222,12 @@ static void show_inverse(const Terminal *terminal, const PlanView *view)
     if (plan->n_ladder == 0)
         return;
 
-    char workers[64] = PLAN_HEAD_WORKERS;
-    char batch[64];
+    char workers[128];
+    char batch[128];
     if (loader->batch)
         snprintf(workers, sizeof workers, PLAN_HEAD_WORKERS_WITH, (ull)loader->batch);
+    else
+        stpcpy(workers, PLAN_HEAD_WORKERS);
     snprintf(batch, sizeof batch, PLURAL(loader->workers, PLAN_HEAD_BATCH_ONE, PLAN_HEAD_BATCH_MANY),
              (ull)loader->workers);
     const Column columns[] = {{PLAN_HEAD_SETTING},

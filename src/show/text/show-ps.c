@@ -222,7 +222,7 @@ static void segment_cell(const void *context, size_t row, size_t column, Buffer 
                             SIZE_TEXT(segment->allocated_bytes));
         break;
     case COL_ORPHAN:
-        (void)buffer_append_text(out, orphan_name(shown->orphan));
+        (void)buffer_append_text(out, _(orphan_name(shown->orphan)));
         break;
     default:
         append_holders(out, segment, rows->pids_most);

@@ -223,7 +223,7 @@ static void show_name(const Terminal *terminal, const Cause *cause, const char *
     if (cause->id != CAUSE_UNKNOWN)
         fprintf(terminal->out, MESSAGE_ASIDE, confidence_words(cause->confidence));
     if (path && text_escape(text_of(path), &escaped) == 0) {
-        fputs(_(MESSAGE_PARTS), terminal->out);
+        fputs(MESSAGE_PARTS, terminal->out);
         fprintf(terminal->out, RUN_REPORT, buffer_text(&escaped));
     }
     fputc('\n', terminal->out);

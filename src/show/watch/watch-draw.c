@@ -581,7 +581,7 @@ static void events_draw(const WatchScene *scene, const WatchView *view, Picture 
         at += picture_text(picture, row, at, picture->columns, INK_BAD, TEXT("! "));
         at += picture_text(picture, row, at, picture->columns, INK_BAD,
                            (Text){buffer_text(&words), words.size});
-        at += picture_text(picture, row, at, picture->columns, INK_PLAIN, text_of(_(MESSAGE_PARTS)));
+        at += picture_text(picture, row, at, picture->columns, INK_PLAIN, text_of(MESSAGE_PARTS));
     }
     buffer_clear(&words);
     Ink ink = INK_PLAIN;
