@@ -19,7 +19,7 @@ def help_of(*words):
 def options_of(command):
     """Long option names → their argument as --help shows it, or None for a flag."""
     return {name: argument or None for name, argument in
-            re.findall(r"^ {2,6}(?:-\w, )?(--[a-z-]+)(?: (\S+))?  ", help_of(command), re.M) if name != "--help"}
+            re.findall(r"^ {2,6}(?:-\w, )?(--[a-z-]+)(?: (\S+))?  ", help_of(command), re.M) if name not in ("--help", "--lang")}
 
 
 COMMANDS = re.findall(r"^  (\w+) ", help_of(), re.M)

@@ -4,6 +4,7 @@
 import contextlib
 import json
 import os
+import re
 import sqlite3
 import subprocess
 
@@ -158,6 +159,23 @@ def test_draws(browser, report):
             "Verdict", "Peaks", "Memory", "/dev/shm", "Descriptors", "Machine and control group", "Events", "Processes"]
 
 
+def test_in_chinese(browser, report, tmp_path):
+    """The same page in Chinese: nothing is left in English, and nothing is wider than a phone."""
+    html = tmp_path / "chinese.html"
+    done = Machine().shmguard("report", report[0].parent / "run.db", "-o", html, "--lang", "zh_CN")
+    assert done.returncode == 0, done
+    for viewport in DESKTOP, PHONE:
+        with opened(browser, html, viewport) as page:
+            assert page.locator("html").get_attribute("lang") == "zh-CN" and page.title().endswith("shmguard 报告")
+            assert [heading.inner_text() for heading in page.locator("h2:visible").all()] == [
+                "结论", "峰值", "内存", "/dev/shm", "文件描述符", "机器和 cgroup", "事件", "进程"]
+            words = page.locator("body").inner_text() + " ".join(page.locator("[aria-label], [title]").evaluate_all(
+                "elements => elements.map(element => `${element.getAttribute('aria-label')} ${element.title}`)"))
+            assert re.findall(r"\b(?:the|is|was|all|held|by|process(?:es)?|Time|Memory|Show)\b", words) == []
+            assert "{" not in words and page.locator("button#closer").get_attribute("title") == "放大"
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
 def test_tells_the_verdict_first(browser, report):
     html, answer = report
     with opened(browser, html) as page:
@@ -280,7 +298,7 @@ def test_strangers_words_stay_words(browser, report):
     text = html.read_text()
     assert "<script>alert" not in text and "<img" not in text
     with opened(browser, html) as page:
-        assert page.locator("script").count() == 2 and page.locator("img, b b").count() == 0
+        assert page.locator("script").count() == 3 and page.locator("img, b b").count() == 0
         assert "</script><script>alert(1)</script>" in page.locator("#command").inner_text()
         assert "<img src=x onerror=alert(2)> \\x1b[31m" in page.locator("#processes").inner_text()
         assert "<b>killed</b>" in page.locator("#events").inner_text()
