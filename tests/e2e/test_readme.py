@@ -11,23 +11,26 @@ README = (PROJECT / "README.md").read_text()
 OWN = ["--help", "--version"]
 
 
-def command_lines():
-    """(command, options) of each `shmguard COMMAND …` in the README, without the words of the user's command."""
-    text = README.replace("\\\n", " ")
+def command_lines(text):
+    """(command, options) of each `shmguard COMMAND …` in a text, without the words of the user's command."""
+    text = text.replace("\\\n", " ")
     for line in re.findall(r"shmguard ((?:%s)\b[^\n`]*)" % "|".join(COMMANDS), text):
         words = re.split(r"\s(?:--(?=\s)|#)", line, maxsplit=1)[0]
         yield words.split()[0], re.findall(r"(?<!\S)--[a-z-]+", words)
 
 
 def test_commands():
-    named = {command for command, _ in command_lines()}
+    named = {command for command, _ in command_lines(README)}
     assert named == set(COMMANDS)
 
 
+def commands_with_unknown_options(text):
+    return [(command, option) for command, options in command_lines(text) for option in options
+            if option not in options_of(command) and option not in OWN]
+
+
 def test_options_of_command_lines():
-    wrong = [(command, option) for command, options in command_lines() for option in options
-             if option not in options_of(command) and option not in OWN]
-    assert not wrong
+    assert commands_with_unknown_options(README) == []
 
 
 def test_options_in_prose():
