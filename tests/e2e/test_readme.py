@@ -45,6 +45,18 @@ def test_links():
     assert links and [link for link in links if not (PROJECT / link).exists()] == []
 
 
+def test_chinese():
+    """The Chinese README has the same examples, figures and links."""
+    chinese = (PROJECT / "README.zh-CN.md").read_text()
+
+    def parts(text):
+        links = [link.replace(".zh-CN", "") for link in re.findall(r"\]\(([^)]+)\)", text)]
+        rows = [re.findall(r"\d[\d.]*(?= times| MiB| GiB|\)| to|\s*\|)", row) for row in re.findall(r"^\| .*", text, re.M)]
+        return re.findall(r"^```.*?^```$", text, re.M | re.S), sorted(set(links) - {"README.md"}), rows, len(re.findall(r"^##+ ", text, re.M))
+
+    assert parts(chinese) == parts(README)
+
+
 def test_json():
     """The sentence about --json names exactly the commands that have it."""
     claim = next(sentence for sentence in re.split(r"(?<=[.;])\s+", README.replace("\n", " ")) if "`--json`" in sentence)
