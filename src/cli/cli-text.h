@@ -60,8 +60,8 @@
 #define OPTION_TAKES_NAMES   _("--%s takes %s, not \"%s\"") /* a list of names */
 /* Between the names of a list, and between the last two. */
 #define NAMES_COMMA _(", ")
-#define NAMES_OR  _(" or ")
-#define NAMES_AND _(" and ")
+#define NAMES_OR    _(" or ")
+#define NAMES_AND   _(" and ")
 
 /* --- The machine -------------------------------------------------------------------------------------- */
 
@@ -144,6 +144,9 @@
 #define CLI_READ_FAILED _("%s: %s: %s; give a file that shmguard record has written")
 
 /* --- kernel ------------------------------------------------------------------------------------------- */
+
+#define CLI_BUGREPORT_NO_PYTHON                                                                              \
+    _("bugreport: there is no python3 in PATH; install it, or activate your environment")
 
 #define CLI_KERNEL_WHAT _("kernel: say what to do: shmguard kernel install")
 #define CLI_KERNEL_NAME                                                                                      \

@@ -24,7 +24,7 @@ static void usage_print(FILE *out)
     terminal_wrap(&terminal, 0, 0, CLI_ABOUT);
     fprintf(out, "\n%s\n", CLI_COMMANDS);
     for (const Command *const *command = commands; *command; command++)
-        fprintf(out, "  %-8s  %s\n", (*command)->name, _((*command)->summary));
+        fprintf(out, "  %-9s  %s\n", (*command)->name, _((*command)->summary));
     fputc('\n', out);
     terminal_wrap(&terminal, 0, 0, CLI_MORE_HELP);
 }

@@ -56,11 +56,11 @@
 /* What the server answers to a request that it refuses, one line each. Clients are programs: English. */
 #define HTTP_TEXT_PATHS "Not found. There are /, /metrics, /api/snapshot, /api/stream and /healthz.\n"
 #define HTTP_TEXT_TOKEN                                                                                      \
-    "This server requires its token: open the page as /?token=TOKEN once, or send the header "             \
-      "\"Authorization: Bearer TOKEN\".\n"
+    "This server requires its token: open the page as /?token=TOKEN once, or send the header "               \
+    "\"Authorization: Bearer TOKEN\".\n"
 #define HTTP_TEXT_HOST                                                                                       \
-    "This server has no token, so it answers only requests to an IP address or to localhost; use one of "  \
-      "these, or start shmguard serve with --token-file.\n"
+    "This server has no token, so it answers only requests to an IP address or to localhost; use one of "    \
+    "these, or start shmguard serve with --token-file.\n"
 #define HTTP_TEXT_METHOD "Only GET and HEAD are supported.\n"
 #define HTTP_TEXT_BODY   "A request must not have a body.\n"
 #define HTTP_TEXT_FULL   "Too many pages are open here; close one, or try again later.\n"

@@ -28,7 +28,7 @@
 #define END_GOOD           _("The command succeeded.")
 #define END_EXITED         _("%s exited with code %d.") /* the name of the program */
 #define END_EXITED_COMMAND _("The command exited with code %d.")
-#define END_LEFT           _("%s exited with code %d by itself: its code called exit().")
+#define END_LEFT           _("%s exited with code %d by itself; no signal ended it.")
 #define END_STOPPED        _("The command was asked to stop (%s), and did.") /* SIGTERM */
 #define END_INTERRUPTED    _("The command was interrupted (%s).")            /* SIGQUIT */
 #define END_CTRL_C         _("The command was interrupted (%s, as from Ctrl-C).")
@@ -301,6 +301,9 @@
     N_("The line is in a library: look for the message among the issues of that library, try another "       \
        "version of it, and run it once with num_workers=0 and pin_memory=False.")
 #define FIX_NCCL_DEBUG N_("Run it again with NCCL's own log, and look at the output of every rank.")
+#define FIX_EXIT_CALLS                                                                                       \
+    N_("Look in the dataset and the libraries that it uses for calls of exit (sys.exit, os._exit, exit in "  \
+       "C): they end the worker without a message.")
 #define FIX_NO_WORKERS                                                                                       \
     N_("Run it once without workers (num_workers=0; n_jobs=1; nnUNet_n_proc_DA=0): an exception then shows " \
        "its own traceback.")
