@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Not compiled. What glibc says about the errors that people meet here, for xgettext; others are shown in English. */
+/* Not compiled. What glibc says about the errors that people meet here, for xgettext; others are shown in
+ * English. */
 static const char *const errors[] = {
     N_("Operation not permitted"),
     N_("No such file or directory"),

@@ -42,7 +42,7 @@ static LocaleName name_split(Text name)
 static bool is_one_of(Text text, const char *const *names)
 {
     for (; *names; names++)
-        if (text.size == strlen(*names) && strncasecmp(text.data, *names, text.size) == 0)
+        if (text.size == strlen(*names) && (text.size == 0 || strncasecmp(text.data, *names, text.size) == 0))
             return true;
     return false;
 }

@@ -22,6 +22,8 @@ void command_help(const Command *command, FILE *out)
 /* What programs read is English, and so is what accompanies it. */
 static void json_speak_english(const Command *command, const void *values)
 {
+    if (language_now() == LANGUAGE_ENGLISH) /* as in the C library, whose callers have threads */
+        return;
     for (const Option *option = command->options; option->type != OPTION_END; option++)
         if (strcmp(option->name, "json") == 0 && *(const bool *)((const char *)values + option->offset))
             language_choose(LANGUAGE_ENGLISH);

@@ -147,8 +147,8 @@ static int trial_judge(Trials *trials, const RunResult *result, TuneTrial *trial
     Diagnosis shown = {0};
     Evidence evidence;
     Cause cause;
-    int r = end_judge(trials->run, result, trials->running.program, 0, trials->arena, &evidence, &judged,
-                      &shown);
+    int r =
+        end_judge(trials->run, result, trials->running.program, 0, trials->arena, &evidence, &judged, &shown);
     if (r >= 0)
         r = trial_cause(trials, result, trial->measured, &shown, &cause);
     if (r < 0)

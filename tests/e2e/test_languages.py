@@ -3,6 +3,7 @@
 
 import json
 import os
+import pathlib
 import re
 import shutil
 import subprocess
@@ -149,6 +150,17 @@ def test_state_of_tune(tmp_path):
     done = run(*words[:words.index("--")], "--lang", "zh_CN", *words[words.index("--"):])
     assert "以退出码 3 结束" in done.stderr.decode()
     assert not HAN.search(state.read_text()) and json.loads(state.read_text())["trials"]
+
+
+def test_library_is_english():
+    """Its messages are for programs, too."""
+    library = pathlib.Path(PROGRAM).parent / "libshmguard.so"
+    if not library.exists():
+        pytest.skip("no libshmguard.so: sanitized builds have none")
+    script = ("import ctypes, sys; library = ctypes.CDLL(sys.argv[1]); error = ctypes.c_char_p(); json = ctypes.c_char_p()\n"
+              "code = library.shmguard_ps((ctypes.c_char_p * 3)(b'--pid', b'x', None), ctypes.byref(json), ctypes.byref(error)); print(code, error.value.decode())")
+    done = subprocess.run([sys.executable, "-c", script, library], capture_output=True, check=True, timeout=60, env={**os.environ, "LC_ALL": "zh_CN.UTF-8", "PYTHONUTF8": "1"})
+    assert done.stdout.startswith(b"64 ") and b"takes a process id" in done.stdout
 
 
 # --- What people read -------------------------------------------------------------------------------------------------------------------
