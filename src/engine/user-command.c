@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "language.h"
 #include "user-command.h"
+#include "language.h"
 #include "preload-library.h"
 
 int command_join(char *const *words, Buffer *out)

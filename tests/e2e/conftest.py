@@ -37,6 +37,10 @@ NOBODY = 65534
 
 MIB = 1 << 20
 
+for _name in ("LC_ALL", "LC_MESSAGES", "LANG"):  # the tests read English
+    if os.environ.get(_name, "").startswith("zh"):
+        os.environ[_name] = "C.UTF-8"
+
 SANITIZED = os.access(PROGRAM, os.R_OK) and b"__asan_init" in pathlib.Path(PROGRAM).read_bytes()
 
 

@@ -8,12 +8,11 @@ import re
 import shutil
 import subprocess
 import sys
-import tarfile
 import unicodedata
 
 import pytest
 
-from conftest import PROGRAM, PROJECT
+from conftest import PROGRAM, PROJECT, ROOTS
 from test_bad_input import COMMANDS
 
 sys.path.insert(0, str(PROJECT / "po"))
@@ -21,7 +20,6 @@ from catalogue import entries_read  # noqa: E402
 
 CHINESE = [entry for entry in entries_read(PROJECT / "po" / "zh_CN.po") if entry.english]
 LOGS = sorted((PROJECT / "tests" / "logs").glob("*.log"))
-ROOTS = sorted((PROJECT / "tests" / "roots").glob("*.tar.gz"))
 CONVERSION = re.compile(r"%(?:(\d+)\$)?([-+ #0]*)(\*|\d+)?(?:\.(\*|\d+))?(hh|h|ll|l|z|j)?(<PRIu64>|[diouxXeEfFgGcspn%])")
 HAN = re.compile("[\u3400-\u9fff]")
 # Words that no command to copy, no log line and no name has.
@@ -176,16 +174,6 @@ def test_help(command):
     assert len(starts) == 1, "the texts of the options begin in one column"
 
 
-@pytest.fixture(scope="module")
-def roots(tmp_path_factory):
-    trees = []
-    for archive in ROOTS:
-        trees.append(tmp_path_factory.mktemp(archive.name.split(".")[0]))
-        with tarfile.open(archive) as tar:
-            tar.extractall(trees[-1])  # noqa: S202 # our own
-    return trees
-
-
 def columns_of(lines, titles):
     """Where each column of a table begins or ends, in every line that has all of them."""
     head = lines[0]
@@ -194,8 +182,10 @@ def columns_of(lines, titles):
 
 
 @pytest.mark.parametrize("columns", [72, 80, 120])
-def test_pages_fit(roots, columns):
-    for root in roots:
+def test_pages_fit(columns):
+    trees = [tree for tree in ROOTS.iterdir() if tree.is_dir()]
+    assert trees
+    for root in trees:
         for words in ["doctor"], ["ps"], ["ps", "--segments"], ["plan", "--batch-bytes", "32M", "--workers", "4"]:
             text = chinese(*words, "--root", root, COLUMNS=str(columns))
             assert HAN.search(text) and not ENGLISH.search(text)
@@ -204,16 +194,22 @@ def test_pages_fit(roots, columns):
                     assert width(line) <= columns, line
 
 
-def test_columns_line_up(roots):
+def test_columns_line_up():
     """Numbers end under the end of their title, names begin under its beginning, although titles are wide."""
-    lines = chinese("ps", "--segments", "--root", roots[0], COLUMNS="120").splitlines()
+    lines = chinese("ps", "--segments", "--root", ROOTS / "bare-user", COLUMNS="120").splitlines()
     table = lines[:next(i for i, line in enumerate(lines) if not line)]
     name, kind, state, size, allocated, orphan, holders = columns_of(table, ["名称", "类型", "状态", "大小", "已分配", "孤儿", "持有者"])
     for line in table[1:-1]:
         cells = [(width(line[:match.start()]), width(line[:match.end()])) for match in re.finditer(r"\S+(?: (?:B|[KMG]iB|\+\d+))?", line)]
         begins, ends = zip(*cells)
         assert (*begins[:3], *ends[3:5], *begins[5:7]) == (name, kind, state, size + 4, allocated + 6, orphan, holders), line
-    summary = [line for line in chinese("doctor", "--root", roots[0], COLUMNS="120").splitlines()[:6] if line]
+    lines = chinese("plan", "--batch-bytes", "32M", "--workers", "4", "--shm", "8G", "--memory", "64G").splitlines()
+    at = next(i for i, line in enumerate(lines) if line.startswith("配置"))
+    head, *table = lines[at:at + 4]
+    ends = [width(head[:match.end()]) for match in re.finditer(r"\S+(?: \S+)*", head)]
+    for line in table:
+        assert [width(line[:match.end()]) for match in re.finditer(r"\S+", line)][1:] == ends[1:], line
+    summary = [line for line in chinese("doctor", "--root", ROOTS / "bare-user", COLUMNS="120").splitlines()[:6] if line]
     assert {width(re.match(r"\S+(?: \S+)*? {2,}", line).group()) for line in summary} == {14}
 
 
