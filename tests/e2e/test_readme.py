@@ -8,7 +8,7 @@ from conftest import PROJECT, ROOTS, Machine
 from test_bad_input import COMMANDS, options_of
 
 README = (PROJECT / "README.md").read_text()
-OWN = ["--help", "--version"]
+OWN = ["--help", "--lang", "--version"]
 
 
 def command_lines(text):
