@@ -51,7 +51,7 @@ static int hidden_visit(const char *name, const FileStat *stat, void *context)
     (void)text_escape(text_of(name), &safe);
     int n = snprintf(hidden->hints->hidden, sizeof hidden->hints->hidden, "%s", buffer_text(&safe));
     if (n == 0 || n >= (int)sizeof hidden->hints->hidden)
-        strcpy(hidden->hints->hidden, SHM_WHY_LONG_NAME);
+        snprintf(hidden->hints->hidden, sizeof hidden->hints->hidden, "%s", SHM_WHY_LONG_NAME);
     return 1;
 }
 
