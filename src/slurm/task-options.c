@@ -69,11 +69,9 @@ static int item_take(const Item *item, TaskOptions *options, Buffer *error)
 int task_options_parse(Text text, TaskOptions *ret, Buffer *error)
 {
     TaskOptions options = {0};
-    for (Item item; text_until(&text, ',', &item.whole);) {
-        Text rest = item.whole;
-        item.has_value = memchr(rest.data, '=', rest.size) != NULL;
-        (void)text_until(&rest, '=', &item.name);
-        item.value = rest;
+    for (Text whole; text_until(&text, ',', &whole);) {
+        Item item = {.whole = whole, .value = whole, .has_value = text_contains(whole, "=")};
+        (void)text_until(&item.value, '=', &item.name);
         int r = item_take(&item, &options, error);
         if (r < 0)
             return r;
