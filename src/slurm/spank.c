@@ -29,7 +29,7 @@
 
 #pragma GCC visibility push(default)
 SPANK_PLUGIN(shmguard, 1)
-spank_f slurm_spank_init, slurm_spank_user_init, slurm_spank_task_init, slurm_spank_exit;
+spank_f slurm_spank_init, slurm_spank_user_init, slurm_spank_task_init, slurm_spank_task_exit;
 #pragma GCC visibility pop
 
 /* CONTROL_MSEC: scontrol waits for a controller that is down; the node must not wait for long. */
@@ -52,7 +52,9 @@ static int option_take(int value, const char *argument, int remote)
     (void)value;
     (void)remote;
     _cleanup_buffer_ Buffer error = {0};
-    if (task_options_parse(text_of(argument), &wish.options, &error) < 0) {
+    /* From sbatch and salloc to the steps, Slurm writes an argument that was left out in this way. */
+    Text text = argument && strcmp(argument, "(null)") != 0 ? text_of(argument) : TEXT("");
+    if (task_options_parse(text, &wish.options, &error) < 0) {
         slurm_error("%s", buffer_text(&error));
         return -1;
     }
@@ -287,7 +289,7 @@ int slurm_spank_task_init(spank_t spank, int ac, char **av)
     return 0;
 }
 
-/* --- After the step ----------------------------------------------------------------------------------- */
+/* --- After a task ------------------------------------------------------------------------------------ */
 
 /* In the step's own process, before its tasks are forked. */
 int slurm_spank_user_init(spank_t spank, int ac, char **av)
@@ -300,7 +302,7 @@ int slurm_spank_user_init(spank_t spank, int ac, char **av)
     return 0;
 }
 
-/* The first failure counts: the others follow from it, and Slurm has ended their tasks. */
+/* The first failure counts: others follow from it, and Slurm ends their tasks. */
 static bool cause_find(const char *lines, size_t n, Text *ret)
 {
     TEXT_FOR_EACH_LINE (line, ((Text){lines, n}))
@@ -352,17 +354,21 @@ static void comment_set(const Step *step, Text cause)
     _exit(127);
 }
 
-int slurm_spank_exit(spank_t spank, int ac, char **av)
+/* As soon as the task has ended: once srun knows of it, it ends the job, and the comment of an ended job cannot be
+ * changed. */
+int slurm_spank_task_exit(spank_t spank, int ac, char **av)
 {
     (void)ac;
     (void)av;
     static char lines[CAUSES_MAX];
     Step step;
     Text cause;
-    if (causes[0] < 0 || spank_context() != S_CTX_REMOTE)
+    if (causes[0] < 0)
         return 0;
     ssize_t n = read(causes[0], lines, sizeof lines);
-    if (n > 0 && step_read(spank, &step) && cause_find(lines, (size_t)n, &cause))
-        comment_set(&step, cause);
+    if (n <= 0 || !step_read(spank, &step) || !cause_find(lines, (size_t)n, &cause))
+        return 0;
+    comment_set(&step, cause);
+    fd_close(TAKE_FD(causes[0])); /* one comment a step and node */
     return 0;
 }
