@@ -90,17 +90,17 @@ int slurm_spank_init(spank_t spank, int ac, char **av)
 
 /* --- Before a task's command -------------------------------------------------------------------------- */
 
-typedef struct Step {
+typedef struct JobStep {
     uint32_t job;
     uint32_t id;
     uint32_t task;
     char name[16]; /* "3", "batch" */
-} Step;
+} JobStep;
 
 /* False: the step has no command of the user's. */
-static bool step_read(spank_t spank, Step *ret)
+static bool step_read(spank_t spank, JobStep *ret)
 {
-    Step step = {0};
+    JobStep step = {0};
     if (spank_get_item(spank, S_JOB_ID, &step.job) != ESPANK_SUCCESS ||
         spank_get_item(spank, S_JOB_STEPID, &step.id) != ESPANK_SUCCESS || step.id == SLURM_EXTERN_CONT ||
         step.id == SLURM_INTERACTIVE_STEP)
@@ -131,7 +131,7 @@ static void argument_add(Supervisor *supervisor, const char *argument)
 }
 
 /* In the job's directory. */
-static void files_add(Supervisor *supervisor, const Step *step)
+static void files_add(Supervisor *supervisor, const JobStep *step)
 {
     char directory[PATH_MAX];
     if (wish.options.no_report && !wish.options.record)
@@ -154,7 +154,7 @@ static void files_add(Supervisor *supervisor, const Step *step)
     }
 }
 
-static void arguments_make(spank_t spank, const Step *step, int fd, Supervisor *supervisor)
+static void arguments_make(spank_t spank, const JobStep *step, int fd, Supervisor *supervisor)
 {
     int n = 0;
     char **words = NULL;
@@ -213,7 +213,7 @@ static char **environment_for(spank_t spank, Supervisor *supervisor)
 }
 
 /* Returns only if that fails. */
-static void supervisor_become(spank_t spank, const Step *step, int fd)
+static void supervisor_become(spank_t spank, const JobStep *step, int fd)
 {
     static Supervisor supervisor; /* large, for a stack */
     char **environment = environment_for(spank, &supervisor);
@@ -255,7 +255,7 @@ static void supervisor_await(spank_t spank, int fd)
 }
 
 /* -1, with errno: there is no supervisor, and the caller is the task. 0: it is the copy. */
-static int task_copy(spank_t spank, const Step *step)
+static int task_copy(spank_t spank, const JobStep *step)
 {
     int ends[2];
     if (access(wish.program, X_OK) < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
@@ -283,7 +283,7 @@ int slurm_spank_task_init(spank_t spank, int ac, char **av)
 {
     (void)ac;
     (void)av;
-    Step step;
+    JobStep step;
     if (wish.given && step_read(spank, &step) && task_copy(spank, &step) < 0)
         slurm_spank_log(SLURM_NOT_STARTED, wish.program, strerror(errno));
     return 0;
@@ -314,7 +314,7 @@ static bool cause_find(const char *lines, size_t n, Text *ret)
 }
 
 /* The text is the user's word: only plain characters pass. */
-static void comment_make(const Step *step, Text cause, char out[static COMMENT_MAX])
+static void comment_make(const JobStep *step, Text cause, char out[static COMMENT_MAX])
 {
     int n = snprintf(out, COMMENT_MAX, "admincomment=" SLURM_COMMENT, step->name, "");
     for (size_t i = 0; i < cause.size && n < COMMENT_MAX - 1; i++) {
@@ -335,7 +335,7 @@ static void control_wait(pid_t pid)
     (void)waitpid(pid, NULL, 0);
 }
 
-static void comment_set(const Step *step, Text cause)
+static void comment_set(const JobStep *step, Text cause)
 {
     char comment[COMMENT_MAX];
     char job[32];
@@ -361,7 +361,7 @@ int slurm_spank_task_exit(spank_t spank, int ac, char **av)
     (void)ac;
     (void)av;
     static char lines[CAUSES_MAX];
-    Step step;
+    JobStep step;
     Text cause;
     if (causes[0] < 0)
         return 0;
