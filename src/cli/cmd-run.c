@@ -21,7 +21,13 @@
 #include "show-sites.h"
 #include "user-command.h"
 
-enum { RETRY_NOT_GIVEN = -1, FD_NOT_GIVEN = -1, CAUSE_LINE_MAX = 400, RECORD_SECONDS = 1, FREEZING_SECONDS = 1 };
+enum {
+    RETRY_NOT_GIVEN = -1,
+    FD_NOT_GIVEN = -1,
+    CAUSE_LINE_MAX = 400,
+    RECORD_SECONDS = 1,
+    FREEZING_SECONDS = 1
+};
 
 typedef struct RunOptions {
     bool quiet;
@@ -99,7 +105,7 @@ typedef struct RunCommand {
     bool guarded; /* this attempt, by us */
     Progress progress;
     JobRun job;
-    bool typed; /* Ctrl-C was pressed between two attempts */
+    bool typed;   /* Ctrl-C was pressed between two attempts */
     pid_t forked; /* the command, which waits; 0: it is yet to be started */
 } RunCommand;
 
@@ -158,7 +164,9 @@ static bool retry_options_check(const RunOptions *options, int *ret_code)
 
 static bool forked_options_check(const RunOptions *options, int *ret_code)
 {
-    const char *idle = options->retry != RETRY_NOT_GIVEN ? "retry" : options->shm.kind != WISH_OFF ? "shm" : NULL;
+    const char *idle = options->retry != RETRY_NOT_GIVEN ? "retry"
+                       : options->shm.kind != WISH_OFF   ? "shm"
+                                                         : NULL;
     if (options->forked == FD_NOT_GIVEN || !idle)
         return true;
     *ret_code = complain(EX_USAGE, CLI_RUN_FORKED, idle);
@@ -169,8 +177,8 @@ static bool run_parse(const Command *command, int argc, char **argv, RunCommand 
 {
     return command_take(command, argc, argv, &run->options, &run->words, ret_code) &&
            guard_options_check(&run->options, ret_code) && retry_options_check(&run->options, ret_code) &&
-           forked_options_check(&run->options, ret_code) &&
-           degrade_parse(run, ret_code) && resume_take(run, ret_code);
+           forked_options_check(&run->options, ret_code) && degrade_parse(run, ret_code) &&
+           resume_take(run, ret_code);
 }
 
 static int report_open(const char *path, ReportFile *ret)

@@ -44,9 +44,9 @@ static bool user_may_create(const Root *root, const char *path, const FileStat *
 
 /*
  * job_container/tmpfs mounts directories of BasePath/JOB/.JOB over those of the job, such as "_tmp" over
- * /tmp, and an ordinary tmpfs over /dev/shm (_mount_private_dirs and _mount_private_shm of the plugin). Before
- * Slurm 23.02, it mounts BasePath/JOB/.JOB itself over /tmp. These cannot be mistaken, and are there unless Dirs=
- * leaves all others out.
+ * /tmp, and an ordinary tmpfs over /dev/shm (_mount_private_dirs and _mount_private_shm of the plugin).
+ * Before Slurm 23.02, it mounts BasePath/JOB/.JOB itself over /tmp. These cannot be mistaken, and are there
+ * unless Dirs= leaves all others out.
  */
 static bool is_of_slurm_job(const Mount *mount)
 {

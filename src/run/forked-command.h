@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A command that its launcher has forked already, and that waits to be told to go on: the launcher's own process
- * becomes `shmguard run --forked FD`, and so is the parent of the command. For launchers that must do more between
- * fork and exec than a program can do that they start, such as Slurm.
+ * A command that its launcher has forked already, and that waits to be told to go on: the launcher's own
+ * process becomes `shmguard run --forked FD`, and so is the parent of the command. For launchers that must do
+ * more between fork and exec than a program can do that they start, such as Slurm.
  *
- * FD is one end of a socket (SOCK_SEQPACKET). The waiting process sends its pid. It then receives one packet for
- * each change of its environment, "NAME=value" or "NAME" (to be removed), without a NUL, and an empty packet at
- * the end. If the connection ends before that, it goes on as it is.
+ * FD is one end of a socket (SOCK_SEQPACKET). The waiting process sends its pid. It then receives one packet
+ * for each change of its environment, "NAME=value" or "NAME" (to be removed), without a NUL, and an empty
+ * packet at the end. If the connection ends before that, it goes on as it is.
  */
 #pragma once
 

@@ -122,8 +122,8 @@ uint64_t free_memory_allotted(const FreeMemory *free_memory)
     Text tasks_per_node = {0};
     uint64_t tasks = 0;
     uint64_t mib = number_in(root, "SLURM_MEM_PER_NODE");
-    if (mib == 0 &&
-        __builtin_mul_overflow(number_in(root, "SLURM_MEM_PER_CPU"), number_in(root, "SLURM_CPUS_ON_NODE"), &mib))
+    if (mib == 0 && __builtin_mul_overflow(number_in(root, "SLURM_MEM_PER_CPU"),
+                                           number_in(root, "SLURM_CPUS_ON_NODE"), &mib))
         return U64_UNKNOWN;
     if (mib == 0 || mib > U64_UNKNOWN >> 20)
         return U64_UNKNOWN;

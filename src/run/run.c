@@ -563,7 +563,9 @@ static uint64_t budget_bytes(const Run *run, const SizeWish *wish, BudgetBasis *
     uint64_t bytes = MIN(spare.bytes, allotted);
     if (bytes == U64_UNKNOWN)
         return U64_UNKNOWN;
-    *ret_basis = allotted < spare.bytes ? BUDGET_OF_SLURM : spare.of_group ? BUDGET_OF_GROUP : BUDGET_OF_MACHINE;
+    *ret_basis = allotted < spare.bytes ? BUDGET_OF_SLURM
+                 : spare.of_group       ? BUDGET_OF_GROUP
+                                        : BUDGET_OF_MACHINE;
     return MAX(bytes / 4 * 3, BUDGET_LEAST_BYTES);
 }
 

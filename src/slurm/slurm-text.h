@@ -5,8 +5,10 @@
 #define SLURM_OPTION_ARGUMENT "options"
 #define SLURM_OPTION_USAGE                                                                                   \
     "run each task under shmguard, which keeps PyTorch's shared memory out of /dev/shm; options: "           \
-    "budget=SIZE, wait=SECONDS, where, record, quiet, report=off, pin=off, lane=off, freeze=off, no-guard, off"
-#define SLURM_OPTION_UNKNOWN "--shmguard: unknown option '%s'; use budget=SIZE, wait=SECONDS, where, record, " \
+    "budget=SIZE, wait=SECONDS, where, record, quiet, report=off, pin=off, lane=off, freeze=off, no-guard, " \
+    "off"
+#define SLURM_OPTION_UNKNOWN                                                                                 \
+    "--shmguard: unknown option '%s'; use budget=SIZE, wait=SECONDS, where, record, "                        \
     "quiet, report=off, pin=off, lane=off, freeze=off, no-guard or off"
 #define SLURM_OPTION_SIZE    "--shmguard: budget '%s' is not a size; use for example budget=8G"
 #define SLURM_OPTION_SECONDS "--shmguard: wait '%s' is not a time in seconds; use for example wait=30"

@@ -2,14 +2,14 @@
 /*
  * The plugin for Slurm: `srun --shmguard[=options]`, and the same with sbatch and salloc.
  *
- * The plugin cannot change the command of a task: Slurm's interface gives it for reading, and after the plugin
- * come the TaskProlog, the user's limits and the exec, which the command must not lose. So the task's process is
- * copied just before all that. The copy goes on, and becomes the command. The original, which Slurm waits for,
- * becomes `shmguard run --forked`, and thereby the copy's parent; Slurm sees the exit code of the command through
- * it. The supervisor tells the copy what its environment needs (forked-command.h).
+ * The plugin cannot change the command of a task: Slurm's interface gives it for reading, and after the
+ * plugin come the TaskProlog, the user's limits and the exec, which the command must not lose. So the task's
+ * process is copied just before all that. The copy goes on, and becomes the command. The original, which
+ * Slurm waits for, becomes `shmguard run --forked`, and thereby the copy's parent; Slurm sees the exit code
+ * of the command through it. The supervisor tells the copy what its environment needs (forked-command.h).
  *
- * A task that would run without the plugin also runs with it: whatever goes wrong is reported by one line, and
- * the original goes on as if nothing had been asked.
+ * A task that would run without the plugin also runs with it: whatever goes wrong is reported by one line,
+ * and the original goes on as if nothing had been asked.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -184,8 +184,8 @@ static bool is_setting_of(const char *setting, const char *name)
 }
 
 /*
- * The task's, without the address of a supervisor that the batch script has on this node: a step has limits of its
- * own. And with the memory of the step on this node, which the variables do not always tell.
+ * The task's, without the address of a supervisor that the batch script has on this node: a step has limits
+ * of its own. And with the memory of the step on this node, which the variables do not always tell.
  */
 static char **environment_for(spank_t spank, Supervisor *supervisor)
 {
@@ -206,7 +206,8 @@ static char **environment_for(spank_t spank, Supervisor *supervisor)
             (mib == 0 || !is_setting_of(*old, "SLURM_MEM_PER_NODE")))
             made[n++] = *old;
     if (mib > 0) {
-        snprintf(supervisor->memory, sizeof supervisor->memory, "SLURM_MEM_PER_NODE=%llu", (unsigned long long)mib);
+        snprintf(supervisor->memory, sizeof supervisor->memory, "SLURM_MEM_PER_NODE=%llu",
+                 (unsigned long long)mib);
         made[n] = supervisor->memory;
     }
     return made;
@@ -354,8 +355,8 @@ static void comment_set(const JobStep *step, Text cause)
     _exit(127);
 }
 
-/* As soon as the task has ended: once srun knows of it, it ends the job, and the comment of an ended job cannot be
- * changed. */
+/* As soon as the task has ended: once srun knows of it, it ends the job, and the comment of an ended job
+ * cannot be changed. */
 int slurm_spank_task_exit(spank_t spank, int ac, char **av)
 {
     (void)ac;

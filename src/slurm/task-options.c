@@ -34,7 +34,11 @@ static int flag_take(const Item *item, TaskOptions *options, Buffer *error)
     const struct {
         const char *name;
         bool *flag; /* NULL: only for the command line */
-    } flags[] = {{"off", &options->off}, {"record", &options->record}, {"quiet", &options->quiet}, {"where", NULL}, {"no-guard", NULL}};
+    } flags[] = {{"off", &options->off},
+                 {"record", &options->record},
+                 {"quiet", &options->quiet},
+                 {"where", NULL},
+                 {"no-guard", NULL}};
     for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
         if (!text_equal(item->name, flags[i].name))
             continue;
@@ -58,7 +62,8 @@ static int item_take(const Item *item, TaskOptions *options, Buffer *error)
     if (text_equal(item->name, "budget") || text_equal(item->name, "wait"))
         return word_add(options, item->whole, error);
     bool report = text_equal(item->name, "report");
-    if (!report && !text_equal(item->name, "pin") && !text_equal(item->name, "lane") && !text_equal(item->name, "freeze"))
+    if (!report && !text_equal(item->name, "pin") && !text_equal(item->name, "lane") &&
+        !text_equal(item->name, "freeze"))
         return flag_take(item, options, error);
     if (!text_equal(item->value, "off"))
         return COMPLAIN(error, SLURM_OPTION_ONLY, item->name);

@@ -140,11 +140,12 @@ def test_it_never_makes_a_task_fail(plugin, tmp_path):
 def test_a_batch_job_and_its_steps(plugin):
     """Each has its own supervisor: a step has its own limit."""
     command = " ".join(map(str, train(plugin)))
-    job = plugin.submit(f"{command}\nsrun --mem=500M true", "--shmguard", "--mem=900M", "-o", "batch.out")
+    job = plugin.submit(f"{command}\nsrun --mem=500M true\nsrun --shmguard=off true", "--shmguard", "--mem=900M", "-o", "batch.out")
     plugin.wait(job)
     batch = report(plugin, f"shmguard-{job}.batch.0.json")
     step = report(plugin, f"shmguard-{job}.0.0.json")
     assert batch["guard"]["batches"] == 20 and step["guard"]["active"], (plugin.work / "batch.out").read_text()
+    assert not (plugin.work / f"shmguard-{job}.1.0.json").exists()  # switched off
     assert not step["guard"]["joined"] and step["guard"]["budget_bytes"] < batch["guard"]["budget_bytes"]
 
 

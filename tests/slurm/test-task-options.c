@@ -63,7 +63,8 @@ static void test_bad(void **state)
         {"off=no", "'off' takes no value"},
         {"\x1b[31m", "unknown option '\\x1b[31m'"},
         {"budget=1.000000000000000000000000000000000000000000000000G", "too long"},
-        {"where,where,where,where,where,where,where,where,where,where,where,where,where,where,where,where,where",
+        {"where,where,where,where,where,where,where,where,where,where,where,where,where,where,where,where,"
+         "where",
          "too many options"},
     };
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

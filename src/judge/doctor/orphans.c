@@ -10,8 +10,8 @@
  *
  * 1. No visible process holds it.
  *
- * 2. It has not changed for a minute: the process that has just made it may be about to open it. Or there is no
- * such process: orphan_judge_of_gone.
+ * 2. It has not changed for a minute: the process that has just made it may be about to open it. Or there is
+ * no such process: orphan_judge_of_gone.
  *
  * 3. The kernel itself says that no process has the file open or mapped, in any pid namespace: it grants a
  * lease. Neither a pid nor an age shows that. We cannot see all by ourselves: not another container that
