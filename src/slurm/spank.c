@@ -15,7 +15,6 @@
 #include <limits.h>
 #include <signal.h>
 #include <slurm/slurm.h>
-#include <slurm/spank.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -27,9 +26,10 @@
 #include "slurm-text.h"
 #include "task-options.h"
 
+/* What Slurm looks up. */
 #pragma GCC visibility push(default)
+#include <slurm/spank.h>
 SPANK_PLUGIN(shmguard, 1)
-spank_f slurm_spank_init, slurm_spank_user_init, slurm_spank_task_init, slurm_spank_task_exit;
 #pragma GCC visibility pop
 
 /* CONTROL_MSEC: scontrol waits for a controller that is down; the node must not wait for long. */
@@ -217,7 +217,7 @@ static char **environment_for(spank_t spank, Supervisor *supervisor)
 static void supervisor_become(spank_t spank, const JobStep *step, int fd)
 {
     static Supervisor supervisor; /* large, for a stack */
-    char **environment = environment_for(spank, &supervisor);
+    _cleanup_free_ char **environment = environment_for(spank, &supervisor);
     if (!environment) {
         errno = ENOMEM;
         return;
