@@ -217,7 +217,7 @@ static char **environment_for(spank_t spank, Supervisor *supervisor)
 static void supervisor_become(spank_t spank, const JobStep *step, int fd)
 {
     static Supervisor supervisor; /* large, for a stack */
-    _cleanup_free_ char **environment = environment_for(spank, &supervisor);
+    char **environment = environment_for(spank, &supervisor);
     if (!environment) {
         errno = ENOMEM;
         return;
@@ -227,6 +227,9 @@ static void supervisor_become(spank_t spank, const JobStep *step, int fd)
     if (causes[1] >= 0)
         (void)fcntl(causes[1], F_SETFD, 0);
     execve(wish.program, (char **)supervisor.arguments, environment);
+    int error = errno;
+    free(environment);
+    errno = error;
 }
 
 static void setting_take(spank_t spank, char *setting)
