@@ -263,6 +263,11 @@
 /* --- report ------------------------------------------------------------------------------------------- */
 
 #define CLI_REPORT_NO_FILE "report: the recording is missing; give its file: shmguard report FILE"
+#define CLI_REPORT_NO_RECORDINGS                                                                             \
+    "report: there is no recording in the directory %s; give the directory that shmguard run --record "      \
+    "DIR/NAME.db wrote into, or the files"
+#define CLI_REPORT_DIRECTORY_DENIED "report: the directory %s may not be read; ask its owner"
+#define CLI_REPORT_MANY    "report: %s has more than %d recordings; give some of the files"
 #define CLI_REPORT_NO_NAME "report: -o needs the name of a file, for example -o report.html"
 #define CLI_REPORT_TWICE   "report: the page and --json cannot both go to standard output; give -o a file"
 #define CLI_REPORT_NO_PAGE                                                                                   \

@@ -78,6 +78,12 @@ static int is_recording(int fd)
            application == RECORDING_APPLICATION;
 }
 
+int recording_is(const char *path)
+{
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    return fd < 0 ? -errno : is_recording(fd);
+}
+
 /* Every process that has a database open in WAL mode holds a lock on these bytes. If one of them may write,
  * it would remove our -wal when it closes the database. */
 static bool is_in_use(int fd)

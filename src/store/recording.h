@@ -59,6 +59,9 @@ void recording_close(Recording *recording);
 /* Undoes recording_create: FILE.old is FILE again. */
 void recording_discard(Recording *recording);
 
+/* Whether the file is one, by its first bytes. Negative errno if it cannot be read. */
+int recording_is(const char *path);
+
 /*
  * Reads all of it, even while it is being written, and after its writer was killed. -EBADMSG: it is not a
  * recording, or is damaged; -EPROTO: a later version made it; -EROFS: its writer was killed, and SQLite may
