@@ -241,10 +241,11 @@ const Command command_report = {
     .summary = "say from a recording how memory develops, and whether it leaks",
     .operands = "FILE|DIRECTORY...",
     .operands_most = INT_MAX,
-    .about = "Reads a recording of shmguard record or shmguard run --record, which may still be growing, and "
-             "says first how memory develops and what to do about it, then what was recorded. Several "
-             "recordings, or a directory of them, are those of the nodes or ranks of one job: they are merged, "
-             "with a row for each rank, and it says which rank's loader is late, and why.",
+    .about =
+        "Reads a recording of shmguard record or shmguard run --record, which may still be growing, and "
+        "says first how memory develops and what to do about it, then what was recorded. Several "
+        "recordings, or a directory of them, are those of the nodes or ranks of one job: they are merged, "
+        "with a row for each rank, and it says which rank's loader is late, and why.",
     .options = report_options,
     .run = report_run,
 };

@@ -252,7 +252,8 @@ static int meta_read(Reader *reader)
         return sqlite_errno(reader->db, answer);
     if (!column_seconds(statement, 0, &began) || !column_seconds(statement, 1, &interval) || interval <= 0 ||
         !column_seconds(statement, 2, &pid) || pid < 0 || pid > INT32_MAX ||
-        !column_text(statement, 3, &command) || !column_figure(statement, 4, &open_files) || !place_read(statement, 5, &place))
+        !column_text(statement, 3, &command) || !column_figure(statement, 4, &open_files) ||
+        !place_read(statement, 5, &place))
         return -EBADMSG;
     int made = history_init(&reader->history, command, (int)pid, began, interval);
     /* Older recordings have none. */

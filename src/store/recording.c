@@ -462,8 +462,7 @@ static bool process_changed(const WrittenProcess *row, const ProcessMoment *proc
     const ProcessMoment *last = &row->last;
     return row->command_hash != hash || last->ppid != process->ppid || last->job != process->job ||
            last->role != process->role || last->start != process->start || last->rank != process->rank ||
-           last->attempt != process->attempt ||
-           strcmp(last->comm, process->comm) != 0;
+           last->attempt != process->attempt || strcmp(last->comm, process->comm) != 0;
 }
 
 /* Where pid is, or would be. */

@@ -306,7 +306,8 @@ int history_init(History *history, const char *command, int pid, double began, d
     char *copy = strdup(command);
     if (!copy)
         return -ENOMEM;
-    *history = (History){.began = began, .interval = interval, .command = copy, .pid = pid, .place = JOB_PLACE_UNKNOWN};
+    *history = (History){
+        .began = began, .interval = interval, .command = copy, .pid = pid, .place = JOB_PLACE_UNKNOWN};
     return 0;
 }
 

@@ -53,7 +53,7 @@ typedef enum JobMetric {
     JOB_GUARD_FROZEN,      /* bytes of datasets made immortal, since the start */
     JOB_GUARD_WAITED_MSEC, /* in which at least one request waited, since the start */
     JOB_DISK_WAIT_MSEC,    /* in which at least one task of the machine waited for a disk, since boot */
-    JOB_KIND_BYTES,   /* allocated in segments that the job holds, by kind; read in turns */
+    JOB_KIND_BYTES,        /* allocated in segments that the job holds, by kind; read in turns */
     JOB_METRICS = JOB_KIND_BYTES + SEGMENT_KINDS,
 } JobMetric;
 
@@ -147,10 +147,10 @@ typedef struct ProcessTrack {
 } ProcessTrack;
 
 typedef struct History {
-    double began;         /* seconds since 1970, of second 0 */
-    double interval;      /* requested seconds between two moments */
-    char *command;        /* of the job; "" for a machine */
-    int pid;              /* of the job's first process; 0 for a machine */
+    double began;    /* seconds since 1970, of second 0 */
+    double interval; /* requested seconds between two moments */
+    char *command;   /* of the job; "" for a machine */
+    int pid;         /* of the job's first process; 0 for a machine */
     JobPlace place;
     uint64_t open_files;  /* the soft limit of the trainer, which its workers inherit; 0 unknown */
     Series series;        /* of JOB_METRICS */

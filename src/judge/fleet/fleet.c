@@ -97,9 +97,9 @@ static int marks_collect(const ReportView *report, Arena *arena, FleetMarks *ret
 /* What two recordings have in common. */
 typedef struct CommonMarks {
     size_t n;
-    double offset;       /* the median difference of the clocks */
-    double spread;       /* the median distance from it */
-    double seconds;      /* from the first to the last, by the clock of the second one */
+    double offset;        /* the median difference of the clocks */
+    double spread;        /* the median distance from it */
+    double seconds;       /* from the first to the last, by the clock of the second one */
     double seconds_there; /* the same by the clock of the reference */
 } CommonMarks;
 
@@ -215,9 +215,8 @@ static void rank_measure(const ReportView *report, const ProcessTrack *trainer, 
     rank->pid = trainer ? trainer->last.pid : 0;
     rank->seconds = until - from;
     rank->loader_share = loader == U64_UNKNOWN ? NAN : share_of((double)loader, rank->seconds);
-    rank->room_share =
-        share_of(gain_between(job, JOB_GUARD_WAITED_MSEC, from, until + report->history->interval),
-                 rank->seconds);
+    rank->room_share = share_of(
+        gain_between(job, JOB_GUARD_WAITED_MSEC, from, until + report->history->interval), rank->seconds);
     rank->disk_share = share_of(gain_between(job, JOB_DISK_WAIT_MSEC, from, until), rank->seconds);
     rank->cpu_share = trainer ? workers_share(report, rank->pid, PROCESS_CPU_WAIT_MSEC) : NAN;
     rank->work_share = trainer ? workers_share(report, rank->pid, PROCESS_CPU_MSEC) : NAN;
@@ -262,17 +261,15 @@ static int ranks_collect(const ReportView *report, size_t source, Arena *arena, 
         if (track->last.role != ROLE_TRAINER || track->series.n == 0)
             continue;
         usual = track;
-        int r = track->last.rank == RANK_UNKNOWN
-                    ? 0
-                    : rank_add(list, first, source, report, track, track->last.rank, track->last.attempt,
-                               arena);
+        int r = track->last.rank == RANK_UNKNOWN ? 0
+                                                 : rank_add(list, first, source, report, track,
+                                                            track->last.rank, track->last.attempt, arena);
         if (r < 0)
             return r;
     }
     const JobPlace *place = &history->place;
-    return list->n > first
-               ? 0
-               : rank_add(list, first, source, report, usual, place->rank, place->attempt, arena);
+    return list->n > first ? 0
+                           : rank_add(list, first, source, report, usual, place->rank, place->attempt, arena);
 }
 
 static int rank_compare(const void *a, const void *b)
@@ -284,7 +281,8 @@ static int rank_compare(const void *a, const void *b)
     return (x->source > y->source) - (x->source < y->source);
 }
 
-/* --- Which rank is late ---------------------------------------------------------------------------------- */
+/* --- Which rank is late ----------------------------------------------------------------------------------
+ */
 
 static double share_by(const RankView *rank, LateWhy why)
 {
@@ -417,8 +415,8 @@ static int node_meet(NodeList *list, const ReportView *report, Arena *arena, siz
     const JobPlace *place = &report->history->place;
     const Series *job = &report->history->series;
     size_t i = 0;
-    while (i < list->n && (list->items[i].number != place->node_number ||
-                           strcmp(list->items[i].name, place->node) != 0))
+    while (i < list->n &&
+           (list->items[i].number != place->node_number || strcmp(list->items[i].name, place->node) != 0))
         i++;
     *ret = i;
     if (i == list->n) {

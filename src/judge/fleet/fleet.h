@@ -49,8 +49,8 @@ typedef struct RankView {
     double work_share;   /* the CPU time of its workers' */
     uint64_t rss_peak;   /* of the trainer and its workers, each at its peak */
     bool late;
-    LateWhy why;         /* if it is late */
-    const char *reason;  /* in words, with figures; NULL if it is not late */
+    LateWhy why;        /* if it is late */
+    const char *reason; /* in words, with figures; NULL if it is not late */
     const char *advice;
 } RankView;
 

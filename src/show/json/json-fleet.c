@@ -42,14 +42,14 @@ json_t *json_rank(const FleetView *fleet, const RankView *rank)
         "s:s?, s:o, s:o, s:s, s:f}",
         "rank", json_place(rank->rank), "node", json_name(node->name), "node_number",
         json_place(node->number), "job", json_name(source->report->history->place.job), "attempt",
-        json_place(rank->attempt > 0 ? rank->attempt : -1), "pid",
-        json_place(rank->pid > 0 ? rank->pid : -1), "file", json_raw(text_of(source->report->path)),
-        "seconds", rank->seconds, "marks", json_size(rank->marks), "step_seconds",
-        json_figure(rank->step_seconds), "behind_seconds", json_figure(rank->behind), "waits", "loader",
-        json_seconds(rank->loader_share, rank), "room", json_seconds(rank->room_share, rank), "cpu",
-        json_seconds(rank->cpu_share, rank), "disk", json_seconds(rank->disk_share, rank), "work_share",
-        json_figure(rank->work_share), "rss_peak", json_size(rank->rss_peak), "straggler", (int)rank->late,
-        "why", rank->late ? late_why_name(rank->why) : NULL, "evidence", json_prose(rank->reason), "advice",
+        json_place(rank->attempt > 0 ? rank->attempt : -1), "pid", json_place(rank->pid > 0 ? rank->pid : -1),
+        "file", json_raw(text_of(source->report->path)), "seconds", rank->seconds, "marks",
+        json_size(rank->marks), "step_seconds", json_figure(rank->step_seconds), "behind_seconds",
+        json_figure(rank->behind), "waits", "loader", json_seconds(rank->loader_share, rank), "room",
+        json_seconds(rank->room_share, rank), "cpu", json_seconds(rank->cpu_share, rank), "disk",
+        json_seconds(rank->disk_share, rank), "work_share", json_figure(rank->work_share), "rss_peak",
+        json_size(rank->rss_peak), "straggler", (int)rank->late, "why",
+        rank->late ? late_why_name(rank->why) : NULL, "evidence", json_prose(rank->reason), "advice",
         json_prose(rank->advice), "clock", clock_basis_name(source->clock), "clock_offset", source->offset);
 }
 
@@ -73,9 +73,9 @@ json_t *json_clock(const FleetView *fleet)
     size_t aligned = 0;
     for (size_t i = 0; i < fleet->n_sources; i++)
         aligned += fleet->sources[i].clock == CLOCK_MARKS;
-    const char *basis = fleet->n_sources < 2 || aligned < 2      ? "wall-clock"
-                        : aligned < fleet->n_sources ? "mixed"
-                                                     : "marks";
+    const char *basis = fleet->n_sources < 2 || aligned < 2 ? "wall-clock"
+                        : aligned < fleet->n_sources        ? "mixed"
+                                                            : "marks";
     return json_pack("{s:s, s:o}", "basis", basis, "note", json_prose(fleet->clock));
 }
 
@@ -86,9 +86,9 @@ static json_t *json_source(const FleetView *fleet, size_t i)
     json_t *recording = json_recording(report);
     json_t *more = json_pack(
         "{s:o, s:s, s:s, s:f, s:o, s:o, s:o}", "place", json_job_place(&report->history->place), "overall",
-        verdict_name(report->verdicts->items[0].id), "clock", clock_basis_name(source->clock),
-        "clock_offset", source->offset, "clock_spread", json_figure(source->spread), "marks",
-        json_size(source->marks), "peaks", json_report_peaks(report));
+        verdict_name(report->verdicts->items[0].id), "clock", clock_basis_name(source->clock), "clock_offset",
+        source->offset, "clock_spread", json_figure(source->spread), "marks", json_size(source->marks),
+        "peaks", json_report_peaks(report));
     bool good = recording && more && json_object_update(recording, more) == 0;
     json_decref(more);
     return good ? recording : (json_decref(recording), NULL);

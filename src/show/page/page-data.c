@@ -390,8 +390,9 @@ int page_fleet(const FleetView *fleet, const size_t *shown, size_t n_shown, Buff
         while (place < n_shown && shown[place] != rank->source)
             place++;
         json_t *value = json_rank(fleet, rank);
-        if (!value || json_object_set_new(value, "recording",
-                                          place < n_shown ? json_integer((json_int_t)place) : json_null()) < 0)
+        if (!value ||
+            json_object_set_new(value, "recording",
+                                place < n_shown ? json_integer((json_int_t)place) : json_null()) < 0)
             data.error = -ENOMEM;
         put_text(&data, i > 0 ? "," : "");
         put_json(&data, value);

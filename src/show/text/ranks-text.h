@@ -2,8 +2,8 @@
 /* What `report` tells people of several recordings in a terminal. */
 #pragma once
 
-#define FLEET_LATE_RANK "Rank %d on node %s is late."
-#define FLEET_LATE_NODE "The training on node %s is late."
+#define FLEET_LATE_RANK "Rank %d (%s) is late."
+#define FLEET_LATE_NODE "The training on %s is late."
 #define FLEET_NONE_LATE "No rank is late: none waits for batches much longer than the others."
 #define FLEET_GROWS     "%s: %s in %s (shmguard report on that file alone says more)" /* title, rate, file */
 

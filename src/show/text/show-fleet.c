@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
-#include "ranks-text.h"
 #include "message.h"
+#include "ranks-text.h"
 #include "show-fleet.h"
 #include "table.h"
 #include "units.h"
@@ -29,7 +29,7 @@ enum {
 
 static const Column rank_columns[] = {
     [COL_RANK] = {FLEET_HEAD_RANK, .right = true},
-    [COL_NODE] = {FLEET_HEAD_NODE, .least = 6},
+    [COL_NODE] = {FLEET_HEAD_NODE},
     [COL_ATTEMPT] = {FLEET_HEAD_ATTEMPT, .right = true, .appears_from = WIDE},
     [COL_TIME] = {FLEET_HEAD_TIME, .right = true},
     [COL_STEP] = {FLEET_HEAD_STEP, .right = true, .appears_from = WIDE},
@@ -175,7 +175,7 @@ void show_ranks(const Terminal *terminal, const FleetView *fleet)
 enum { NODE_NAME, NODE_RANKS, NODE_MEMORY, NODE_GROUP, NODE_SHM, NODE_GUARD, NODE_WAITS, NODE_KILLS };
 
 static const Column node_columns[] = {
-    [NODE_NAME] = {FLEET_HEAD_NODE, .least = 6},
+    [NODE_NAME] = {FLEET_HEAD_NODE},
     [NODE_RANKS] = {FLEET_HEAD_RANKS, .right = true},
     [NODE_MEMORY] = {FLEET_HEAD_MEMORY, .right = true},
     [NODE_GROUP] = {FLEET_HEAD_GROUP, .right = true},
@@ -240,7 +240,8 @@ static void show_line(const Terminal *terminal, const char *label, const char *l
     terminal_wrap(terminal, LABEL_COLUMNS, LABEL_COLUMNS, line);
 }
 
-/* The worst verdict of each recording that has one which grows; the report of that file alone has the rest. */
+/* The worst verdict of each recording that has one which grows; the report of that file alone has the rest.
+ */
 static void show_growth(const Terminal *terminal, const FleetView *fleet)
 {
     for (size_t i = 0; i < fleet->n_sources; i++) {
