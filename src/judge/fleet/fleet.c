@@ -399,18 +399,18 @@ static int lateness_judge(RankList *list, const SourceView *sources, Arena *aren
 
 /* --- Nodes ---------------------------------------------------------------------------------------------- */
 
-typedef struct NodeList {
+typedef struct NodeViews {
     NodeView *items;
     size_t n;
     size_t capacity;
-} NodeList;
+} NodeViews;
 
 static uint64_t known_most(uint64_t a, uint64_t b)
 {
     return a == U64_UNKNOWN ? b : b == U64_UNKNOWN ? a : MAX(a, b);
 }
 
-static int node_meet(NodeList *list, const ReportView *report, Arena *arena, size_t *ret)
+static int node_meet(NodeViews *list, const ReportView *report, Arena *arena, size_t *ret)
 {
     const JobPlace *place = &report->history->place;
     const Series *job = &report->history->series;
@@ -538,7 +538,7 @@ int fleet_view_make(const ReportView *reports, size_t n, Arena *arena, FleetView
 {
     FleetView view = {.n_sources = n, .overall = overall_of(reports, n)};
     RankList ranks = {0};
-    NodeList nodes = {0};
+    NodeViews nodes = {0};
     SourceView *sources = arena_alloc(arena, n * sizeof *sources);
     CommonMarks *common = arena_alloc(arena, n * sizeof *common);
     int r = sources && common ? 0 : -ENOMEM;

@@ -113,6 +113,8 @@ int json_plan(FILE *out, bool indented, const PlanView *view)
             json_writer_item(&writer, json_row(&plan->table[i]));
         json_writer_list_end(&writer);
     }
+    if (view->nodes)
+        json_nodes(&writer, view->nodes, question->jobs);
     json_writer_field(&writer, "notes", json_proses(plan->notes, plan->n_notes));
     return json_writer_close(&writer);
 }
