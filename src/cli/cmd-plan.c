@@ -540,6 +540,10 @@ static bool room_take(const Planning *planning, const Machine *machine, PlanQues
                                                  : shm->available_bytes;
     question->memory_bytes = memory_granted_bytes(machine);
     question->memory_room_bytes = memory_room_bytes(machine);
+    if (planning->nodes.n > 0) { /* it is not this machine that is asked about */
+        question->shm_bytes = question->memory_bytes = question->memory_room_bytes = U64_UNKNOWN;
+        return true;
+    }
     if (planning->options.memory) {
         if (!size_take("memory", planning->options.memory, &question->memory_bytes, ret_code))
             return false;

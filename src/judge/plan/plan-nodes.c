@@ -87,11 +87,12 @@ static int need_make(const PlanQuestion *question, const Plan *plan, uint64_t pr
 
 /* --- One node -------------------------------------------------------------------------------------------- */
 
+/* Of two that limit equally, the later one is harder to change. */
 static void limit_apply(uint64_t room, uint64_t need, NodeLimit limit, uint64_t *jobs, NodeLimit *ret)
 {
     if (room == U64_UNKNOWN || need == 0)
         return;
-    if (room / need < *jobs || *ret == LIMIT_UNKNOWN) {
+    if (room / need <= *jobs || *ret == LIMIT_UNKNOWN) {
         *jobs = MIN(room / need, (uint64_t)JOBS_MOST);
         *ret = limit;
     }

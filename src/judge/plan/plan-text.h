@@ -159,7 +159,7 @@
 #define NODES_TITLE         "Nodes like these, and how many jobs fit on each:"
 #define NODES_LABEL_TOTAL   "nodes"
 #define NODES_TOTAL         "%llu jobs on %llu of %llu nodes"
-#define NODES_LABEL_GUARDED "with the guard"
+#define NODES_LABEL_GUARDED "guarded"
 #define NODES_GUARDED       "%llu jobs (shmguard run: the size of /dev/shm does not matter)"
 #define NODES_LABEL_JOB     "each job"
 #define NODES_JOB           "/dev/shm %s, memory %s, CPUs %llu, open files %llu (estimated)"
