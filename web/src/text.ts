@@ -79,7 +79,7 @@ export const SHOW_RECORDING = "Show its recording below";
 export const unshownRecordings = (n: number) => `${plural(n, "recording is", "recordings are")} not in this page; the rows of their ranks are.`;
 export const rankCount = (n: number) => plural(n, "rank", "ranks");
 export const nodeCount = (n: number) => plural(n, "node", "nodes");
-export const RANK_HEADS = ["Rank", "Late", "Attempt", "Time", "Per mark", "Waits for batches", "for room", "for a CPU", "for a disk", "Workers at work", "RSS"];
+export const RANK_HEADS = ["Rank", "Late", "Attempt", "Time", "Per mark", "Batches", "Room", "CPU", "Disk", "At work", "RSS"];
 export const NODE_HEADS = ["Node", "Ranks", "Least memory available", "Control group", "/dev/shm", "Guard", "Waits", "OOM kills"];
 export const partOf = (part: string, whole: string) => `${part} of ${whole}`;
 
