@@ -215,11 +215,10 @@
 #define CLI_PLAN_FILE_SYSTEM                                                                                 \
     "With file_system, the batches of a loop that ends early stay in /dev/shm until the training ends: "     \
     "each early end needs as much again."
-#define CLI_PLAN_NODES_LINE "plan: %s:%zu: %s" /* a file, a line, what is wrong with it */
-#define CLI_PLAN_NODES      "plan: %s: %s"
-#define CLI_PLAN_NODES_READ                                                                                  \
-    "plan: --nodes %s: %s; give a file with a list of nodes, or - for standard input"
-#define CLI_PLAN_NODES_LARGE "plan: --nodes %s is larger than %s; give the nodes as CSV"
+#define CLI_PLAN_NODES_LINE   "plan: %s:%zu: %s" /* a file, a line, what is wrong with it */
+#define CLI_PLAN_NODES        "plan: %s: %s"
+#define CLI_PLAN_NODES_READ   "plan: --nodes %s: %s; give a file with a list of nodes, or - for standard input"
+#define CLI_PLAN_NODES_LARGE  "plan: --nodes %s is larger than %s; give the nodes as CSV"
 #define CLI_PLAN_PRIVATE_IDLE "plan: --process-memory needs --nodes FILE"
 #define CLI_PLAN_NODES_KIND                                                                                  \
     "plan: --kind and --nodes cannot be combined: a rule of thumb says too little; give --sample, --batch "  \

@@ -98,9 +98,10 @@ static const Option plan_options[] = {
     {OPTION_TEXT, 0, "memory", offsetof(PlanOptions, memory), "SIZE",
      .help = "the memory (default: this machine's)"},
     {OPTION_TEXT, 0, "nodes", offsetof(PlanOptions, nodes), "FILE",
-     .help = "say how many jobs fit on each node of a list: CSV or JSON lines of name, cpus, memory, shm, gpus "
-             "and open_files, or the output of scontrol show nodes, sinfo or kubectl get nodes -o json; - is "
-             "standard input; --shm and --memory are those of nodes that do not tell"},
+     .help =
+         "say how many jobs fit on each node of a list: CSV or JSON lines of name, cpus, memory, shm, gpus "
+         "and open_files, or the output of scontrol show nodes, sinfo or kubectl get nodes -o json; - is "
+         "standard input; --shm and --memory are those of nodes that do not tell"},
     {OPTION_TEXT, 0, "process-memory", offsetof(PlanOptions, process_memory), "SIZE",
      .help = "with --nodes: the private memory of each process (default: not counted)"},
     OPTION_JSON(PlanOptions),
@@ -415,8 +416,7 @@ static bool nodes_take(Planning *planning, int *ret_code)
     if (r == -ENOMEM)
         *ret_code = complain(EX_SOFTWARE, CLI_OUT_OF_MEMORY);
     else if (r < 0 && line > 0)
-        *ret_code =
-            complain(EX_DATAERR, CLI_PLAN_NODES_LINE, buffer_text(&safe), line, buffer_text(&error));
+        *ret_code = complain(EX_DATAERR, CLI_PLAN_NODES_LINE, buffer_text(&safe), line, buffer_text(&error));
     else if (r < 0)
         *ret_code = complain(EX_DATAERR, CLI_PLAN_NODES, buffer_text(&safe), buffer_text(&error));
     else
@@ -588,7 +588,10 @@ static int plan_answer(Planning *planning, const Machine *machine)
         return complain(EX_SOFTWARE, CLI_OUT_OF_MEMORY);
 
     GuardOffer guard = guard_offer_find(machine);
-    PlanView view = {question, &plan, plan.recommended_bytes > 0 ? &flags : NULL, &guard,
+    PlanView view = {question,
+                     &plan,
+                     plan.recommended_bytes > 0 ? &flags : NULL,
+                     &guard,
                      measured ? &planning->measured : NULL,
                      planning->nodes.n > 0 ? &nodes : NULL};
     Terminal terminal = terminal_of(result_stream(), (ColorMode)planning->options.color);

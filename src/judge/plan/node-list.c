@@ -30,7 +30,8 @@ static const NodeRoom room_unknown = {.count = 1,
                                       .open_files = U64_UNKNOWN,
                                       .usable = true};
 
-/* --- Values ---------------------------------------------------------------------------------------------- */
+/* --- Values ----------------------------------------------------------------------------------------------
+ */
 
 typedef enum NodeField {
     NODE_NAME,
@@ -54,8 +55,8 @@ static NodeField field_find(Text name)
 
 static uint64_t *field_of(NodeRoom *room, NodeField field)
 {
-    uint64_t *const fields[NODE_FIELDS] = {NULL,       &room->cpus, &room->memory_bytes, &room->shm_bytes,
-                                           &room->gpus, &room->open_files};
+    uint64_t *const fields[NODE_FIELDS] = {
+        NULL, &room->cpus, &room->memory_bytes, &room->shm_bytes, &room->gpus, &room->open_files};
     return fields[field];
 }
 
@@ -157,7 +158,8 @@ static int csv_parse(Text text, Arena *arena, NodeList *list, size_t *line_numbe
     return 0;
 }
 
-/* --- JSON ------------------------------------------------------------------------------------------------ */
+/* --- JSON ------------------------------------------------------------------------------------------------
+ */
 
 static Text text_of_json(const json_t *value)
 {
@@ -220,7 +222,8 @@ static int json_lines_parse(Text text, Arena *arena, NodeList *list, size_t *lin
     return 0;
 }
 
-/* --- Kubernetes ------------------------------------------------------------------------------------------ */
+/* --- Kubernetes ------------------------------------------------------------------------------------------
+ */
 
 /* "31850m", "263856164Ki", "110": rounded down. False: it is not a quantity, or larger than anything real. */
 static bool quantity_parse(Text text, uint64_t *ret)
@@ -228,10 +231,10 @@ static bool quantity_parse(Text text, uint64_t *ret)
     static const struct {
         const char *suffix;
         double worth;
-    } units[] = {{"", 1},         {"m", 1e-3},      {"k", 1e3},       {"M", 1e6},       {"G", 1e9},
-                 {"T", 1e12},     {"P", 1e15},      {"E", 1e18},      {"Ki", 0x1p10},   {"Mi", 0x1p20},
-                 {"Gi", 0x1p30},  {"Ti", 0x1p40},   {"Pi", 0x1p50},   {"Ei", 0x1p60},   {"n", 1e-9},
-                 {"u", 1e-6}};
+    } units[] = {{"", 1},        {"m", 1e-3},    {"k", 1e3},     {"M", 1e6},
+                 {"G", 1e9},     {"T", 1e12},    {"P", 1e15},    {"E", 1e18},
+                 {"Ki", 0x1p10}, {"Mi", 0x1p20}, {"Gi", 0x1p30}, {"Ti", 0x1p40},
+                 {"Pi", 0x1p50}, {"Ei", 0x1p60}, {"n", 1e-9},    {"u", 1e-6}};
     size_t n = 0;
     while (n < text.size && (text.data[n] == '.' || (text.data[n] >= '0' && text.data[n] <= '9')))
         n++;
@@ -324,13 +327,14 @@ static int json_parse(Text text, Arena *arena, NodeList *list, size_t *line_numb
     return r;
 }
 
-/* --- Slurm ------------------------------------------------------------------------------------------------ */
+/* --- Slurm ------------------------------------------------------------------------------------------------
+ */
 
 /* "idle", "MIXED+CLOUD", "DOWN*+DRAIN" */
 static bool state_is_usable(Text state)
 {
-    static const char *const bad[] = {"down",   "drain", "drng", "fail",  "maint", "power",
-                                      "reboot", "unk",   "inval", "err",   "no_resp", "future"};
+    static const char *const bad[] = {"down",   "drain", "drng",  "fail", "maint",   "power",
+                                      "reboot", "unk",   "inval", "err",  "no_resp", "future"};
     _cleanup_buffer_ Buffer lower = {0};
     for (size_t i = 0; i < state.size; i++) {
         char c = state.data[i];
@@ -532,7 +536,8 @@ static int sinfo_parse(Text text, Arena *arena, NodeList *list, size_t *line_num
     return same_drop(list, arena);
 }
 
-/* --- All of them ------------------------------------------------------------------------------------------ */
+/* --- All of them ------------------------------------------------------------------------------------------
+ */
 
 int node_list_parse(Text text, Arena *arena, NodeList *ret, size_t *ret_line, Buffer *error)
 {
@@ -540,7 +545,7 @@ int node_list_parse(Text text, Arena *arena, NodeList *ret, size_t *ret_line, Bu
     Text head = text_trim((Text){text.data, MIN(text.size, (size_t)HEAD_BYTES)});
     NodeList list = {0};
     *ret_line = 0;
-    int r = text_starts(head, "{")         ? json_parse(text, arena, &list, ret_line, error)
+    int r = text_starts(head, "{")           ? json_parse(text, arena, &list, ret_line, error)
             : text_starts(head, "NodeName=") ? scontrol_parse(text, arena, &list, ret_line, error)
             : text_contains(head, "NODELIST") || text_contains(head, "HOSTNAMES")
                 ? sinfo_parse(text, arena, &list, ret_line, error)

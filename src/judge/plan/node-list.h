@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The nodes of a cluster, as people, Slurm and Kubernetes list them. Pure and strict: what is not understood is
- * refused with its line. The format is recognised by its beginning:
+ * The nodes of a cluster, as people, Slurm and Kubernetes list them. Pure and strict: what is not understood
+ * is refused with its line. The format is recognised by its beginning:
  *
  *     name,cpus,memory,shm,gpus,open_files       CSV; a first line with these names gives another order
  *     {"name": "n1", "cpus": 64, ...}            one JSON object per line

@@ -85,7 +85,8 @@ static int need_make(const PlanQuestion *question, const Plan *plan, uint64_t pr
     return r;
 }
 
-/* --- One node -------------------------------------------------------------------------------------------- */
+/* --- One node --------------------------------------------------------------------------------------------
+ */
 
 /* Of two that limit equally, the later one is harder to change. */
 static void limit_apply(uint64_t room, uint64_t need, NodeLimit limit, uint64_t *jobs, NodeLimit *ret)
@@ -127,7 +128,8 @@ static void fit_find(const NodeRoom *room, const NodeJobNeed *need, bool guarded
     *ret_limit = limit;
 }
 
-/* --- What to change --------------------------------------------------------------------------------------- */
+/* --- What to change ---------------------------------------------------------------------------------------
+ */
 
 typedef unsigned long long ull; /* what printf takes */
 
@@ -189,7 +191,8 @@ static int change_find(const PlanQuestion *question, const NodeJobNeed *need, Ar
     return group->change ? 0 : -ENOMEM;
 }
 
-/* --- All of them ------------------------------------------------------------------------------------------ */
+/* --- All of them ------------------------------------------------------------------------------------------
+ */
 
 static int room_order(const NodeRoom *a, const NodeRoom *b)
 {

@@ -48,7 +48,7 @@ typedef struct NodeGroup {
 
 typedef struct NodesPlan {
     const NodeList *list;
-    const NodeFit *fits; /* of each item of the list */
+    const NodeFit *fits;     /* of each item of the list */
     const NodeGroup *groups; /* those with the most jobs first */
     size_t n_groups;
     uint64_t nodes;

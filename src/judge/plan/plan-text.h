@@ -144,13 +144,15 @@
 #define PLAN_BAD_RANGE_LONG  "takes a range of at most 1024 numbers, not \"%s\""
 #define PLAN_BAD_COLLATE     "takes stack or list, not \"%s\""
 
-/* --- Nodes: what to change on those of a group ----------------------------------------------------------- */
+/* --- Nodes: what to change on those of a group -----------------------------------------------------------
+ */
 
 #define NODES_CHANGE_SHM_ONE                                                                                 \
     "Enlarge /dev/shm to %s (mount -o remount,size=) for %llu job, or start it with shmguard run."
 #define NODES_CHANGE_SHM_MANY                                                                                \
     "Enlarge /dev/shm to %s (mount -o remount,size=) for %llu jobs, or start them with shmguard run."
-#define NODES_CHANGE_SMALLER "Lower the batch size, num_workers or prefetch_factor: each job takes less memory."
+#define NODES_CHANGE_SMALLER                                                                                 \
+    "Lower the batch size, num_workers or prefetch_factor: each job takes less memory."
 #define NODES_CHANGE_CPUS    "Lower num_workers: each process counts as one CPU."
 #define NODES_CHANGE_WORKERS "With %llu workers per trainer, %llu jobs have a CPU for each process."
 #define NODES_CHANGE_FILES   "Raise the limit of open files to %llu or more: ulimit -n, or LimitNOFILE=."
@@ -170,25 +172,26 @@
 #define NODES_NOTE_PRIVATE                                                                                   \
     "The private memory of the processes is not counted; give it with --process-memory SIZE (shmguard ps "   \
     "shows the USS of a running job)."
-#define NODES_MORE           "%zu more kinds of nodes are listed by --json."
-#define NODES_HEAD_NODES     "NODES"
-#define NODES_HEAD_EXAMPLE   "SUCH AS"
-#define NODES_HEAD_CPUS      "CPUS"
-#define NODES_HEAD_MEMORY    "MEMORY"
-#define NODES_HEAD_SHM       "SHM"
-#define NODES_HEAD_GPUS      "GPUS"
-#define NODES_HEAD_FILES     "FILES"
-#define NODES_HEAD_JOBS      "JOBS"
-#define NODES_HEAD_LIMIT     "LIMITED BY"
-#define NODES_HEAD_GUARDED   "GUARDED"
-#define NODES_CHANGES        "What to change:"
-#define NODES_CHANGE         "%s: %s" /* the name of a node, a sentence */
+#define NODES_MORE         "%zu more kinds of nodes are listed by --json."
+#define NODES_HEAD_NODES   "NODES"
+#define NODES_HEAD_EXAMPLE "SUCH AS"
+#define NODES_HEAD_CPUS    "CPUS"
+#define NODES_HEAD_MEMORY  "MEMORY"
+#define NODES_HEAD_SHM     "SHM"
+#define NODES_HEAD_GPUS    "GPUS"
+#define NODES_HEAD_FILES   "FILES"
+#define NODES_HEAD_JOBS    "JOBS"
+#define NODES_HEAD_LIMIT   "LIMITED BY"
+#define NODES_HEAD_GUARDED "GUARDED"
+#define NODES_CHANGES      "What to change:"
+#define NODES_CHANGE       "%s: %s" /* the name of a node, a sentence */
 
-/* --- Mistakes in a list of nodes. FILE:LINE comes first -------------------------------------------------- */
+/* --- Mistakes in a list of nodes. FILE:LINE comes first --------------------------------------------------
+ */
 
-#define NODES_BAD_NAME     "\"%s\" is not the name of a node; it takes 1 to %d bytes"
-#define NODES_BAD_SIZE     "%s takes a size (64G, 1.5TiB), not \"%s\""
-#define NODES_BAD_COUNT    "%s takes a whole number, not \"%s\""
+#define NODES_BAD_NAME  "\"%s\" is not the name of a node; it takes 1 to %d bytes"
+#define NODES_BAD_SIZE  "%s takes a size (64G, 1.5TiB), not \"%s\""
+#define NODES_BAD_COUNT "%s takes a whole number, not \"%s\""
 #define NODES_BAD_COLUMN                                                                                     \
     "\"%s\" is not one of the columns, or is there twice; they are name, cpus, memory, shm, gpus and "       \
     "open_files"

@@ -4,14 +4,13 @@
 static json_t *json_group(const NodeGroup *group)
 {
     const NodeRoom *room = group->room;
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:s, s:o}", "nodes",
-                     json_size(group->nodes), "example", json_raw(text_of(room->name)), "cpus",
-                     json_size(room->cpus), "memory", json_size(room->memory_bytes), "shm",
-                     json_size(room->shm_bytes), "gpus", json_size(room->gpus), "open_files",
-                     json_size(room->open_files), "jobs", json_size(group->fit.jobs), "limit",
-                     node_limit_name(group->fit.limit), "guarded_jobs", json_size(group->fit.guarded_jobs),
-                     "guarded_limit", node_limit_name(group->fit.guarded_limit), "change",
-                     json_prose(group->change));
+    return json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:s, s:o}", "nodes", json_size(group->nodes),
+        "example", json_raw(text_of(room->name)), "cpus", json_size(room->cpus), "memory",
+        json_size(room->memory_bytes), "shm", json_size(room->shm_bytes), "gpus", json_size(room->gpus),
+        "open_files", json_size(room->open_files), "jobs", json_size(group->fit.jobs), "limit",
+        node_limit_name(group->fit.limit), "guarded_jobs", json_size(group->fit.guarded_jobs),
+        "guarded_limit", node_limit_name(group->fit.guarded_limit), "change", json_prose(group->change));
 }
 
 static json_t *json_fit(const NodeRoom *room, const NodeFit *fit)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "show-nodes.h"
 #include "message.h"
 #include "plan-text.h"
-#include "show-nodes.h"
 #include "table.h"
 #include "units.h"
 

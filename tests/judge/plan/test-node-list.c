@@ -3,7 +3,7 @@
 
 #include "node-list.h"
 
-#define GIB (UINT64_C(1) << 30)
+#define GIB  (UINT64_C(1) << 30)
 #define NONE U64_UNKNOWN
 
 static const NodeRoom n1 = {"n1", 1, 64, 256 * GIB, 128 * GIB, 8, 65536, true};
@@ -23,12 +23,12 @@ static void test_accepted(void **state)
         {"name\nn0,\n", 1, {"n0", 1, NONE, NONE, NONE, NONE, NONE, true}},
         {"{\"name\": \"n1\", \"cpus\": 64, \"memory\": \"256GiB\", \"shm\": 137438953472, \"gpus\": 8, "
          "\"open_files\": \"65536\"}\n",
-         1,
-         n1},
+         1, n1},
         {"{\"name\": \"n0\"}\n\n{\"name\": \"n1\", \"cpus\": null}\n",
          2,
          {"n1", 1, NONE, NONE, NONE, NONE, NONE, true}},
-        {"NodeName=n0 Arch=x86_64 CoresPerSocket=32\n   CPUAlloc=0 CPUTot=64 CPULoad=0.1\n   RealMemory=262144 "
+        {"NodeName=n0 Arch=x86_64 CoresPerSocket=32\n   CPUAlloc=0 CPUTot=64 CPULoad=0.1\n   "
+         "RealMemory=262144 "
          "AllocMem=0\n   Gres=gpu:h100:8(S:0-1)\n   State=IDLE ThreadsPerCore=1\n\nNodeName=n1 CPUTot=2 "
          "RealMemory=1024 Gres=(null) State=DOWN*+DRAIN\n",
          2,
@@ -47,7 +47,8 @@ static void test_accepted(void **state)
         {"PARTITION AVAIL TIMELIMIT NODES STATE NODELIST\ndebug* up infinite 16 mix n[01-16]\n",
          1,
          {"n[01-16]", 16, NONE, NONE, NONE, NONE, NONE, true}},
-        {"{\n \"kind\": \"List\", \"items\": [{\"metadata\": {\"name\": \"n1\"}, \"spec\": {\"unschedulable\": "
+        {"{\n \"kind\": \"List\", \"items\": [{\"metadata\": {\"name\": \"n1\"}, \"spec\": "
+         "{\"unschedulable\": "
          "true}, \"status\": {\"allocatable\": {\"cpu\": \"31850m\", \"memory\": \"1048576Ki\", "
          "\"nvidia.com/gpu\": \"8\"}}}]}",
          1,
@@ -109,9 +110,9 @@ static void test_refused(void **state)
         {"{\"kind\": \"List\"}", 0, "no items"},
         {"{\"kind\": \"List\", \"items\": []}", 0, "no node in it"},
         {"{\"items\": [{}]}", 0, "no name"},
-        {"{\"items\": [{\"metadata\": {\"name\": \"n\"}, \"status\": {\"allocatable\": {\"cpu\": \"4 cores\"}}}]}",
-         0,
-         "cpu is \"4 cores\""},
+        {"{\"items\": [{\"metadata\": {\"name\": \"n\"}, \"status\": {\"allocatable\": {\"cpu\": \"4 "
+         "cores\"}}}]}",
+         0, "cpu is \"4 cores\""},
         {"NodeName=n1 CPUTot=x\n", 1, "cpus"},
         {"NodeName=n1\nRealMemory=9999999999999999999\n", 2, "memory"},
         {"NODELIST CPUS\nn1 none\n", 2, "cpus"},

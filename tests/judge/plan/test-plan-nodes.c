@@ -10,7 +10,8 @@
 #define NONE U64_UNKNOWN
 
 /* One trainer with 3 workers; batches of 64 MiB, of which 2 x 3 + 1 are in flight. */
-static const PlanLoader loader = {.batch_bytes = 64 * MIB, .batch = 8, .workers = 3, .prefetch = 2, .held = 1};
+static const PlanLoader loader = {
+    .batch_bytes = 64 * MIB, .batch = 8, .workers = 3, .prefetch = 2, .held = 1};
 
 static PlanQuestion question_of(uint64_t ranks, uint64_t jobs)
 {
@@ -113,9 +114,9 @@ static void test_ten_thousand(void **state)
     NodeList list = {0};
     size_t line = 0;
     for (unsigned i = 0; i < 10000; i++)
-        assert_int_equal(buffer_printf(&text, "n%u,%u,%uG,%uM,%u,65536\n", i, 16 + i % 200, 64 + i % 911,
-                                       512 + i, i % 9),
-                         0);
+        assert_int_equal(
+            buffer_printf(&text, "n%u,%u,%uG,%uM,%u,65536\n", i, 16 + i % 200, 64 + i % 911, 512 + i, i % 9),
+            0);
     clock_t before = clock();
     assert_int_equal(node_list_parse(text_of(buffer_text(&text)), &arena, &list, &line, &error), 0);
     PlanQuestion question = question_of(1, 1);
