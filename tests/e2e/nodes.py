@@ -45,7 +45,8 @@ def two_nodes(limits=(None, None)):
 def torchrun(python, number, *options, ranks=1):
     """The words that start one node's ranks."""
     return ["env", "GLOO_SOCKET_IFNAME=eth0", "OMP_NUM_THREADS=1", python, "-m", "torch.distributed.run", "--nnodes=2",
-            f"--nproc_per_node={ranks}", f"--node_rank={number}", f"--master_addr={ADDRESSES[0]}", "--master_port=29400", *options]
+            f"--nproc_per_node={ranks}", "--rdzv_backend=c10d", f"--rdzv_endpoint={ADDRESSES[0]}:29400", f"--local_addr={ADDRESSES[number]}",
+            *options]
 
 
 def finish(jobs, seconds):

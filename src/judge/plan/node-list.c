@@ -63,7 +63,11 @@ static uint64_t *field_of(NodeRoom *room, NodeField field)
 static int name_take(Text name, NodeRoom *room, Arena *arena, Buffer *error)
 {
     _cleanup_buffer_ Buffer quoted = {0};
-    if (name.size == 0 || name.size > NODE_NAME_MOST || memchr(name.data, '\0', name.size))
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-[],";
+    bool known = name.size > 0 && name.size <= NODE_NAME_MOST;
+    for (size_t i = 0; known && i < name.size; i++)
+        known = name.data[i] != '\0' && strchr(letters, name.data[i]);
+    if (!known)
         return REFUSE(error, NODES_BAD_NAME, quote(name, &quoted), NODE_NAME_MOST);
     room->name = arena_copy(arena, name.data, name.size);
     return room->name ? 0 : -ENOMEM;

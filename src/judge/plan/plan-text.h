@@ -189,7 +189,7 @@
 /* --- Mistakes in a list of nodes. FILE:LINE comes first --------------------------------------------------
  */
 
-#define NODES_BAD_NAME  "\"%s\" is not the name of a node; it takes 1 to %d bytes"
+#define NODES_BAD_NAME  "\"%s\" is not the name of a node (letters, digits, dots and dashes; at most %d bytes)"
 #define NODES_BAD_SIZE  "%s takes a size (64G, 1.5TiB), not \"%s\""
 #define NODES_BAD_COUNT "%s takes a whole number, not \"%s\""
 #define NODES_BAD_COLUMN                                                                                     \
