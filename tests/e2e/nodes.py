@@ -11,13 +11,15 @@ from conftest import HERE, Machine, control_group
 
 JOB = HERE / "node_job.py"
 ADDRESSES = "10.213.0.1", "10.213.0.2"
+HOSTS = "\n".join(["127.0.0.1 localhost", *(f"{address} node-{number}" for number, address in enumerate(ADDRESSES))])
 
 
 @contextlib.contextmanager
 def node_namespace(number):
     """A machine that is called node-NUMBER. A sleeping process keeps it alive."""
     holder = subprocess.Popen(["unshare", "-m", "-n", "-u", "--propagation", "private", "sh", "-ec",
-                               f"hostname node-{number}\nmount -t tmpfs -o size=512m tmpfs /dev/shm\nip link set lo up\n"
+                               f"hostname node-{number}\nmount -t tmpfs tmpfs /mnt\necho '{HOSTS}' > /mnt/hosts\n"
+                               f"mount --bind /mnt/hosts /etc/hosts\nmount -t tmpfs -o size=512m tmpfs /dev/shm\nip link set lo up\n"
                                "echo ready\nexec sleep 3600"], stdout=subprocess.PIPE)
     try:
         if holder.stdout.readline() != b"ready\n":
