@@ -603,7 +603,7 @@ static FreezingNow freezing_now(const Counters *counters)
 
 static void trainer_waits_take(const Counters *counters, GuardFigures *figures)
 {
-    _Static_assert((int)TRAINER_WAITS == (int)LOADER_WAITS, "all of them have room");
+    _Static_assert((int)TRAINER_WAITS == (int)LOADER_WAITS, "one each");
     for (size_t i = 0; i < LOADER_WAITS; i++) {
         const LoaderWait *wait = &counters->loader_waits[i];
         TrainerWait *slot = &figures->trainer_waits[figures->n_trainer_waits];

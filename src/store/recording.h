@@ -18,8 +18,8 @@ typedef struct Recording Recording;
 /*
  * Creates the file. An existing recording becomes FILE.old; any other existing file is -EEXIST, and stays; so
  * does a recording that another process has open (-EBUSY), or if FILE.old is not a recording (-ENOTEMPTY).
- * The head comes from the history (command, pid, began, interval, place). Errors are negative errno; -EOPNOTSUPP:
- * the file system cannot share memory between processes.
+ * The head comes from the history (command, pid, began, interval, place). Errors are negative errno;
+ * -EOPNOTSUPP: the file system cannot share memory between processes.
  */
 int recording_create(const char *path, const History *head, Recording **ret);
 
@@ -27,8 +27,8 @@ int recording_create(const char *path, const History *head, Recording **ret);
  * last one. It is written with the next moment. */
 void recording_set_pid(Recording *recording, int pid);
 
-/* Where in a distributed job it is; of an outer job, known only when a trainer is seen. It is written with the
- * next moment. */
+/* Where in a distributed job it is; of an outer job, known only when a trainer is seen. It is written with
+ * the next moment. */
 void recording_set_place(Recording *recording, const JobPlace *place);
 
 /* The limit of open files of the trainer, which may become known later. It is written with the next moment.

@@ -75,7 +75,8 @@ int json_plan(FILE *out, bool indented, const PlanView *view)
     json_writer_field(&writer, "bound", json_size(plan->bound_bytes));
     json_writer_field(&writer, "recommended", json_size(plan->recommended_bytes));
     json_writer_field(&writer, "available", json_size(question->shm_bytes));
-    json_writer_field(&writer, "fits", json_boolean(view->nodes ? view->nodes->jobs >= question->jobs : plan->fits));
+    json_writer_field(&writer, "fits",
+                      json_boolean(view->nodes ? view->nodes->jobs >= question->jobs : plan->fits));
     json_writer_field(&writer, "source", json_string(view->measured ? "measured" : "arithmetic"));
     json_writer_field(&writer, "basis", json_string(plan_basis_name(question->basis)));
     json_writer_field(&writer, "margin", json_real(question->margin));
