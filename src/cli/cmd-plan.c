@@ -395,6 +395,8 @@ static bool nodes_take(Planning *planning, int *ret_code)
     _cleanup_buffer_ Buffer text = {0};
     _cleanup_buffer_ Buffer safe = {0};
     _cleanup_buffer_ Buffer error = {0};
+    if (!size_take("process-memory", options->process_memory, &planning->process_bytes, ret_code))
+        return false;
     if (!options->nodes && options->process_memory)
         *ret_code = complain(EX_USAGE, CLI_PLAN_PRIVATE_IDLE);
     if (!options->nodes)
@@ -404,8 +406,7 @@ static bool nodes_take(Planning *planning, int *ret_code)
         return false;
     }
     if (!size_take("shm", options->shm, &shm_bytes, ret_code) ||
-        !size_take("memory", options->memory, &memory_bytes, ret_code) ||
-        !size_take("process-memory", options->process_memory, &planning->process_bytes, ret_code))
+        !size_take("memory", options->memory, &memory_bytes, ret_code))
         return false;
     (void)text_escape(text_of(options->nodes), &safe);
     *ret_code = nodes_read(options->nodes, buffer_text(&safe), &text);

@@ -91,7 +91,7 @@ static int directory_add(Merge *merge, const char *path)
         code = complain(EX_DATAERR, CLI_REPORT_NO_RECORDINGS, buffer_text(&safe));
     if (code == EX_OK && merge->n > RECORDINGS_MOST)
         code = complain(EX_DATAERR, CLI_REPORT_MANY, buffer_text(&safe), RECORDINGS_MOST);
-    if (code == EX_OK)
+    if (code == EX_OK && merge->paths)
         qsort(merge->paths + first, merge->n - first, sizeof *merge->paths, path_order);
     return code;
 }

@@ -460,12 +460,12 @@ static void jobs_count(const ReportView *reports, size_t n, FleetView *view)
 /* What runs out first; else what is most certain, as within one report. */
 static VerdictId overall_of(const ReportView *reports, size_t n)
 {
-    const Verdict *best = NULL;
-    for (size_t i = 0; i < n; i++) {
+    const Verdict *best = &reports[0].verdicts->items[0];
+    for (size_t i = 1; i < n; i++) {
         const Verdict *verdict = &reports[i].verdicts->items[0];
         Severity severity = verdict_severity(verdict->id);
-        Severity most = best ? verdict_severity(best->id) : SEVERITY_GOOD;
-        if (!best || verdict->exhausts_in < best->exhausts_in ||
+        Severity most = verdict_severity(best->id);
+        if (verdict->exhausts_in < best->exhausts_in ||
             (verdict->exhausts_in == best->exhausts_in &&
              (severity > most || (severity == most && verdict->confidence > best->confidence))))
             best = verdict;

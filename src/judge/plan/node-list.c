@@ -496,13 +496,13 @@ static int name_compare(const void *a, const void *b)
 /* sinfo -N has a line for each partition that a node is in. */
 static int same_drop(NodeList *list, Arena *arena)
 {
-    NodeRoom **sorted = arena_alloc(arena, MAX(list->n, (size_t)1) * sizeof *sorted);
+    NodeRoom **sorted = arena_alloc(arena, MAX(list->n, (size_t)1) * sizeof(NodeRoom *));
     if (!sorted)
         return -ENOMEM;
     for (size_t i = 0; i < list->n; i++)
         sorted[i] = &list->items[i];
     if (list->n > 1)
-        qsort(sorted, list->n, sizeof *sorted, name_compare);
+        qsort(sorted, list->n, sizeof(NodeRoom *), name_compare);
     for (size_t i = list->n; i-- > 1;)
         if (strcmp(sorted[i]->name, sorted[i - 1]->name) == 0)
             sorted[i]->count = 0;

@@ -224,14 +224,14 @@ static int group_compare(const void *a, const void *b)
 static int groups_make(const PlanQuestion *question, Arena *arena, NodesPlan *plan, NodeFit *fits)
 {
     const NodeList *list = plan->list;
-    const NodeRoom **sorted = arena_alloc(arena, list->n * sizeof *sorted);
+    const NodeRoom **sorted = arena_alloc(arena, list->n * sizeof(NodeRoom *));
     NodeGroup *groups = arena_alloc(arena, list->n * sizeof *groups);
     size_t n = 0;
     if (!sorted || !groups)
         return -ENOMEM;
     for (size_t i = 0; i < list->n; i++)
         sorted[i] = &list->items[i];
-    qsort(sorted, list->n, sizeof *sorted, sorted_compare);
+    qsort(sorted, list->n, sizeof(NodeRoom *), sorted_compare);
     for (size_t i = 0; i < list->n; i++) {
         if (i == 0 || room_order(sorted[i - 1], sorted[i]) != 0) {
             NodeGroup *group = &groups[n++];
