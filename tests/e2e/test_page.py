@@ -388,6 +388,7 @@ def test_several_recordings_on_one_page(browser, tmp_path):
         file = make_recording(tmp_path / f"node-{number}.db", 1200, 1, 2)
         with contextlib.closing(sqlite3.connect(file)) as db, db:
             db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", [("node", f"<b>node-{number}"), ("rank", number)])
+            db.execute("UPDATE process SET rank = NULL")
             db.execute("UPDATE moment SET guard_waited_msec = CAST(? * seconds / 1200 AS INTEGER)", [waited])
     html = tmp_path / "report.html"
     done = Machine().shmguard("report", tmp_path, "-o", html)
