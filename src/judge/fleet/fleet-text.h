@@ -35,8 +35,8 @@
 
 /* --- Clocks --------------------------------------------------------------------------------------------- */
 
-#define FLEET_CLOCK_ONE  "The clocks were aligned by the ranks' own marks: %zu in common."
-#define FLEET_CLOCK_WALL "The recordings have no marks in common: their times are those of the nodes' clocks."
+#define FLEET_CLOCK_MARKS "The clocks were aligned by the ranks' own marks: %zu in common."
+#define FLEET_CLOCK_WALL  "The recordings have no marks in common: their times are those of the nodes' clocks."
 #define FLEET_CLOCK_SOME                                                                                     \
     "%zu of %zu recordings were aligned by marks in common; the times of the others are those of their "     \
     "nodes' clocks."

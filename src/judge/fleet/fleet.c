@@ -236,14 +236,13 @@ static int rank_add(RankList *list, size_t first, size_t source, const ReportVie
     size_t i = first;
     while (i < list->n && list->items[i].rank != number)
         i++;
+    int before = i < list->n ? list->items[i].attempt : 0;
     RankView *rank = i < list->n ? &list->items[i] : ARENA_PUSH(arena, list->items, list->n, list->capacity);
     if (!rank)
         return -ENOMEM;
-    int before = i + 1 <= list->n && rank->attempt > 0 ? rank->attempt : 0;
-    bool again = before > 0 && attempt <= before && rank->pid > 0;
     *rank = (RankView){.source = source,
                        .rank = number,
-                       .attempt = again ? before + 1 : attempt,
+                       .attempt = MAX(attempt, before > 0 ? before + 1 : 0),
                        .step_seconds = NAN,
                        .behind = NAN,
                        .why = LATE_UNKNOWN};
@@ -284,6 +283,7 @@ static int rank_compare(const void *a, const void *b)
 /* --- Which rank is late ----------------------------------------------------------------------------------
  */
 
+/* LATE_UNKNOWN: of waiting for batches. */
 static double share_by(const RankView *rank, LateWhy why)
 {
     switch (why) {
@@ -486,7 +486,7 @@ static const char *clock_words(const FleetView *view, Arena *arena)
         return FLEET_CLOCK_WALL;
     if (aligned + 1 < view->n_sources)
         return arena_printf(arena, FLEET_CLOCK_SOME, aligned + 1, view->n_sources);
-    return arena_printf(arena, FLEET_CLOCK_ONE, least);
+    return arena_printf(arena, FLEET_CLOCK_MARKS, least);
 }
 
 /* The recording with the most marks is the reference for those of all others. */
