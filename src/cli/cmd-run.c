@@ -10,6 +10,7 @@
 #include "command.h"
 #include "crash.h"
 #include "forked-command.h"
+#include "job-place.h"
 #include "outer.h"
 #include "preload-library.h"
 #include "progress.h"
@@ -405,6 +406,44 @@ static int attempts_make(RunCommand *run)
     }
 }
 
+/* Says who is in charge of further attempts, if it is not us. */
+static void restarts_say(const Restarts *restarts)
+{
+    typedef unsigned long long ull; /* what printf takes */
+    switch (restarts->by) {
+    case RESTARTS_COMMAND:
+        complain(0, CLI_RUN_RESTARTS_COMMAND, restarts->launcher, (ull)restarts->most);
+        break;
+    case RESTARTS_LAUNCHER:
+        complain(0, CLI_RUN_RESTARTS_LAUNCHER, restarts->launcher, (ull)restarts->rank, (ull)restarts->ranks,
+                 (ull)restarts->most);
+        break;
+    case RESTARTS_NOBODY:
+        complain(0, CLI_RUN_RESTARTS_NOBODY, (ull)restarts->rank, (ull)restarts->ranks, restarts->launcher,
+                 restarts->launcher);
+        break;
+    case RESTARTS_OURS:
+        break;
+    }
+}
+
+static void place_take(RunCommand *run)
+{
+    Root root;
+    LauncherNames names = {0};
+    RunReport *report = &run->job.report;
+    report->retries = run->options.retry > 0;
+    report->place = JOB_PLACE_UNKNOWN;
+    if (root_open(NULL, &root) >= 0) {
+        (void)launcher_names_read(&root, getpid(), &names);
+        report->place = job_place_here(&root);
+        root_close(&root);
+    }
+    report->restarts = restarts_judge(run->words, getenv("PET_MAX_RESTARTS"), &names);
+    if (report->retries && !run->options.quiet)
+        restarts_say(&report->restarts);
+}
+
 /* Opens what must be there before the command can start. EX_OK, or the exit code for what went wrong, which
  * was said. */
 static int job_open(RunCommand *run)
@@ -430,6 +469,7 @@ static int job_open(RunCommand *run)
         outer_say(run);
     if (run->forked > 0)
         run_forked(job->run, run->forked, options->forked);
+    place_take(run);
     job->command = run->words;
     job->retries = options->retry;
     job->guard = (GuardWish){.only_witness = options->no_guard,

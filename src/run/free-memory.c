@@ -46,7 +46,7 @@ static bool machine_is_short(const Root *root)
 static bool tasks_wait(const Root *root)
 {
     Pressure pressure;
-    return pressure_read(root, &pressure) == 0 && pressure.some_avg10 > WAITING_PERCENT;
+    return pressure_read(root, "memory", &pressure) == 0 && pressure.some_avg10 > WAITING_PERCENT;
 }
 
 static bool group_is_short(const FreeMemory *free_memory)

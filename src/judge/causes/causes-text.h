@@ -362,6 +362,9 @@
 #define RETRY_WORDS_ASKED    "it was asked to stop"
 #define RETRY_WORDS_NO_START "it could not be started"
 #define RETRY_WORDS_ERROR    "the same exception would occur again"
+#define RETRY_WORDS_COMMAND  "the launcher restarts the job itself (--max-restarts)"
+#define RETRY_WORDS_LAUNCHER "this is one rank of a job that its launcher restarts as a whole"
+#define RETRY_WORDS_NOBODY   "this is one rank of a job, which cannot be restarted alone"
 #define RETRY_WORDS_NOT_LESS                                                                                 \
     "smaller values do not help against this; with --resume it would continue with the same values"
 

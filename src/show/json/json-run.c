@@ -2,6 +2,7 @@
 #include "idle.h"
 #include "show-explain.h"
 #include "show-fixes.h"
+#include "show-fleet.h"
 #include "show-run.h"
 
 static json_t *json_exit(const RunResult *result)
@@ -175,6 +176,27 @@ static json_t *json_stray_work(const StrayWork *work)
                      json_raw(text_of(work->command)), "cpu_seconds", work->cpu_seconds);
 }
 
+/* Which attempt of the job this is: the launcher's, or else the last one of our own. */
+static void json_place_fields(JsonWriter *writer, const RunReport *report)
+{
+    static const char *const names[] = {[RESTARTS_OURS] = "shmguard",
+                                        [RESTARTS_COMMAND] = "launcher",
+                                        [RESTARTS_LAUNCHER] = "launcher",
+                                        [RESTARTS_NOBODY] = "nobody"};
+    JobPlace place = report->place;
+    bool ours = report->restarts.by == RESTARTS_OURS;
+    place.attempt = place.attempt > 0 ? place.attempt : (int)report->n_attempts;
+    json_t *fields = json_job_place(&place);
+    const char *name = NULL;
+    json_t *value = NULL;
+    json_object_foreach(fields, name, value) json_writer_field(writer, name, json_incref(value));
+    json_decref(fields);
+    json_writer_field(writer, "restarts",
+                      json_pack("{s:s, s:s?}", "by",
+                                ours && !report->retries ? "nobody" : names[report->restarts.by], "launcher",
+                                ours ? NULL : report->restarts.launcher));
+}
+
 int json_run(FILE *out, bool indented, const RunReport *report)
 {
     const RunAttempt *last = report_last(report);
@@ -185,6 +207,7 @@ int json_run(FILE *out, bool indented, const RunReport *report)
     json_writer_field(&writer, "exit_code", json_integer(report_exit_code(report)));
     json_writer_field(&writer, "cause", json_judged(&last->judged));
     json_writer_field(&writer, "fixes", json_fixes(&last->judged.fixes));
+    json_place_fields(&writer, report);
     json_writer_list(&writer, "attempts");
     for (size_t i = 0; i < report->n_attempts; i++)
         json_writer_item(&writer, json_attempt(&report->attempts[i]));
