@@ -247,6 +247,15 @@
 #define CLI_PLAN_FILE_SYSTEM                                                                                 \
     _("With file_system, the batches of a loop that ends early stay in /dev/shm until the training ends: "   \
       "each early end needs as much again.")
+#define CLI_PLAN_NODES_LINE _("plan: %s:%zu: %s") /* a file, a line, what is wrong with it */
+#define CLI_PLAN_NODES      _("plan: %s: %s")
+#define CLI_PLAN_NODES_READ                                                                                  \
+    _("plan: --nodes %s: %s; give a file with a list of nodes, or - for standard input")
+#define CLI_PLAN_NODES_LARGE  _("plan: --nodes %s is larger than %s; give the nodes as CSV")
+#define CLI_PLAN_PRIVATE_IDLE _("plan: --process-memory needs --nodes FILE")
+#define CLI_PLAN_NODES_KIND                                                                                  \
+    _("plan: --kind and --nodes cannot be combined: a rule of thumb says too little; give --sample, "        \
+      "--batch and --workers")
 #define CLI_PLAN_TOO_MUCH _("plan: this is more than any machine has; check the numbers")
 
 /* --- ps ----------------------------------------------------------------------------------------------- */
@@ -296,8 +305,13 @@
 /* --- report ------------------------------------------------------------------------------------------- */
 
 #define CLI_REPORT_NO_FILE _("report: the recording is missing; give its file: shmguard report FILE")
-#define CLI_REPORT_NO_NAME _("report: -o needs the name of a file, for example -o report.html")
-#define CLI_REPORT_TWICE   _("report: the page and --json cannot both go to standard output; give -o a file")
+#define CLI_REPORT_NO_RECORDINGS                                                                             \
+    _("report: there is no recording in the directory %s; give the directory that shmguard run --record "    \
+      "DIR/NAME.db wrote into, or the files")
+#define CLI_REPORT_DIRECTORY_DENIED _("report: the directory %s may not be read; ask its owner")
+#define CLI_REPORT_MANY             _("report: %s has more than %d recordings; give some of the files")
+#define CLI_REPORT_NO_NAME          _("report: -o needs the name of a file, for example -o report.html")
+#define CLI_REPORT_TWICE            _("report: the page and --json cannot both go to standard output; give -o a file")
 #define CLI_REPORT_NO_PAGE                                                                                   \
     _("report: this program was built without the page; in its source directory, make page installs nodejs " \
       "and npm and builds it; or remove -o")
@@ -310,13 +324,27 @@
 
 /* --- run ---------------------------------------------------------------------------------------------- */
 
+/* --retry where another program restarts the job, or nobody can. The launcher's name comes first. */
+#define CLI_RUN_RESTARTS_COMMAND                                                                             \
+    _("run: %s restarts the whole job itself (up to %llu times), so --retry makes no further attempts; to "  \
+      "leave that to shmguard, start it without --max-restarts")
+#define CLI_RUN_RESTARTS_LAUNCHER                                                                            \
+    _("run: %s, which started this as rank %llu of %llu, restarts the whole job (up to %llu times), so "     \
+      "--retry makes no further attempts")
+#define CLI_RUN_RESTARTS_NOBODY                                                                              \
+    _("run: this is rank %llu of %llu that %s started, and one rank cannot be restarted alone, so --retry "  \
+      "makes no further attempts; start the whole job with: shmguard run --retry N -- %s ...")
+
 /* What the parser says about the value. */
-#define CLI_RUN_DEGRADE     _("run: --degrade: %s")
-#define CLI_RUN_RESUME      _("run: --resume: %s")
-#define CLI_RUN_NEEDS_GUARD _("run: --%s needs the guard; remove --%s or --no-guard")
-#define CLI_RUN_NEEDS_RETRY _("run: --%s needs --retry N, the number of further attempts")
-#define CLI_RUN_REPORT      _("run: --report %s: %s; the command was not started")
-#define CLI_RUN_REPORT_LOST _("the report could not be written: %s")
+#define CLI_RUN_DEGRADE      _("run: --degrade: %s")
+#define CLI_RUN_RESUME       _("run: --resume: %s")
+#define CLI_RUN_NEEDS_GUARD  _("run: --%s needs the guard; remove --%s or --no-guard")
+#define CLI_RUN_NEEDS_RETRY  _("run: --%s needs --retry N, the number of further attempts")
+#define CLI_RUN_FORKED       _("run: --forked starts the command once and as it is; remove --%s")
+#define CLI_RUN_FORKED_NONE  _("run: --forked %d: no child of this process waits there")
+#define CLI_RUN_FORKED_PLAIN _("run: the command goes on without shmguard")
+#define CLI_RUN_REPORT       _("run: --report %s: %s; the command was not started")
+#define CLI_RUN_REPORT_LOST  _("the report could not be written: %s")
 /* Why, as private-shm.h has it. */
 #define CLI_RUN_NO_SHM     _("run: --shm: %s; the command was not started")
 #define CLI_RUN_SHARED_SHM _("the job has no /dev/shm of its own: %s")

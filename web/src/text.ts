@@ -63,6 +63,29 @@ export const CONNECTED = _("● Live");
 export const lateSample = (age: string) => say(_("The last sample is {age} old: the machine does not answer."), { age });
 export const disconnected = (since: string) => say(_("Connection lost at {since}, trying again. What is shown is from before."), { since });
 
+// --- Several recordings ---------------------------------------------------------------------------------------------
+
+export const MERGED = _("several recordings");
+export const nodeName = (name: string, number: number | null) => (number === null ? name : say(_("{name} ({number})"), { name, number }));
+export const rankName = (rank: number, node: string) => say(_("rank {rank}, {node}"), { rank, node });
+export const isLate = (name: string) => say(_("Late: {name}"), { name });
+export const NONE_LATE = _("No rank is late: none waits for batches much longer than the others.");
+export const lateWhy = {
+    room: _("waits for room"),
+    cpu: _("waits for a CPU"),
+    disk: _("waits for a disk"),
+    work: _("its workers compute"),
+    unknown: _("why is not known"),
+};
+export const SHOW_RECORDING = _("Show its recording below");
+export const unshownRecordings = (n: number) =>
+    plural(n, N_("{n} recording is not in this page; the rows of their ranks are."), N_("{n} recordings are not in this page; the rows of their ranks are."));
+export const rankCount = (n: number) => plural(n, N_("{n} rank"), N_("{n} ranks"));
+export const nodeCount = (n: number) => plural(n, N_("{n} node"), N_("{n} nodes"));
+export const RANK_HEADS = [_("Rank"), _("Late"), _("Attempt"), _("Time"), _("Per mark"), _("Batches"), _("Room"), _("CPU"), _("Disk"), _("At work"), _("RSS")];
+export const NODE_HEADS = [_("Node"), _("Ranks"), _("Least memory available"), _("Control group"), "/dev/shm", _("Guard"), _("Waits"), _("OOM kills")];
+export const partOf = (part: string, whole: string) => say(_("{part} of {whole}"), { part, whole });
+
 // --- Verdicts -------------------------------------------------------------------------------------------------------
 
 export const WHOLE_JOB = _("the whole job");

@@ -196,6 +196,13 @@
 #define EVIDENCE_REFUSED_BY        _("%llu came from %s.") /* how many of them; WHO_*_INSIDE */
 #define EVIDENCE_REFUSED_BY_OTHERS _("The rest came from other processes.")
 #define EVIDENCE_BUDGET            _("The job's budget was %s.")
+#define EVIDENCE_BUDGET_MACHINE                                                                              \
+    _("The job's budget was %s, three quarters of the memory that the machine could spare at the start.")
+#define EVIDENCE_BUDGET_GROUP                                                                                \
+    _("The job's budget was %s, three quarters of the memory that its control group could spare at the "     \
+      "start.")
+#define EVIDENCE_BUDGET_SLURM                                                                                \
+    _("The job's budget was %s, three quarters of the memory that Slurm has allotted to the task.")
 
 /* --- What to do --- */
 
@@ -371,6 +378,9 @@
 #define RETRY_WORDS_ASKED    _("it was asked to stop")
 #define RETRY_WORDS_NO_START _("it could not be started")
 #define RETRY_WORDS_ERROR    _("the same exception would occur again")
+#define RETRY_WORDS_COMMAND  _("the launcher restarts the job itself (--max-restarts)")
+#define RETRY_WORDS_LAUNCHER _("this is one rank of a job that its launcher restarts as a whole")
+#define RETRY_WORDS_NOBODY   _("this is one rank of a job, which cannot be restarted alone")
 #define RETRY_WORDS_NOT_LESS                                                                                 \
     _("smaller values do not help against this; with --resume it would continue with the same values")
 

@@ -147,3 +147,69 @@
 #define PLAN_BAD_RANGE_ORDER _("takes a range from the smaller to the larger number, not \"%s\"")
 #define PLAN_BAD_RANGE_LONG  _("takes a range of at most 1024 numbers, not \"%s\"")
 #define PLAN_BAD_COLLATE     _("takes stack or list, not \"%s\"")
+
+/* --- Nodes: what to change on those of a group -----------------------------------------------------------
+ */
+
+#define NODES_CHANGE_SHM_ONE                                                                                 \
+    _("Enlarge /dev/shm to %s (mount -o remount,size=) for %llu job, or start it with shmguard run.")
+#define NODES_CHANGE_SHM_MANY                                                                                \
+    _("Enlarge /dev/shm to %s (mount -o remount,size=) for %llu jobs, or start them with shmguard run.")
+#define NODES_CHANGE_SMALLER                                                                                 \
+    _("Lower the batch size, num_workers or prefetch_factor: each job takes less memory.")
+#define NODES_CHANGE_CPUS    _("Lower num_workers: each process counts as one CPU.")
+#define NODES_CHANGE_WORKERS _("With %llu workers per trainer, %llu jobs have a CPU for each process.")
+#define NODES_CHANGE_FILES   _("Raise the limit of open files to %llu or more: ulimit -n, or LimitNOFILE=.")
+#define NODES_CHANGE_UNKNOWN _("Nothing is known of these nodes: add columns to the list, or give --memory.")
+
+#define NODES_TITLE         _("Nodes like these, and how many jobs fit on each:")
+#define NODES_LABEL_TOTAL   _("nodes")
+#define NODES_TOTAL         _("%llu jobs on %llu of %llu nodes")
+#define NODES_LABEL_GUARDED _("guarded")
+#define NODES_GUARDED       _("%llu jobs (shmguard run: the size of /dev/shm does not matter)")
+#define NODES_LABEL_JOB     _("each job")
+#define NODES_JOB           _("/dev/shm %s, memory %s, CPUs %llu, open files %llu (estimated)")
+#define NODES_JOB_ALONE     _("/dev/shm %s, memory %s, CPUs %llu")
+#define NODES_WANTED_NOT    _("%llu jobs were asked for; %llu fit.")
+#define NODES_WANTED        _("All %llu jobs that were asked for fit.")
+#define NODES_NOTE_UNKNOWN  _("The list says nothing about: %s. That does not limit anything here.")
+#define NODES_NOTE_PRIVATE                                                                                   \
+    _("The private memory of the processes is not counted; give it with --process-memory SIZE (shmguard ps " \
+      "shows the USS of a running job).")
+#define NODES_MORE         _("%zu more kinds of nodes are listed by --json.")
+#define NODES_HEAD_NODES   N_("NODES")
+#define NODES_HEAD_EXAMPLE N_("SUCH AS")
+#define NODES_HEAD_CPUS    N_("CPUS")
+#define NODES_HEAD_MEMORY  N_("MEMORY")
+#define NODES_HEAD_SHM     N_("SHM")
+#define NODES_HEAD_GPUS    N_("GPUS")
+#define NODES_HEAD_FILES   N_("FILES")
+#define NODES_HEAD_JOBS    N_("JOBS")
+#define NODES_HEAD_LIMIT   N_("LIMITED BY")
+#define NODES_HEAD_GUARDED N_("GUARDED")
+#define NODES_CHANGES      _("What to change:")
+#define NODES_CHANGE       _("%s: %s") /* the name of a node, a sentence */
+
+/* --- Mistakes in a list of nodes. FILE:LINE comes first --------------------------------------------------
+ */
+
+#define NODES_BAD_NAME                                                                                       \
+    _("\"%s\" is not the name of a node (letters, digits, dots and dashes; at most %d bytes)")
+#define NODES_BAD_SIZE  _("%s takes a size (64G, 1.5TiB), not \"%s\"")
+#define NODES_BAD_COUNT _("%s takes a whole number, not \"%s\"")
+#define NODES_BAD_COLUMN                                                                                     \
+    _("\"%s\" is not one of the columns, or is there twice; they are name, cpus, memory, shm, gpus and "     \
+      "open_files")
+#define NODES_TOO_WIDE  _("there are more than %zu columns; give name,cpus,memory,shm,gpus,open_files")
+#define NODES_NO_NAME   _("the node has no name; give each line a name")
+#define NODES_TOO_MANY  _("there are more than %d nodes; split the list")
+#define NODES_BAD_VALUE _("%s takes a number or a string")
+#define NODES_BAD_JSON                                                                                       \
+    _("this is not JSON: %s; write one object per line, as {\"name\": \"n1\", \"cpus\": 64}")
+#define NODES_NO_OBJECT                                                                                      \
+    _("this is not a JSON object; write one per line, as {\"name\": \"n1\", \"cpus\": 64}")
+#define NODES_BAD_QUANTITY _("%s is \"%s\", which is not a quantity of Kubernetes")
+#define NODES_NO_ITEMS     _("there are no items; give the output of kubectl get nodes -o json")
+#define NODES_NONE                                                                                           \
+    _("there is no node in it; give lines of name,cpus,memory,shm,gpus,open_files, or the output of "        \
+      "scontrol show nodes, sinfo or kubectl get nodes -o json")

@@ -66,12 +66,54 @@ static int page_make(const char *connect, Text data, Buffer *out)
                            out);
 }
 
-int page_write(FILE *out, const ReportView *view)
+/* Those of late ranks first, then in the order given. */
+static size_t recordings_choose(const FleetView *fleet, size_t shown[static PAGE_RECORDINGS_MOST])
+{
+    size_t n = 0;
+    for (int late = 1; late >= 0; late--)
+        for (size_t i = 0; i < fleet->n_ranks + fleet->n_sources && n < PAGE_RECORDINGS_MOST; i++) {
+            bool of_rank = i < fleet->n_ranks;
+            size_t source = of_rank ? fleet->ranks[i].source : i - fleet->n_ranks;
+            bool wanted = of_rank ? fleet->ranks[i].late == late : late == 0;
+            size_t before = 0;
+            while (before < n && shown[before] != source)
+                before++;
+            if (wanted && before == n)
+                shown[n++] = source;
+        }
+    return n;
+}
+
+/* One recording: its data. Several: {"fleet": …, "recordings": […]}. */
+static int fleet_data(const FleetView *fleet, size_t most_bytes, Buffer *out)
+{
+    if (fleet->n_sources == 1 && fleet->n_ranks < 2)
+        return data_fit(fleet->sources[0].report, most_bytes, out);
+    size_t shown[PAGE_RECORDINGS_MOST];
+    size_t n = recordings_choose(fleet, shown);
+    int r = buffer_append_text(out, "{\"fleet\":");
+    if (r >= 0)
+        r = page_fleet(fleet, shown, n, out);
+    if (r >= 0)
+        r = buffer_append_text(out, ",\"recordings\":[");
+    size_t room = most_bytes > out->size ? most_bytes - out->size : 0;
+    for (size_t i = 0; r >= 0 && i < n; i++) {
+        _cleanup_buffer_ Buffer data = {0};
+        r = data_fit(fleet->sources[shown[i]].report, room / n, &data);
+        if (r >= 0 && i > 0)
+            r = buffer_append_text(out, ",");
+        if (r >= 0)
+            r = buffer_append(out, buffer_text(&data), data.size);
+    }
+    return r < 0 ? r : buffer_append_text(out, "]}");
+}
+
+int page_write(FILE *out, const FleetView *fleet)
 {
     _cleanup_buffer_ Buffer page = {0};
     _cleanup_buffer_ Buffer data = {0};
     size_t room = PAGE_MOST_BYTES - MIN(page_template_size + PAGE_TEXTS_BYTES, (size_t)PAGE_MOST_BYTES / 2);
-    int r = page_template_size == 0 ? -ENOSYS : data_fit(view, room, &data);
+    int r = page_template_size == 0 ? -ENOSYS : fleet_data(fleet, room, &data);
     if (r >= 0)
         r = page_make(CONNECT_NONE, (Text){buffer_text(&data), data.size}, &page);
     if (r >= 0)
