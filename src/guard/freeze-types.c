@@ -77,13 +77,6 @@ static bool text_is_ascii(const TextHead *text)
     return text->state >> 6 & 1;
 }
 
-static size_t text_bytes(const TextHead *text)
-{
-    enum { ASCII_HEAD = 40, OTHER_HEAD = 56 };
-    size_t head = text_is_ascii(text) ? ASCII_HEAD : OTHER_HEAD;
-    return head + ((size_t)text->length + 1) * text_kind(text);
-}
-
 static size_t number_digits(const NumberHead *number)
 {
     return number->tag >> 3;
@@ -216,6 +209,7 @@ static ObjectType *type_add(ObjectTypes *types, Object *type, ObjectKind kind)
     types->n++;
     *known = (ObjectType){.type = type,
                           .kind = kind,
+                          .data = kind,
                           .is_plain = kind > OBJECT_TYPE && kind != OBJECT_ARRAY,
                           .weak_offset = type_member(types->weak_offset, type),
                           .basic_bytes = (size_t)type_member(types->basic_size, type)};
@@ -238,11 +232,11 @@ static void types_begin(ObjectTypes *types, const Specimens *specimens)
 {
     for (size_t i = 0; i < sizeof builtin_types / sizeof builtin_types[0]; i++)
         type_add(types, *builtin_types[i].type, builtin_types[i].kind);
-    type_add(types, PyODict_Type, OBJECT_OTHER)->is_dict = true;
+    type_add(types, PyODict_Type, OBJECT_OTHER)->data = OBJECT_DICT;
     type_add(types, PySet_Type, OBJECT_OTHER)->is_set = true;
     type_add(types, PyFrozenSet_Type, OBJECT_OTHER)->is_set = true;
     type_add(types, specimens->deque, OBJECT_OTHER);
-    type_add(types, specimens->default_dict, OBJECT_OTHER)->is_dict = true;
+    type_add(types, specimens->default_dict, OBJECT_OTHER)->data = OBJECT_DICT;
     for (ssize_t i = 0; i < PyTuple_Size(specimens->leaves); i++) {
         Object *leaf = PyTuple_GetItem(specimens->leaves, i);
         if (PyType_GetFlags(object_head(leaf)->type) & type_is_class &&
@@ -324,7 +318,7 @@ static void class_judge(ObjectTypes *types, ObjectType *judged)
     judged->kind = refers ? OBJECT_OTHER : OBJECT_LEAF;
     judged->is_plain = base_is_plain && !PyType_GetSlot(judged->type, SLOT_FINALIZE) &&
                        !PyType_GetSlot(judged->type, SLOT_DEL) && class_is_in_module(judged->type);
-    judged->is_dict = known && (known->is_dict || known->kind == OBJECT_DICT);
+    judged->data = known && known->type ? known->data : OBJECT_OTHER;
     judged->is_set = known && known->is_set;
     if ((refers && (void *)(uintptr_t)judged->visit != types->class_visit) || judged->weak_offset == -1 ||
         (!refers && !judged->is_plain))
@@ -349,19 +343,20 @@ const ObjectType *object_type(ObjectTypes *types, Object *type)
 
 /* --- Sizes --- */
 
-size_t leaf_bytes(const ObjectType *type, Object *leaf)
+static size_t data_bytes(ObjectKind data, Object *object)
 {
-    enum { DIGIT_BYTES = 4, NUMBER_HEAD = 24 };
-    ssize_t n = 0;
-    switch (type->kind) {
+    enum { DIGIT_BYTES = 4 };
+    const TextHead *text = (TextHead *)object;
+    size_t n = 0;
+    switch (data) {
     case OBJECT_TEXT:
-        return text_bytes((TextHead *)leaf);
+        return ((size_t)text->length + 1) * text_kind(text);
     case OBJECT_NUMBER:
-        n = (ssize_t)number_digits((NumberHead *)leaf);
-        return NUMBER_HEAD + (size_t)(n > 1 ? n : 1) * DIGIT_BYTES;
+        n = number_digits((NumberHead *)object);
+        return (n > 1 ? n : 1) * DIGIT_BYTES;
     case OBJECT_BYTES:
-        memcpy(&n, (char *)leaf + sizeof(ObjectHead), sizeof n);
-        return type->basic_bytes + (size_t)n;
+        memcpy(&n, (char *)object + sizeof(ObjectHead), sizeof n);
+        return n;
     case OBJECT_UNKNOWN:
     case OBJECT_TYPE:
     case OBJECT_LEAF:
@@ -372,7 +367,16 @@ size_t leaf_bytes(const ObjectType *type, Object *leaf)
     case OBJECT_OTHER:
         break;
     }
-    return type->basic_bytes;
+    return 0;
+}
+
+size_t leaf_bytes(const ObjectType *type, Object *leaf)
+{
+    enum { ASCII_HEAD = 40, OTHER_HEAD = 56 };
+    size_t head = type->kind != OBJECT_TEXT         ? type->basic_bytes
+                  : text_is_ascii((TextHead *)leaf) ? ASCII_HEAD
+                                                    : OTHER_HEAD;
+    return head + data_bytes(type->data, leaf);
 }
 
 /* Of the least power of two that is greater. */
@@ -402,8 +406,8 @@ static size_t set_bytes(size_t n)
 
 size_t container_bytes(const ObjectType *type, Object *container, size_t n)
 {
-    size_t bytes = GC_HEAD_BYTES + type->basic_bytes;
-    if (type->kind == OBJECT_DICT || type->is_dict)
+    size_t bytes = GC_HEAD_BYTES + type->basic_bytes + data_bytes(type->data, container);
+    if (type->data == OBJECT_DICT)
         bytes += dict_bytes((size_t)PyDict_Size(container));
     else if (type->is_set)
         bytes += set_bytes((size_t)PySet_Size(container));

@@ -106,8 +106,8 @@ typedef enum ObjectKind {
 typedef struct ObjectType {
     Object *type; /* NULL: a free place of the table */
     ObjectKind kind;
-    bool is_plain; /* may be frozen, if nothing refers to it weakly */
-    bool is_dict;  /* OBJECT_OTHER: it has the items of a dict, too */
+    ObjectKind data; /* OBJECT_OTHER, OBJECT_LEAF: it has the data of this kind, too */
+    bool is_plain;   /* may be frozen, if nothing refers to it weakly */
     bool is_set;
     ssize_t weak_offset; /* of the list of its weak references; 0: none */
     size_t basic_bytes;
@@ -193,13 +193,16 @@ typedef struct FreezeWalk {
     bool is_closed; /* the dataset itself */
 } FreezeWalk;
 
+/* Is told what was frozen since it was last told, and how many bytes are wanted next. How many may be frozen
+ * until it is told again: as many as are wanted, or more, or what is left. */
+typedef uint64_t (*FreezeMore)(uint64_t objects, uint64_t bytes, uint64_t wanted);
+
 /*
  * Freezes what is closed below the dataset, but not the dataset. Called with the interpreter's lock, which it
  * keeps, and without any exception set; none is set afterwards. What was frozen before it ended early stays
- * frozen. `more` is told what was frozen since it was last told, and says whether more may be.
+ * frozen.
  */
-WalkEnd freeze_walk(ObjectTypes *types, Object *dataset, uint64_t immortal,
-                    bool (*more)(uint64_t objects, uint64_t bytes), FreezeWalk *ret);
+WalkEnd freeze_walk(ObjectTypes *types, Object *dataset, uint64_t immortal, FreezeMore more, FreezeWalk *ret);
 
 /* What is frozen below the dataset, as far as a short walk goes. */
 void freeze_look(ObjectTypes *types, Object *dataset, uint64_t immortal, FreezeRoots *ret);

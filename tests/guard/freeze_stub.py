@@ -87,6 +87,10 @@ class Missing(dict):
         raise AssertionError("code of the program ran")
 
 
+class Word(str):
+    """A text with attributes."""
+
+
 class Nosy:
     """Whatever is asked of it, it notices."""
     asked = []
@@ -408,6 +412,29 @@ def speed():
     data = Data(items=[{"name": text(n), "id": n + 1000, "x": n + 0.5, "box": (n + 0.25, n + 0.75)} for n in range(count // 7)])
     load(data)
     print(frozen(data.items))
+
+
+def much():
+    """More than may be frozen, in few objects, in one container, in a cycle, and in classes of the program. KIND says which."""
+    count = int(os.environ["OBJECTS"])
+    kind = os.environ["KIND"]
+    if kind == "raw":
+        items = [bytes(100_000) for _ in range(count // 1000)]
+    elif kind == "set":
+        items = {text(n) for n in range(count)}
+    elif kind == "keys":
+        items = collections.OrderedDict.fromkeys(text(n) for n in range(count))
+    elif kind == "words":
+        items = [Word(text(n) * 40) for n in range(count // 10)]
+    else:
+        items = ring = []
+        for n in range(count):
+            ring.append([float(n)])
+            ring = ring[-1]
+        ring.append(items)
+    data = Data(items=items)
+    load(data)
+    print(frozen(items))
 
 
 if __name__ == "__main__":
