@@ -9,12 +9,12 @@
  * and objects_are_known tries it on objects whose state is known:
  *
  *   of every object   its count and its type; where its type says so, its list of weak references
+ *   of instances      their attribute dict. 3.13 does not visit it while the values are in the instance
  *   of strings        length, hash and kind;  of integers, the number of digits
  *   of numpy arrays   shape, strides, type and the address of the items: they are part of numpy's ABI
  *
- * A type is known by its address, or it is a class that was written in Python: then the interpreter has given
- * it two functions of its own (to visit and to free instances), which no other type has, and its first base
- * that was not written in Python is known by its address.
+ * A type is known by its address, or it is a class that was written in Python (class_is_written), and its
+ * first base that was not written in Python is known by its address.
  */
 
 #define DEFINE(type, name, parameters) type(*name) parameters;
@@ -46,6 +46,7 @@ enum {
     SLOT_FINALIZE = 80,
 };
 enum {
+    TYPE_HAS_DICT = 1 << 4, /* kept before the instance */
     TYPE_IS_HEAP = 1 << 9,
     TYPE_HAS_GC = 1 << 14,
 };
@@ -304,24 +305,38 @@ bool class_is_in_module(Object *class)
     return is;
 }
 
-/* A class that was written in Python. Its instances are looked into in any case; whether they are plain
- * depends on its base. */
+/* Whether the class was written in Python: then the interpreter frees its instances and visits them; and if
+ * it does not visit them, the class has added nothing to its base. A type made in C may have left freeing to
+ * the interpreter, but then it has a visitor of its own, or adds what nobody visits. */
+static bool class_is_written(const ObjectTypes *types, Object *class)
+{
+    unsigned long flags = PyType_GetFlags(class);
+    Object *base = PyType_GetSlot(class, SLOT_BASE);
+    if (!(flags & TYPE_IS_HEAP) || !base || PyType_GetSlot(class, SLOT_DEALLOC) != types->class_dealloc)
+        return false;
+    return flags & TYPE_HAS_GC
+               ? PyType_GetSlot(class, SLOT_VISIT) == types->class_visit
+               : type_member(types->basic_size, class) == type_member(types->basic_size, base);
+}
+
+/* Instances of a class that was written in Python are looked into in any case; whether they are plain depends
+ * on its base. */
 static void class_judge(ObjectTypes *types, ObjectType *judged)
 {
     Object *base = judged->type;
-    while (base && PyType_GetFlags(base) & TYPE_IS_HEAP &&
-           PyType_GetSlot(base, SLOT_DEALLOC) == types->class_dealloc)
+    while (class_is_written(types, base))
         base = PyType_GetSlot(base, SLOT_BASE);
-    const ObjectType *known = base ? type_place(types, base) : NULL;
-    bool base_is_plain = base == PyBaseObject_Type || (known && known->type && known->is_plain);
+    const ObjectType *known = type_place(types, base);
+    bool base_is_plain = base == PyBaseObject_Type || (known->type && known->is_plain);
     bool refers = PyType_GetFlags(judged->type) & TYPE_HAS_GC;
     judged->kind = refers ? OBJECT_OTHER : OBJECT_LEAF;
     judged->is_plain = base_is_plain && !PyType_GetSlot(judged->type, SLOT_FINALIZE) &&
                        !PyType_GetSlot(judged->type, SLOT_DEL) && class_is_in_module(judged->type);
-    judged->data = known && known->type ? known->data : OBJECT_OTHER;
-    judged->is_set = known && known->is_set;
-    if ((refers && (void *)(uintptr_t)judged->visit != types->class_visit) || judged->weak_offset == -1 ||
-        (!refers && !judged->is_plain))
+    judged->data = known->type ? known->data : OBJECT_OTHER;
+    judged->is_set = known->is_set;
+    if (PyType_GetFlags(judged->type) & TYPE_HAS_DICT)
+        judged->dict_offset = -3 * (ssize_t)POINTER_BYTES;
+    if (judged->weak_offset == -1 || (!refers && !judged->is_plain))
         judged->kind = OBJECT_UNKNOWN;
 }
 
@@ -335,10 +350,17 @@ const ObjectType *object_type(ObjectTypes *types, Object *type)
         return &unknown;
     unsigned long flags = PyType_GetFlags(type);
     known = type_add(types, type, flags & type_is_class ? OBJECT_TYPE : OBJECT_UNKNOWN);
-    if (known->kind == OBJECT_UNKNOWN && flags & TYPE_IS_HEAP &&
-        PyType_GetSlot(type, SLOT_DEALLOC) == types->class_dealloc)
+    if (known->kind == OBJECT_UNKNOWN && class_is_written(types, type))
         class_judge(types, known);
     return known;
+}
+
+Object *instance_dict(const ObjectType *type, Object *instance)
+{
+    uintptr_t dict = 0;
+    if (type->dict_offset != 0)
+        memcpy(&dict, (char *)instance + type->dict_offset, POINTER_BYTES);
+    return dict & 1 ? NULL : (Object *)dict; /* 3.12: odd while it is an array of values */
 }
 
 /* --- Sizes --- */
@@ -466,7 +488,8 @@ static bool classes_are_known(ObjectTypes *types, const Specimens *specimens)
         return false;
     const ObjectType *type = object_type(types, class);
     Object *wanted = specimens->attribute;
-    if (type->kind != OBJECT_OTHER || type->weak_offset == 0)
+    if (type->kind != OBJECT_OTHER || type->weak_offset == 0 || instance_dict(type, specimens->probe) ||
+        instance_dict(type, specimens->owner) != specimens->names)
         return false;
     (void)type->visit(specimens->probe, attribute_look, &wanted);
     Object *weak = PyWeakref_NewRef(specimens->probe, NULL);

@@ -36,7 +36,7 @@
  * lock may fork; such a child cannot run Python.
  */
 
-enum { ATTEND_OBJECTS = 1 << 16, LOOK_NODES = 10000 };
+enum { ATTEND_OBJECTS = 1 << 16, LOOK_NODES = 10000, AHEAD = 8 };
 
 typedef struct WalkNode {
     Object *object;
@@ -364,7 +364,10 @@ static void container_begin(Walk *walk, Object *object, const ObjectType *type)
     *step = (Step){.type = type, .node = place, .first = walk->found.n};
     object_head(object)->count = ((uint64_t)place + 1) << 32 | (uint32_t)walk->immortal;
     if (type->kind == OBJECT_OTHER) {
+        Object *dict = node->is_open ? NULL : instance_dict(type, object);
         (void)type->visit(object, find, walk);
+        if (dict && walk->end == WALK_DONE)
+            (void)find(dict, walk);
         if (type->data == OBJECT_DICT)
             find_keys(walk, object);
     }
@@ -386,6 +389,9 @@ static bool step_go_on(Walk *walk)
         case OBJECT_LIST:
             if (step->place >= PyList_Size(object))
                 return false;
+            /* Items that the program has shuffled come from memory one by one otherwise. */
+            if (step->place + AHEAD < PyList_Size(object))
+                __builtin_prefetch(PyList_GetItem(object, step->place + AHEAD), 1);
             visit(walk, PyList_GetItem(object, step->place++));
             break;
         case OBJECT_TUPLE:

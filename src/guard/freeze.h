@@ -110,6 +110,7 @@ typedef struct ObjectType {
     bool is_plain;   /* may be frozen, if nothing refers to it weakly */
     bool is_set;
     ssize_t weak_offset; /* of the list of its weak references; 0: none */
+    ssize_t dict_offset; /* of its attribute dict, which visit may pass over; 0: none */
     size_t basic_bytes;
     int (*visit)(Object *object, ObjectVisitor visitor, void *context); /* OBJECT_OTHER */
 } ObjectType;
@@ -118,8 +119,10 @@ typedef struct ObjectType {
 typedef struct Specimens {
     Object *probe;     /* an instance of an ordinary class, whose only attribute is the next one */
     Object *attribute; /* a list */
-    Object *leaves;    /* types: a tuple */
-    Object *deque;     /* types */
+    Object *owner;     /* another instance of that class, and its attribute dict */
+    Object *names;
+    Object *leaves; /* types: a tuple */
+    Object *deque;  /* types */
     Object *default_dict;
     Object *array; /* an empty array of objects, of 2 times 3, and the address of its items; or None, 0 */
     unsigned long long array_address;
@@ -154,6 +157,9 @@ bool class_is_in_module(Object *class);
 bool array_has_objects(const ObjectTypes *types, Object *array);
 size_t array_items(Object *array);
 Object *array_item(Object *array, size_t place);
+
+/* The attribute dict of an instance, if the program has asked for it; else NULL. */
+Object *instance_dict(const ObjectType *type, Object *instance);
 
 /* Bytes of a leaf, or of a container with n items; computed, without what the allocator adds. */
 size_t leaf_bytes(const ObjectType *type, Object *leaf);

@@ -274,9 +274,9 @@ static Object *part_freeze(Object *self, Object *arguments)
     (void)self;
     Object *dataset = NULL;
     Specimens specimens = {0};
-    if (!PyArg_ParseTuple(arguments, "OOOOOOOK", &dataset, &specimens.probe, &specimens.attribute,
-                          &specimens.leaves, &specimens.deque, &specimens.default_dict, &specimens.array,
-                          &specimens.array_address))
+    if (!PyArg_ParseTuple(arguments, "OOOOOOOOOK", &dataset, &specimens.probe, &specimens.attribute,
+                          &specimens.owner, &specimens.names, &specimens.leaves, &specimens.deque,
+                          &specimens.default_dict, &specimens.array, &specimens.array_address))
         return NULL;
     if (!busy) {
         busy = true;

@@ -49,6 +49,10 @@ FOUND = {
     "forks": ["0", "0"],
     "interrupted": ["interrupted", "3000000 False True"],
     "others": ["{'a': 1, 'b': 2} 1 True True False False"],
+    "owners": ["True False 101", "0 100 True True 1000"],
+    "unpickled": ["1000 1 0 True True"],
+    "graphs": ["done"],
+    "changes": ["True True True"],
     "spawned": ["done"],
 }
 SLOW = {"interrupted", "shapes"}
@@ -63,7 +67,7 @@ def test_case(version, case):
 @each(IMMORTAL)
 def test_what_is_plain(version):
     found = stub(version, "kinds")
-    assert len(found) == 32 and all(line.endswith(" True") or line == "not its own True True 1" for line in found)
+    assert len(found) == 37 and all(line.endswith(" True") or line == "not its own True True 1" for line in found)
 
 
 @each(IMMORTAL)
