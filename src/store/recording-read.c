@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -208,7 +209,7 @@ static int meta_read(Reader *reader)
                            "SELECT (SELECT value FROM meta WHERE key = 'began'), (SELECT value FROM meta "
                            "WHERE key = 'interval'), (SELECT value FROM meta WHERE key = 'pid'), (SELECT "
                            "value FROM meta WHERE key = 'command'), (SELECT value FROM meta WHERE key = "
-                           "'open_files')",
+                           "'open_files'), (SELECT value FROM meta WHERE key = 'python')",
                            &statement);
     if (r < 0)
         return r;
@@ -217,16 +218,19 @@ static int meta_read(Reader *reader)
     double pid = 0;
     const char *command = NULL;
     uint64_t open_files = 0;
+    uint64_t python = 0;
     int answer = sqlite3_step(statement);
     if (answer != SQLITE_ROW)
         return sqlite_errno(reader->db, answer);
     if (!column_seconds(statement, 0, &began) || !column_seconds(statement, 1, &interval) || interval <= 0 ||
         !column_seconds(statement, 2, &pid) || pid < 0 || pid > INT32_MAX ||
-        !column_text(statement, 3, &command) || !column_figure(statement, 4, &open_files))
+        !column_text(statement, 3, &command) || !column_figure(statement, 4, &open_files) ||
+        !column_figure(statement, 5, &python))
         return -EBADMSG;
     int made = history_init(&reader->history, command, (int)pid, began, interval);
-    /* Older recordings have none. */
+    /* Older recordings have neither. */
     reader->history.open_files = open_files == U64_UNKNOWN ? 0 : open_files;
+    reader->history.python = python > UINT_MAX ? 0 : (unsigned)python;
     return made;
 }
 

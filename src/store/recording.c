@@ -46,6 +46,8 @@ struct Recording {
     bool pid_due; /* it is not in the file yet */
     uint64_t open_files;
     bool open_files_due;
+    unsigned python;
+    bool python_due;
     PendingMoments pending;
     Buffer text;
     Thin thin;
@@ -329,6 +331,12 @@ void recording_set_open_files(Recording *recording, uint64_t limit)
     recording->open_files_due = true;
 }
 
+void recording_set_python(Recording *recording, unsigned minor)
+{
+    recording->python = minor;
+    recording->python_due = true;
+}
+
 int recording_create(const char *path, const History *head, Recording **ret)
 {
     if (path[0] == '\0')
@@ -566,6 +574,8 @@ static int moments_write(Recording *recording, const Moment *moment)
         r = meta_write(recording, "pid", (uint64_t)recording->pid);
     if (r >= 0 && recording->open_files_due)
         r = meta_write(recording, "open_files", recording->open_files);
+    if (r >= 0 && recording->python_due)
+        r = meta_write(recording, "python", recording->python);
     for (size_t i = 0; r >= 0 && i < recording->pending.n; i++)
         r = moment_add(recording, recording->pending.items[i]);
     if (r >= 0 && moment)
@@ -578,6 +588,7 @@ static int moments_write(Recording *recording, const Moment *moment)
     }
     recording->pid_due = false;
     recording->open_files_due = false;
+    recording->python_due = false;
     pending_moments_clear(&recording->pending);
     return 0;
 }
