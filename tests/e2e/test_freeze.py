@@ -127,7 +127,7 @@ def test_without_immortal_objects(version, tmp_path):
 
 @each(IMMORTAL[:1])
 @pytest.mark.long
-@pytest.mark.parametrize("case, kind", [("speed", ""), *(("much", kind) for kind in ("raw", "set", "keys", "words", "ring"))])
+@pytest.mark.parametrize("case, kind", [("speed", ""), ("ranks", ""), *(("much", kind) for kind in ("raw", "set", "keys", "words", "ring"))])
 def test_quarter_of_the_memory(version, case, kind, here, tmp_path):
     """Of a control group with 256 MiB."""
     file = tmp_path / "report.json"

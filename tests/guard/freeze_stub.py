@@ -545,6 +545,22 @@ def changes():
     print(frozen(data.list), states[0][0] == states[0][1], copy.deepcopy(states[0][0]) == states[0][1])
 
 
+def ranks():
+    """Several processes that freeze at the same time."""
+    barrier = multiprocessing.Barrier(3)
+    processes = []
+    for _ in range(3):
+        pid = os.fork()
+        if pid == 0:
+            data = Data(items=[bytes(100_000) for _ in range(400)])
+            barrier.wait()
+            load(data)
+            barrier.wait()
+            os._exit(0)
+        processes.append(pid)
+    print(any(os.waitpid(pid, 0)[1] for pid in processes))
+
+
 def much():
     """More than may be frozen, in few objects, in one container, in a cycle, and in classes of the program. KIND says which."""
     count = int(os.environ["OBJECTS"])
