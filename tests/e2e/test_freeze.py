@@ -132,10 +132,9 @@ def test_quarter_of_the_memory(version, case, kind, here, tmp_path):
     """Of a control group with 256 MiB."""
     file = tmp_path / "report.json"
     with control_group(here, limit=256 * MIB) as (machine, _):
-        done = machine.run(PROGRAM, "run", "--report", file, "--", INTERPRETERS[version], STUB, case, stdout=subprocess.PIPE,
-                           env={**os.environ, "OBJECTS": "1750000" if case == "speed" else "1000000", "KIND": kind}, stderr=subprocess.PIPE, text=True)
+        done = machine.run(PROGRAM, "run", "--report", file, "--", INTERPRETERS[version], STUB, case, stdout=subprocess.PIPE, text=True,
+                           stderr=subprocess.PIPE, env={**os.environ, "OBJECTS": "1750000" if case == "speed" else "1000000", "KIND": kind})
     freeze = json.loads(file.read_text())["freeze"]
-    print(done, freeze)
     assert done.stdout == "False\n" and freeze["why"] == "limit" and freeze["bytes"] <= 64 * MIB, (done, freeze)
     assert kind == "ring" or freeze["bytes"] > 56 * MIB
     assert "limited to a quarter of the memory" in " ".join(done.stderr.split())

@@ -169,7 +169,8 @@ def kinds():
         path=[pathlib.Path("/tmp", text(19))], span=[range(5)], bound=[Strange()])
     bad = Data(lock=[threading.Lock(), text(20)], function=[lambda: 1, text(21)], module=[os, text(22)], file=[sys.stdout, text(23)],
                final=[Final(), text(24)], elsewhere=[local_class(), text(25)], generator=[(n for n in ()), text(26)], error=[ValueError(), text(27)],
-               code=[text.__code__, text(30)], buffer=[array.array("d", [1]), text(31)], view=[memoryview(b"raw"), text(32)], c_class=[random.Random(1), text(33)])
+               code=[text.__code__, text(30)], buffer=[array.array("d", [1]), text(31)], view=[memoryview(b"raw"), text(32)],
+               c_class=[random.Random(1), text(33)])
     data.bad = bad
     bad.deep = [[bad.lock], [text(28)]]
     watched = Plain(2)
@@ -480,7 +481,8 @@ def graphs():
 
 
 def graph(dice):
-    makers = [list, dict, set, Data, Missing, Numbers, collections.deque, collections.OrderedDict, lambda: collections.defaultdict(list), lambda: (text(1), 1000)]
+    makers = [list, dict, set, Data, Missing, Numbers, collections.deque, collections.OrderedDict, lambda: collections.defaultdict(list),
+              lambda: (text(1), 1000)]
     nodes, refers, opened = [], [], set()
     for n in range(dice.choice([5, 50, 500])):
         if dice.random() < 0.05:
@@ -520,15 +522,18 @@ def graph(dice):
 def changes():
     """Random changes of frozen objects, and the same of copies that are not frozen."""
     data = Data(list=[[n + 0.5, text(n)] for n in range(99)], dict={text(n): [n] for n in range(99)}, set={text(n) for n in range(99)},
-                ordered=collections.OrderedDict((text(n), n) for n in range(99)), default=collections.defaultdict(list, {text(n): [n] for n in range(99)}),
-                queue=collections.deque(range(1000, 1099)), raw=bytearray(99), plain=[Plain(n) for n in range(99)], slots=[Slots(n) for n in range(99)])
+                ordered=collections.OrderedDict((text(n), n) for n in range(99)),
+                default=collections.defaultdict(list, {text(n): [n] for n in range(99)}), queue=collections.deque(range(1000, 1099)),
+                raw=bytearray(99), plain=[Plain(n) for n in range(99)], slots=[Slots(n) for n in range(99)])
     data.keep = list(vars(data).values())
     mirror = Data(**copy.deepcopy(vars(data)))
     load(data)
     kinds_of_change = [
         lambda d, n: d.list.append([text(n)]), lambda d, n: d.list.pop(n % 9), lambda d, n: d.list.__setitem__(slice(n % 9, n % 9 + 2), [[1], [n]]),
-        lambda d, n: d.list.reverse(), lambda d, n: d.list.sort(key=str), lambda d, n: d.dict.update({text(n): [n]}), lambda d, n: d.dict.pop(text(n), 0),
-        lambda d, n: d.set.symmetric_difference_update([text(n)]), lambda d, n: d.ordered.update({text(n): n}), lambda d, n: d.ordered.pop(text(n), 0),
+        lambda d, n: d.list.reverse(), lambda d, n: d.list.sort(key=str), lambda d, n: d.dict.update({text(n): [n]}),
+        lambda d, n: d.dict.pop(text(n), 0),
+        lambda d, n: d.set.symmetric_difference_update([text(n)]), lambda d, n: d.ordered.update({text(n): n}),
+        lambda d, n: d.ordered.pop(text(n), 0),
         lambda d, n: d.ordered.move_to_end(next(iter(d.ordered))), lambda d, n: d.default[text(n)].append(n), lambda d, n: d.default.pop(text(n), 0),
         lambda d, n: d.queue.append(n), lambda d, n: d.queue.popleft(), lambda d, n: d.queue.rotate(n), lambda d, n: d.raw.extend(b"raw"),
         lambda d, n: d.raw.__delitem__(slice(0, 2)), lambda d, n: setattr(d.plain[n % 99], f"more_{n % 7}", [n]),
