@@ -47,6 +47,9 @@
     "Until the leak is found, save checkpoints and restart the training from the latest one when memory "    \
     "runs out."
 #define VERDICT_COPY_ON_WRITE_FREEZE                                                                         \
+    "Run the job under the guard: before workers are forked, it makes the dataset's Python objects "         \
+    "immortal, and reading those writes nothing."
+#define VERDICT_COPY_ON_WRITE_PERHAPS                                                                        \
     "Run the job under the guard, with Python 3.12 to 3.14 and workers that are forked: it makes the "       \
     "dataset's Python objects immortal, and reading those writes nothing."
 #define VERDICT_COPY_ON_WRITE_UNFROZEN                                                                       \
@@ -62,6 +65,9 @@
     "Keep the dataset's index (paths, labels, annotations) in NumPy arrays, tensors or Arrow tables "        \
     "instead "                                                                                               \
     "of lists and dicts of Python objects: pages without reference counts stay shared."
+#define VERDICT_COPY_ON_WRITE_PYTHON                                                                         \
+    "Or use Python 3.12 to 3.14: there, the guard makes the dataset's Python objects immortal before "       \
+    "workers are forked, and reading those writes nothing. The Python of this job cannot."
 #define VERDICT_COPY_ON_WRITE_WORKERS "Lower num_workers: each worker makes its own copy."
 #define VERDICT_COPY_ON_WRITE_ROOM                                                                           \
     "Or leave room for one copy of the dataset per worker: the growth stops there, and is not a leak."
@@ -171,6 +177,11 @@
 #define VERDICT_STEADY_STAYED  "Private memory of pid %d (%s) stayed at about %s for %s."
 #define VERDICT_STEADY_STEPPED "Private memory of pid %d (%s) rose once, to %s, in %s."
 #define VERDICT_STEADY_SETTLED "Private memory of pid %d (%s) settled at %s in %s."
+/* What was made immortal, and by how much the private memory of a worker grew. */
+#define VERDICT_STEADY_FROZEN                                                                                \
+    "The guard has made %s of the dataset immortal: since they were forked, workers have copied at most %s."
+/* A size. */
+#define VERDICT_COPY_ON_WRITE_BESIDES "%s of the dataset are immortal, and not among these copies."
 /* %s: a size. */
 #define VERDICT_STEADY_SEEN                                                                                  \
     "Continuing growth of %s per minute would have been detected, and no other figure keeps growing; "       \
