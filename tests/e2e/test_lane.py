@@ -113,6 +113,7 @@ def test_switched_off(setting):
     assert stub(PYTHONS["system"], "fork", **setting) == ["('plain', False)"]
 
 
+@pytest.mark.timed
 def test_what_it_costs():
     """A few milliseconds of the processor in a trainer and in its first workers, and less in those that it starts later; the fastest of
     several are those that nothing else got in the way of."""
@@ -212,6 +213,7 @@ MANY = """\
     """
 
 
+@pytest.mark.timed
 def test_too_many_descriptors_on_their_way(here, ordinary):
     """The kernel counts those of a user, unless it is root, and refuses more than the sending process may have open."""
     done = ordinary(here).shmguard("run", "-q", "--", PYTHONS["system"], "-W", "ignore", "-c", textwrap.dedent(MANY))
