@@ -194,6 +194,7 @@ def everywhere(tmp_path_factory):
     return {version: (recording, job.communicate()[0], job.returncode) for version, (recording, job) in jobs.items()}
 
 
+@shares_trainings
 @pytest.mark.parametrize("version", INTERPRETERS, ids=lambda version: "{}.{}".format(*version))
 def test_every_interpreter(everywhere, version):
     recording, output, code = everywhere[version]
