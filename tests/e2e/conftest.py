@@ -113,6 +113,18 @@ def pytest_runtest_protocol(item, nextitem):
     return True
 
 
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_call(item):
+    """A test that waits in vain, for the first line of a job that has ended, for example, fails in the end."""
+    def give_up(*_):
+        raise TimeoutError(f"not over after {4 * PATIENCE} s")
+
+    signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(0 if item.get_closest_marker("long") else 4 * PATIENCE)
+    yield
+    signal.alarm(0)
+
+
 # A sanitizer only checks the supervisor, which does the same for both versions of PyTorch.
 @pytest.fixture(params=["system"] if SANITIZED else list(PYTHONS))
 def python(request):

@@ -8,7 +8,7 @@ PyTorch imports all of itself. What no training here uses is imported when it is
 
 PyTorch 2.13 asks for each operator which source line registers it, for which Python looks at all modules and their files: this
 takes a sixth of the import. Here, it is the module whose globals the caller has. And its optimizers import the compiler, which
-takes as long as all the rest, to tell it what not to compile. Nothing here is compiled, so they tell a module that ignores it.
+takes as long as all the rest, to tell it what not to compile. Here, the compiler is imported when it is asked for more than that.
 
 test_semantics.py runs its cases without all this.
 """
@@ -16,7 +16,7 @@ test_semantics.py runs its cases without all this.
 import gc
 import os
 import sys
-from importlib.machinery import ModuleSpec, PathFinder
+from importlib.machinery import PathFinder
 
 SELDOM_USED = {
     "torch.distributions",
@@ -42,7 +42,13 @@ class TorchFinder(PathFinder):
                 cls.is_1_13 = names_1_13(spec)
             return spec
         if fullname == "torch._dynamo":
-            return ModuleSpec(fullname, CompilerOfNothing())
+            spec = super().find_spec(fullname, path, target)
+            if spec:
+                spec.loader = CompilerLater(spec.loader)
+            return spec
+        if fullname.startswith("torch._dynamo."):
+            CompilerLater.load(sys.modules["torch._dynamo"])
+            return None
         if fullname in SELDOM_USED or cls.is_1_13 and fullname in SELDOM_USED_BY_1_13:
             from importlib.util import LazyLoader
             spec = super().find_spec(fullname, path, target)
@@ -79,13 +85,24 @@ def load_quickly(loader):
     loader.exec_module = exec_module
 
 
-class CompilerOfNothing:
+class CompilerLater:
+    def __init__(self, loader):
+        self.loader = loader
+
     def create_module(self, spec):
-        return None
+        return self.loader.create_module(spec)
 
     def exec_module(self, module):
         module.disable = lambda function, *options, **more: function
         module.graph_break = lambda: None
+        module.__getattr__ = lambda name: getattr(self.load(module), name)
+
+    @staticmethod
+    def load(module):
+        if "__getattr__" in vars(module):
+            del module.__getattr__
+            module.__spec__.loader.loader.exec_module(module)
+        return module
 
 
 sys.meta_path.insert(0, TorchFinder)
