@@ -15,7 +15,7 @@ import pytest
 from conftest import HERE, PATIENCE, PROGRAM, PROJECT, children, python_of, wait_until
 from schema import loads_checked
 from test_bad_input import refused
-from test_lane import INTERPRETERS
+from test_lane import INTERPRETERS, version_name
 
 shares_trainings = pytest.mark.xdist_group("trainings")
 
@@ -195,7 +195,7 @@ def everywhere(tmp_path_factory):
 
 
 @shares_trainings
-@pytest.mark.parametrize("version", INTERPRETERS, ids=lambda version: "{}.{}".format(*version))
+@pytest.mark.parametrize("version", INTERPRETERS, ids=version_name)
 def test_every_interpreter(everywhere, version):
     recording, output, code = everywhere[version]
     assert (output, code) == ("0\n", 0), "no worker came to harm"
