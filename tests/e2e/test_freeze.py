@@ -10,7 +10,7 @@ import subprocess
 import pytest
 
 from conftest import MIB, PROGRAM, PROJECT, PYTHONS, SANITIZED, control_group
-from test_lane import INTERPRETERS, LIBRARY
+from test_lane import INTERPRETERS, LIBRARY, version_name
 
 STUB = PROJECT / "tests" / "guard" / "freeze_stub.py"
 JOB = PROJECT / "tests" / "e2e" / "freeze_job.py"
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(SANITIZED, reason="an instrumented library canno
 def each(versions):
     if not versions:
         return pytest.mark.skip(reason="no Python of 3.12 to 3.14 is installed (pyenv's are found, too)")
-    return pytest.mark.parametrize("version", versions, ids=lambda version: "{}.{}".format(*version))
+    return pytest.mark.parametrize("version", versions, ids=version_name)
 
 
 def stub(version, case, *options, code=0, **more):
@@ -119,7 +119,7 @@ def test_other_start_methods(version, tmp_path):
     assert not freeze["active"] and freeze["why"] == "start-method" and "immortal" not in done.stderr
 
 
-@pytest.mark.parametrize("version", MORTAL[-1:], ids=lambda version: "{}.{}".format(*version))
+@pytest.mark.parametrize("version", MORTAL[-1:], ids=version_name)
 def test_without_immortal_objects(version, tmp_path):
     done, freeze = report_of(tmp_path, INTERPRETERS[version], STUB, "growing")
     assert done.stdout == "False False False\n" and freeze["why"] == "python" and "immortal" not in done.stderr

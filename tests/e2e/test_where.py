@@ -12,10 +12,12 @@ import time
 
 import pytest
 
-from conftest import HERE, PROGRAM, PROJECT, children, python_of, wait_until
+from conftest import HERE, PATIENCE, PROGRAM, PROJECT, children, python_of, wait_until
 from schema import loads_checked
 from test_bad_input import refused
-from test_lane import INTERPRETERS
+from test_lane import INTERPRETERS, version_name
+
+shares_trainings = pytest.mark.xdist_group("trainings")
 
 LEAKS = HERE / "leaks.py"
 STUB = PROJECT / "tests" / "guard" / "where_stub.py"
@@ -84,7 +86,7 @@ class Training:
 
 def child_of(pid):
     """Of that process, when there is one."""
-    wait_until(lambda: list(children(pid)), 60, "a child")
+    wait_until(lambda: list(children(pid)), "a child")
     return str(next(iter(children(pid))))
 
 
@@ -102,6 +104,8 @@ def reports(tmp_path_factory):
 
 
 @pytest.mark.parametrize("kind", ["list", "trainer", "extension"])
+@shares_trainings
+@pytest.mark.timed
 def test_line_is_named(reports, kind):
     report, _ = reports[kind]
     assert is_named(report, kind), report["sites"]
@@ -112,16 +116,22 @@ def test_line_is_named(reports, kind):
     assert "explains" in first["words"] and LEAKS.name in first["words"]
 
 
+@shares_trainings
+@pytest.mark.timed
 def test_attribute_is_named(reports):
     attributes = [site["function"] for site in reports["list"][0]["sites"] if site["kind"] == "attribute"]
     assert "dataset.kept: list" in attributes
 
 
+@shares_trainings
+@pytest.mark.timed
 def test_nothing_is_named_for_a_steady_one(reports):
     report, _ = reports["steady"]
     assert report["sites"] == [] and report["site_notes"]
 
 
+@shares_trainings
+@pytest.mark.timed
 def test_report_and_page_show_the_line(reports, tmp_path):
     _, recording = reports["list"]
     text = subprocess.run([PROGRAM, "report", recording], stdout=subprocess.PIPE, check=True, text=True).stdout
@@ -132,6 +142,8 @@ def test_report_and_page_show_the_line(reports, tmp_path):
     assert f"leaks.py:{line} in do_list" in page.read_text()
 
 
+@shares_trainings
+@pytest.mark.timed
 def test_running_job_is_asked(reports):
     assert is_named(loads_checked("where", reports["asked"]), "trainer")
 
@@ -146,7 +158,7 @@ def test_ends_of_every_kind_leave_the_training_unharmed(tmp_path):
     job = subprocess.Popen([PROGRAM, "run", "--quiet", "--where", "--", python, *words_of("list", 60, tmp_path)], stdout=subprocess.DEVNULL)
     time.sleep(14)
     job.send_signal(signal.SIGTERM)
-    assert job.wait(timeout=30) == 128 + signal.SIGTERM
+    assert job.wait(PATIENCE) == 128 + signal.SIGTERM
 
 
 def test_not_guarded_is_said(here):
@@ -182,7 +194,8 @@ def everywhere(tmp_path_factory):
     return {version: (recording, job.communicate()[0], job.returncode) for version, (recording, job) in jobs.items()}
 
 
-@pytest.mark.parametrize("version", INTERPRETERS, ids=lambda version: "{}.{}".format(*version))
+@shares_trainings
+@pytest.mark.parametrize("version", INTERPRETERS, ids=version_name)
 def test_every_interpreter(everywhere, version):
     recording, output, code = everywhere[version]
     assert (output, code) == ("0\n", 0), "no worker came to harm"
