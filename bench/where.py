@@ -34,7 +34,8 @@ def windows_of(recording):
 
 
 def measure(args, kind, folder):
-    """The usual cost of a batch, its spread between two rounds, and of each stage the ratios of its costs to the usual one."""
+    """The usual cost of a batch, its spread between two rounds, and of each stage the ratios of its costs to that between the searches just before
+    and after it: on a busy machine the same batch costs ten times as much a minute later."""
     recording = f"{folder}/{kind}.db"
     seconds = args.rounds * (PLAIN_SECONDS + 60)
     with open(f"{folder}/{kind}.txt", "w+", encoding="ascii") as output:
@@ -46,6 +47,8 @@ def measure(args, kind, folder):
             time.sleep(PLAIN_SECONDS)
             plain.append((time.time() - PLAIN_SECONDS + 1, time.time()))
             subprocess.run([args.program, "where", "--json", str(job.pid)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+        time.sleep(PLAIN_SECONDS)
+        plain.append((time.time() - PLAIN_SECONDS + 1, time.time()))
         job.terminate()
         job.wait()
         output.seek(0)
@@ -53,7 +56,9 @@ def measure(args, kind, folder):
     usual = statistics.median(cost(batches, *span) for span in plain)
     ratios = {stage: [] for stage in NAMES}
     for stage, begin, end in windows_of(recording):
-        ratios[stage].append(cost(batches, begin, end) / usual)
+        around = [max((span for span in plain if span[1] <= begin), default=None), min((span for span in plain if span[0] >= end), default=None)]
+        costs = [cost(batches, *span) for span in around if span]
+        ratios[stage].append(cost(batches, begin, end) * len(costs) / sum(costs))
     return usual, [cost(batches, *span) / usual for span in plain], ratios
 
 

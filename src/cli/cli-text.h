@@ -290,14 +290,34 @@
 #define CLI_WHERE_DENIED                                                                                     \
     _("where: process %d belongs to another user; run shmguard where as that user, or as root")
 #define CLI_WHERE_NOT_GUARDED                                                                                \
-    _("where: process %d has no guard, which would have to look; start the training with: shmguard run "     \
+    _("where: process %d has no guard, which would have to look, and no CPython 3.14, which can be asked "   \
+      "without it; start the training with: shmguard run --where -- python train.py")
+#define CLI_WHERE_REMOTE_DENIED                                                                              \
+    _("where: the kernel does not let this user look into process %d (another user's, or "                   \
+      "kernel.yama.ptrace_scope); run shmguard where as root, or start the training with: shmguard run "     \
       "--where -- python train.py")
+#define CLI_WHERE_REMOTE_VERSION                                                                             \
+    _("where: process %d has no guard and runs CPython 3.%d; without the guard only a release of 3.14 can "  \
+      "be asked; start the training with: shmguard run --where -- python train.py")
+#define CLI_WHERE_REMOTE_THREADED                                                                            \
+    _("where: process %d runs a free-threaded or 32-bit build of Python, which cannot be looked at; use an " \
+      "ordinary build of CPython 3.9 to 3.14")
+#define CLI_WHERE_REMOTE_OFF                                                                                 \
+    _("where: process %d has no guard, and cannot be asked without it, because its Python has remote "       \
+      "debugging switched off (PYTHON_DISABLE_REMOTE_DEBUG or -X disable-remote-debug); start the training " \
+      "with: shmguard run --where -- python train.py")
+#define CLI_WHERE_REMOTE_ENDS                                                                                \
+    _("where: the interpreter of process %d is starting or ending; ask again while it trains")
+#define CLI_WHERE_REMOTE_NOTHING                                                                             \
+    _("where: no process could look: one with PyTorch's DataLoader is needed that runs Python code now and " \
+      "then, and a directory for files (/tmp, /var/tmp or /dev/shm) that it sees; or start the training "    \
+      "with: shmguard run --where -- python train.py")
 #define CLI_WHERE_NO_SUPERVISOR                                                                              \
     _("where: the shmguard run of process %d has ended, or does not answer; start the training again with: " \
       "shmguard run --where -- python train.py")
 #define CLI_WHERE_PROGRESS _("looking for the line that leaks (windows: %zu); press Ctrl-C to stop")
 #define CLI_WHERE_FAILED                                                                                     \
-    _("where: the processes could not look: %s; CPython 3.9 to 3.13 with PyTorch is needed")
+    _("where: the processes could not look: %s; CPython 3.9 to 3.14 with PyTorch is needed")
 #define CLI_WHERE_NOTHING                                                                                    \
     _("where: no process could look; a trainer and its workers with PyTorch are needed, and batches that "   \
       "workers load")

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <poll.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "cli-text.h"
@@ -10,8 +12,9 @@
 #include "shared-sites.h"
 #include "show-sites.h"
 #include "where-client.h"
+#include "where-remote.h"
 
-enum { LOOK_MSEC = 500 };
+enum { LOOK_MSEC = 500, STEP_MSEC = 100 };
 
 typedef struct WhereOptions {
     bool json;
@@ -32,12 +35,35 @@ static int request_complain(int pid, int error)
     case -EACCES:
     case -EPERM:
         return complain(EX_NOPERM, CLI_WHERE_DENIED, pid);
-    case -ENOENT:
     case -EOPNOTSUPP:
         return complain(EX_UNAVAILABLE, CLI_WHERE_NOT_GUARDED, pid);
     case -ECONNREFUSED:
     case -ETIMEDOUT:
         return complain(EX_UNAVAILABLE, CLI_WHERE_NO_SUPERVISOR, pid);
+    default:
+        return complain(EX_SOFTWARE, CLI_FAILED, "where", error_text(-error));
+    }
+}
+
+/* Why a process without the guard cannot be asked from outside. */
+static int remote_complain(int pid, int error, int minor)
+{
+    switch (error) {
+    case -ESRCH:
+        return complain(EX_DATAERR, CLI_WHERE_NO_PROCESS, pid);
+    case -EACCES:
+    case -EPERM:
+        return complain(EX_NOPERM, CLI_WHERE_REMOTE_DENIED, pid);
+    case -ENOEXEC:
+        return complain(EX_UNAVAILABLE, CLI_WHERE_NOT_GUARDED, pid);
+    case -EPROTONOSUPPORT:
+        return complain(EX_UNAVAILABLE, CLI_WHERE_REMOTE_VERSION, pid, minor);
+    case -ENOTSUP:
+        return complain(EX_UNAVAILABLE, CLI_WHERE_REMOTE_THREADED, pid);
+    case -ENOTTY:
+        return complain(EX_UNAVAILABLE, CLI_WHERE_REMOTE_OFF, pid);
+    case -ESHUTDOWN:
+        return complain(EX_UNAVAILABLE, CLI_WHERE_REMOTE_ENDS, pid);
     default:
         return complain(EX_SOFTWARE, CLI_FAILED, "where", error_text(-error));
     }
@@ -83,17 +109,18 @@ static int answer_await(const Root *root, int supervisor, Progress *progress, Sh
     return ret->windows ? 0 : r; /* the job has ended: what it found until then is the answer */
 }
 
-static int answer_show(const WhereOptions *options, const SharedSites *sites)
+static int answer_show(const WhereOptions *options, const SharedSites *sites, bool guarded)
 {
     _cleanup_arena_ Arena arena = {0};
     SiteView view;
     Terminal terminal = terminal_of(stdout, (ColorMode)options->color);
-    if (site_view_make((SiteWindows){sites->windows, sites->n}, NULL, &arena, &view) < 0)
+    SiteWindows windows = {sites->windows, sites->n, .unguarded = !guarded};
+    if (site_view_make(windows, NULL, &arena, &view) < 0)
         return complain(EX_SOFTWARE, CLI_OUT_OF_MEMORY);
     if (!view.sought && sites->failed[0])
         return complain(EX_UNAVAILABLE, CLI_WHERE_FAILED, sites->failed);
     if (!view.sought)
-        return complain(EX_UNAVAILABLE, CLI_WHERE_NOTHING);
+        return complain(EX_UNAVAILABLE, guarded ? CLI_WHERE_NOTHING : CLI_WHERE_REMOTE_NOTHING);
     if (!options->json) {
         show_sites(&terminal, &view);
         return EX_OK;
@@ -103,6 +130,49 @@ static int answer_show(const WhereOptions *options, const SharedSites *sites)
     json_writer_field(&writer, "schema", json_string("shmguard.where/1"));
     json_sites(&writer, &view);
     return json_finish(json_writer_close(&writer));
+}
+
+/* --- A training without the guard --------------------------------------------------------------------- */
+
+/* They end the search, which takes a moment. */
+static int signals_open(sigset_t *ret_set)
+{
+    sigemptyset(ret_set);
+    sigaddset(ret_set, SIGINT);
+    sigaddset(ret_set, SIGTERM);
+    sigaddset(ret_set, SIGHUP);
+    sigaddset(ret_set, SIGQUIT);
+    sigprocmask(SIG_BLOCK, ret_set, NULL);
+    return signalfd(-1, ret_set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static int remote_run(const WhereOptions *options, const Root *root, int pid)
+{
+    WhereRemote *remote = NULL;
+    int minor = 0;
+    int r = where_remote_open(root, pid, &minor, &remote);
+    if (r < 0)
+        return remote_complain(pid, r, minor);
+    sigset_t set;
+    struct signalfd_siginfo signal = {0};
+    Terminal terminal = terminal_of(stderr, COLOR_AUTO);
+    Progress progress = progress_open(&terminal, STDERR_FILENO, options->json);
+    _cleanup_close_ int signals = signals_open(&set);
+    while (where_remote_step(remote, now_seconds())) {
+        struct pollfd ready = {.fd = signals, .events = POLLIN};
+        progress_tell(&progress, where_remote_sites(remote));
+        if (poll(&ready, 1, STEP_MSEC) > 0 && read(signals, &signal, sizeof signal) == sizeof signal)
+            break;
+    }
+    progress_erase(&progress, false);
+    progress_close(&progress);
+    int code = signal.ssi_signo > 0 ? 0 : answer_show(options, where_remote_sites(remote), false);
+    where_remote_close(remote);
+    if (signal.ssi_signo > 0) { /* as without our help */
+        (void)raise((int)signal.ssi_signo);
+        sigprocmask(SIG_UNBLOCK, &set, NULL);
+    }
+    return code;
 }
 
 static int where_run(const Command *command, int argc, char **argv)
@@ -125,6 +195,8 @@ static int where_run(const Command *command, int argc, char **argv)
     int r = root_open(NULL, &root);
     if (r >= 0)
         r = where_request(&root, pid, &supervisor);
+    if (r == -ENOENT)
+        return remote_run(&options, &root, pid);
     if (r < 0)
         return request_complain(pid, r);
     SharedSites sites;
@@ -133,7 +205,8 @@ static int where_run(const Command *command, int argc, char **argv)
     r = answer_await(&root, supervisor, &progress, &sites);
     progress_erase(&progress, false);
     progress_close(&progress);
-    code = r < 0 ? request_complain(pid, r == -ENOENT ? -ECONNREFUSED : r) : answer_show(&options, &sites);
+    code =
+        r < 0 ? request_complain(pid, r == -ENOENT ? -ECONNREFUSED : r) : answer_show(&options, &sites, true);
     free(sites.windows);
     return code;
 }
@@ -143,10 +216,12 @@ const Command command_where = {
     .summary = N_("find the line that leaks in a running training"),
     .operands = "PID",
     .operands_most = 1,
-    .about = N_("Asks the guard in a training that was started by shmguard run, of which PID is any process, "
-                "what grows in it and under which line: first for attributes that grow, then for the line "
-                "that makes the Python objects that stay, then for the line that allocates other memory. "
-                "Each step comes only if something grows, and takes between ten seconds and a minute."),
+    .about =
+        N_("Asks the guard in a training that was started by shmguard run, of which PID is any process, what "
+           "grows in it and under which line: first for attributes that grow, then for the line that makes "
+           "the Python objects that stay, then for the line that allocates other memory. Each step comes "
+           "only if something grows, and takes between ten seconds and a minute. A trainer without the guard "
+           "can be asked for the first two if it runs CPython 3.14."),
     .options = where_options,
     .run = where_run,
 };

@@ -14,6 +14,7 @@
 #include "clock.h"
 #include "crash.h"
 #include "job-place.h"
+#include "python-version.h"
 #include "recorder.h"
 #include "sampler.h"
 
@@ -54,6 +55,7 @@ struct Recorder {
     JobPlace place;
     bool place_learned;
     uint64_t open_files;        /* the limit of the trainer; 0 unknown */
+    unsigned python;            /* the trainer's; 0 unknown */
     const ProcessMoment *there; /* the processes of the newest sample */
     size_t n_there;
 
@@ -167,15 +169,20 @@ static int moment_add(Recorder *recorder, Moment moment)
     return 0;
 }
 
-/* Of the first trainer. Scripts raise it before they start the training, or in it. */
-static void open_files_learn(Recorder *recorder, const Moment *moment)
+/* Of the first trainer. Scripts raise its limit before they start the training, or in it. */
+static void trainer_learn(Recorder *recorder, const Moment *moment)
 {
     size_t i = 0;
     while (i < moment->n_processes && moment->processes[i].role != ROLE_TRAINER)
         i++;
+    if (i == moment->n_processes)
+        return;
+    int pid = moment->processes[i].pid;
+    if (recorder->python == 0 && (recorder->python = python_version_read(&recorder->root, pid)) != 0)
+        recording_set_python(recorder->recording, recorder->python);
     RLimits limits;
-    if (i == moment->n_processes || rlimits_read(&recorder->root, moment->processes[i].pid, &limits) < 0 ||
-        limits.open_files_soft > INT64_MAX || limits.open_files_soft == recorder->open_files)
+    if (rlimits_read(&recorder->root, pid, &limits) < 0 || limits.open_files_soft > INT64_MAX ||
+        limits.open_files_soft == recorder->open_files)
         return;
     recorder->open_files = limits.open_files_soft;
     recording_set_open_files(recorder->recording, recorder->open_files);
@@ -207,7 +214,7 @@ static int moment_record(Recorder *recorder)
         return r;
     recorder->there = moment.processes;
     recorder->n_there = moment.n_processes;
-    open_files_learn(recorder, &moment);
+    trainer_learn(recorder, &moment);
     place_learn_from(recorder, &moment);
     moment_relay_put(recorder->relay, &moment); /* before the disk, which may hang */
     return moment_add(recorder, moment);

@@ -9,12 +9,12 @@
  * and objects_are_known tries it on objects whose state is known:
  *
  *   of every object   its count and its type; where its type says so, its list of weak references
+ *   of instances      their attribute dict. 3.13 does not visit it while the values are in the instance
  *   of strings        length, hash and kind;  of integers, the number of digits
  *   of numpy arrays   shape, strides, type and the address of the items: they are part of numpy's ABI
  *
- * A type is known by its address, or it is a class that was written in Python: then the interpreter has given
- * it two functions of its own (to visit and to free instances), which no other type has, and its first base
- * that was not written in Python is known by its address.
+ * A type is known by its address, or it is a class that was written in Python (class_is_written), and its
+ * first base that was not written in Python is known by its address.
  */
 
 #define DEFINE(type, name, parameters) type(*name) parameters;
@@ -46,6 +46,7 @@ enum {
     SLOT_FINALIZE = 80,
 };
 enum {
+    TYPE_HAS_DICT = 1 << 4, /* kept before the instance */
     TYPE_IS_HEAP = 1 << 9,
     TYPE_HAS_GC = 1 << 14,
 };
@@ -75,13 +76,6 @@ static unsigned text_kind(const TextHead *text) /* bytes per character */
 static bool text_is_ascii(const TextHead *text)
 {
     return text->state >> 6 & 1;
-}
-
-static size_t text_bytes(const TextHead *text)
-{
-    enum { ASCII_HEAD = 40, OTHER_HEAD = 56 };
-    size_t head = text_is_ascii(text) ? ASCII_HEAD : OTHER_HEAD;
-    return head + ((size_t)text->length + 1) * text_kind(text);
 }
 
 static size_t number_digits(const NumberHead *number)
@@ -216,6 +210,7 @@ static ObjectType *type_add(ObjectTypes *types, Object *type, ObjectKind kind)
     types->n++;
     *known = (ObjectType){.type = type,
                           .kind = kind,
+                          .data = kind,
                           .is_plain = kind > OBJECT_TYPE && kind != OBJECT_ARRAY,
                           .weak_offset = type_member(types->weak_offset, type),
                           .basic_bytes = (size_t)type_member(types->basic_size, type)};
@@ -238,11 +233,11 @@ static void types_begin(ObjectTypes *types, const Specimens *specimens)
 {
     for (size_t i = 0; i < sizeof builtin_types / sizeof builtin_types[0]; i++)
         type_add(types, *builtin_types[i].type, builtin_types[i].kind);
-    type_add(types, PyODict_Type, OBJECT_OTHER)->is_dict = true;
+    type_add(types, PyODict_Type, OBJECT_OTHER)->data = OBJECT_DICT;
     type_add(types, PySet_Type, OBJECT_OTHER)->is_set = true;
     type_add(types, PyFrozenSet_Type, OBJECT_OTHER)->is_set = true;
     type_add(types, specimens->deque, OBJECT_OTHER);
-    type_add(types, specimens->default_dict, OBJECT_OTHER)->is_dict = true;
+    type_add(types, specimens->default_dict, OBJECT_OTHER)->data = OBJECT_DICT;
     for (ssize_t i = 0; i < PyTuple_Size(specimens->leaves); i++) {
         Object *leaf = PyTuple_GetItem(specimens->leaves, i);
         if (PyType_GetFlags(object_head(leaf)->type) & type_is_class &&
@@ -310,24 +305,38 @@ bool class_is_in_module(Object *class)
     return is;
 }
 
-/* A class that was written in Python. Its instances are looked into in any case; whether they are plain
- * depends on its base. */
+/* Whether the class was written in Python: then the interpreter frees its instances and visits them; and if
+ * it does not visit them, the class has added nothing to its base. A type made in C may have left freeing to
+ * the interpreter, but then it has a visitor of its own, or adds what nobody visits. */
+static bool class_is_written(const ObjectTypes *types, Object *class)
+{
+    unsigned long flags = PyType_GetFlags(class);
+    Object *base = PyType_GetSlot(class, SLOT_BASE);
+    if (!(flags & TYPE_IS_HEAP) || !base || PyType_GetSlot(class, SLOT_DEALLOC) != types->class_dealloc)
+        return false;
+    return flags & TYPE_HAS_GC
+               ? PyType_GetSlot(class, SLOT_VISIT) == types->class_visit
+               : type_member(types->basic_size, class) == type_member(types->basic_size, base);
+}
+
+/* Instances of a class that was written in Python are looked into in any case; whether they are plain depends
+ * on its base. */
 static void class_judge(ObjectTypes *types, ObjectType *judged)
 {
     Object *base = judged->type;
-    while (base && PyType_GetFlags(base) & TYPE_IS_HEAP &&
-           PyType_GetSlot(base, SLOT_DEALLOC) == types->class_dealloc)
+    while (class_is_written(types, base))
         base = PyType_GetSlot(base, SLOT_BASE);
-    const ObjectType *known = base ? type_place(types, base) : NULL;
-    bool base_is_plain = base == PyBaseObject_Type || (known && known->type && known->is_plain);
+    const ObjectType *known = type_place(types, base);
+    bool base_is_plain = base == PyBaseObject_Type || (known->type && known->is_plain);
     bool refers = PyType_GetFlags(judged->type) & TYPE_HAS_GC;
     judged->kind = refers ? OBJECT_OTHER : OBJECT_LEAF;
     judged->is_plain = base_is_plain && !PyType_GetSlot(judged->type, SLOT_FINALIZE) &&
                        !PyType_GetSlot(judged->type, SLOT_DEL) && class_is_in_module(judged->type);
-    judged->is_dict = known && (known->is_dict || known->kind == OBJECT_DICT);
-    judged->is_set = known && known->is_set;
-    if ((refers && (void *)(uintptr_t)judged->visit != types->class_visit) || judged->weak_offset == -1 ||
-        (!refers && !judged->is_plain))
+    judged->data = known->type ? known->data : OBJECT_OTHER;
+    judged->is_set = known->is_set;
+    if (PyType_GetFlags(judged->type) & TYPE_HAS_DICT)
+        judged->dict_offset = -3 * (ssize_t)POINTER_BYTES;
+    if (judged->weak_offset == -1 || (!refers && !judged->is_plain))
         judged->kind = OBJECT_UNKNOWN;
 }
 
@@ -341,27 +350,35 @@ const ObjectType *object_type(ObjectTypes *types, Object *type)
         return &unknown;
     unsigned long flags = PyType_GetFlags(type);
     known = type_add(types, type, flags & type_is_class ? OBJECT_TYPE : OBJECT_UNKNOWN);
-    if (known->kind == OBJECT_UNKNOWN && flags & TYPE_IS_HEAP &&
-        PyType_GetSlot(type, SLOT_DEALLOC) == types->class_dealloc)
+    if (known->kind == OBJECT_UNKNOWN && class_is_written(types, type))
         class_judge(types, known);
     return known;
 }
 
+Object *instance_dict(const ObjectType *type, Object *instance)
+{
+    uintptr_t dict = 0;
+    if (type->dict_offset != 0)
+        memcpy(&dict, (char *)instance + type->dict_offset, POINTER_BYTES);
+    return dict & 1 ? NULL : (Object *)dict; /* 3.12: odd while it is an array of values */
+}
+
 /* --- Sizes --- */
 
-size_t leaf_bytes(const ObjectType *type, Object *leaf)
+static size_t data_bytes(ObjectKind data, Object *object)
 {
-    enum { DIGIT_BYTES = 4, NUMBER_HEAD = 24 };
-    ssize_t n = 0;
-    switch (type->kind) {
+    enum { DIGIT_BYTES = 4 };
+    const TextHead *text = (TextHead *)object;
+    size_t n = 0;
+    switch (data) {
     case OBJECT_TEXT:
-        return text_bytes((TextHead *)leaf);
+        return ((size_t)text->length + 1) * text_kind(text);
     case OBJECT_NUMBER:
-        n = (ssize_t)number_digits((NumberHead *)leaf);
-        return NUMBER_HEAD + (size_t)(n > 1 ? n : 1) * DIGIT_BYTES;
+        n = number_digits((NumberHead *)object);
+        return (n > 1 ? n : 1) * DIGIT_BYTES;
     case OBJECT_BYTES:
-        memcpy(&n, (char *)leaf + sizeof(ObjectHead), sizeof n);
-        return type->basic_bytes + (size_t)n;
+        memcpy(&n, (char *)object + sizeof(ObjectHead), sizeof n);
+        return n;
     case OBJECT_UNKNOWN:
     case OBJECT_TYPE:
     case OBJECT_LEAF:
@@ -372,7 +389,16 @@ size_t leaf_bytes(const ObjectType *type, Object *leaf)
     case OBJECT_OTHER:
         break;
     }
-    return type->basic_bytes;
+    return 0;
+}
+
+size_t leaf_bytes(const ObjectType *type, Object *leaf)
+{
+    enum { ASCII_HEAD = 40, OTHER_HEAD = 56 };
+    size_t head = type->kind != OBJECT_TEXT         ? type->basic_bytes
+                  : text_is_ascii((TextHead *)leaf) ? ASCII_HEAD
+                                                    : OTHER_HEAD;
+    return head + data_bytes(type->data, leaf);
 }
 
 /* Of the least power of two that is greater. */
@@ -402,8 +428,8 @@ static size_t set_bytes(size_t n)
 
 size_t container_bytes(const ObjectType *type, Object *container, size_t n)
 {
-    size_t bytes = GC_HEAD_BYTES + type->basic_bytes;
-    if (type->kind == OBJECT_DICT || type->is_dict)
+    size_t bytes = GC_HEAD_BYTES + type->basic_bytes + data_bytes(type->data, container);
+    if (type->data == OBJECT_DICT)
         bytes += dict_bytes((size_t)PyDict_Size(container));
     else if (type->is_set)
         bytes += set_bytes((size_t)PySet_Size(container));
@@ -462,7 +488,8 @@ static bool classes_are_known(ObjectTypes *types, const Specimens *specimens)
         return false;
     const ObjectType *type = object_type(types, class);
     Object *wanted = specimens->attribute;
-    if (type->kind != OBJECT_OTHER || type->weak_offset == 0)
+    if (type->kind != OBJECT_OTHER || type->weak_offset == 0 || instance_dict(type, specimens->probe) ||
+        instance_dict(type, specimens->owner) != specimens->names)
         return false;
     (void)type->visit(specimens->probe, attribute_look, &wanted);
     Object *weak = PyWeakref_NewRef(specimens->probe, NULL);

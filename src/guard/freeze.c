@@ -36,12 +36,12 @@
  * lock may fork; such a child cannot run Python.
  */
 
-enum { ATTEND_OBJECTS = 1 << 16, LOOK_NODES = 10000 };
+enum { ATTEND_OBJECTS = 1 << 16, LOOK_NODES = 10000, AHEAD = 8 };
 
 typedef struct WalkNode {
     Object *object;
     uint64_t count;   /* the true one */
-    uint64_t items;   /* once they have been visited */
+    uint64_t bytes;   /* once its items have been visited */
     uint32_t least;   /* the first node of its component, as far as is known */
     bool is_open;     /* reaches something that is not plain */
     bool is_finished; /* and is open: its component is known */
@@ -66,7 +66,8 @@ typedef struct Stack {
 typedef struct Walk {
     ObjectTypes *types;
     uint64_t immortal;
-    bool (*more)(uint64_t objects, uint64_t bytes);
+    FreezeMore more;
+    uint64_t room;      /* bytes that may be frozen before `more` is asked */
     FreezeRoots *roots; /* freezes nothing, but looks what is frozen */
     bool is_recording;  /* in roots */
     Stack nodes;
@@ -74,7 +75,6 @@ typedef struct Walk {
     Stack pending; /* nodes whose component is not known: their places */
     Stack found;
     uint64_t visited;
-    uint64_t visited_told;
     FreezeWalk frozen;
     FreezeWalk told;
     WalkEnd end;
@@ -130,29 +130,38 @@ static WalkNode *node_of(const Walk *walk, Object *object, uint64_t count)
     return node->object == object ? node : NULL;
 }
 
-static void account(Walk *walk, size_t bytes)
-{
-    walk->frozen.objects++;
-    walk->frozen.bytes += bytes;
-}
-
-static void tell(Walk *walk)
+static void tell(Walk *walk, uint64_t wanted)
 {
     FreezeWalk now = walk->frozen;
-    if (!walk->more(now.objects - walk->told.objects, now.bytes - walk->told.bytes))
-        walk->end = WALK_LIMIT;
+    walk->room = walk->more(now.objects - walk->told.objects, now.bytes - walk->told.bytes, wanted);
     walk->told = now;
-    walk->visited_told = walk->visited;
 }
 
-/* Now and then. */
+/* False: those objects may not be frozen, and the walk has ended. */
+static bool room_take(Walk *walk, uint64_t objects, uint64_t bytes)
+{
+    if (bytes > walk->room)
+        tell(walk, bytes);
+    if (bytes > walk->room) {
+        walk->end = WALK_LIMIT;
+        return false;
+    }
+    walk->room -= bytes;
+    walk->frozen.objects += objects;
+    walk->frozen.bytes += bytes;
+    return true;
+}
+
+/* At every object; does something now and then. */
 static void attend(Walk *walk)
 {
+    if (++walk->visited % ATTEND_OBJECTS != 0)
+        return;
     if (walk->roots) {
         walk->end = WALK_LIMIT;
         return;
     }
-    tell(walk);
+    tell(walk, 0);
     if (walk->end == WALK_DONE && PyOS_InterruptOccurred()) {
         PyErr_SetInterrupt(); /* it was taken from the program, whose turn it is now */
         walk->end = WALK_INTERRUPTED;
@@ -165,7 +174,7 @@ static size_t root_items(const ObjectType *type, Object *root)
 {
     if (type->kind == OBJECT_LIST)
         return (size_t)PyList_Size(root);
-    if (type->kind == OBJECT_DICT || type->is_dict)
+    if (type->data == OBJECT_DICT)
         return (size_t)PyDict_Size(root);
     return type->kind == OBJECT_TUPLE ? (size_t)PyTuple_Size(root) : 0;
 }
@@ -199,7 +208,7 @@ static size_t root_frozen(ObjectTypes *types, const ObjectType *type, Object *ro
             Object *item = PyList_GetItem(root, (ssize_t)(i * n / samples));
             items.frozen += item && count_is_immortal(object_head(item)->count);
         }
-    else if (type->kind == OBJECT_DICT || type->is_dict)
+    else if (type->data == OBJECT_DICT)
         for (size_t i = 0; i < samples && PyDict_Next(root, &place, &key, &value); i++)
             (void)container_count(value, &items);
     else if (type->kind == OBJECT_OTHER && !type->is_set)
@@ -238,7 +247,7 @@ static void container_begin(Walk *walk, Object *object, const ObjectType *type);
 static bool is_done(Walk *walk, Object *object, const ObjectType **ret_type)
 {
     ObjectHead *head = object_head(object);
-    walk->visited++;
+    attend(walk);
     if (count_is_immortal(head->count)) {
         const WalkNode *node = node_of(walk, object, head->count);
         WalkNode *now = node_now(walk);
@@ -279,10 +288,8 @@ static bool is_done(Walk *walk, Object *object, const ObjectType **ret_type)
     case OBJECT_LEAF:
         break;
     }
-    if (!walk->roots) {
+    if (!walk->roots && room_take(walk, 1, leaf_bytes(type, object)))
         head->count = walk->immortal;
-        account(walk, leaf_bytes(type, object));
-    }
     return true;
 }
 
@@ -302,12 +309,12 @@ static int find(Object *object, void *context)
     if (object == step->type->type)
         return 0;
     step->n++;
-    if (is_done(walk, object, &type))
-        return 0;
-    Object **place = stack_push(walk, &walk->found, sizeof(Object *));
-    if (place)
-        *place = object;
-    return 0;
+    if (!is_done(walk, object, &type)) {
+        Object **place = stack_push(walk, &walk->found, sizeof(Object *));
+        if (place)
+            *place = object;
+    }
+    return walk->end != WALK_DONE;
 }
 
 static void find_keys(Walk *walk, Object *dict)
@@ -315,7 +322,7 @@ static void find_keys(Walk *walk, Object *dict)
     ssize_t place = 0;
     Object *key = NULL;
     Object *value = NULL;
-    while (PyDict_Next(dict, &place, &key, &value))
+    while (walk->end == WALK_DONE && PyDict_Next(dict, &place, &key, &value))
         (void)find(key, walk);
 }
 
@@ -357,8 +364,11 @@ static void container_begin(Walk *walk, Object *object, const ObjectType *type)
     *step = (Step){.type = type, .node = place, .first = walk->found.n};
     object_head(object)->count = ((uint64_t)place + 1) << 32 | (uint32_t)walk->immortal;
     if (type->kind == OBJECT_OTHER) {
+        Object *dict = node->is_open ? NULL : instance_dict(type, object);
         (void)type->visit(object, find, walk);
-        if (type->is_dict)
+        if (dict && walk->end == WALK_DONE)
+            (void)find(dict, walk);
+        if (type->data == OBJECT_DICT)
             find_keys(walk, object);
     }
 }
@@ -379,6 +389,9 @@ static bool step_go_on(Walk *walk)
         case OBJECT_LIST:
             if (step->place >= PyList_Size(object))
                 return false;
+            /* Items that the program has shuffled come from memory one by one otherwise. */
+            if (step->place + AHEAD < PyList_Size(object))
+                __builtin_prefetch(PyList_GetItem(object, step->place + AHEAD), 1);
             visit(walk, PyList_GetItem(object, step->place++));
             break;
         case OBJECT_TUPLE:
@@ -412,31 +425,31 @@ static bool step_go_on(Walk *walk)
         case OBJECT_LEAF:
             return false;
         }
-        if (walk->visited - walk->visited_told >= ATTEND_OBJECTS)
-            attend(walk);
     }
     return true;
-}
-
-static void container_freeze(Walk *walk, Object *object, size_t items)
-{
-    const ObjectType *type = object_type(walk->types, object_head(object)->type);
-    PyObject_GC_UnTrack(object);
-    object_head(object)->count = walk->immortal;
-    account(walk, container_bytes(type, object, items));
 }
 
 /* The component that begins with this node is complete. */
 static void component_end(Walk *walk, uint32_t first, bool is_open)
 {
     const uint32_t *pending = walk->pending.data;
-    do {
-        WalkNode *node = node_at(walk, pending[--walk->pending.n]);
-        if (is_open)
+    size_t begin = walk->pending.n;
+    uint64_t bytes = 0;
+    do
+        bytes += node_at(walk, pending[--begin])->bytes;
+    while (pending[begin] != first);
+    if (!is_open && !room_take(walk, walk->pending.n - begin, bytes))
+        return;
+    for (size_t i = begin; i < walk->pending.n; i++) {
+        WalkNode *node = node_at(walk, pending[i]);
+        if (is_open) {
             node->is_finished = node->is_open = true;
-        else
-            container_freeze(walk, node->object, node->items);
-    } while (pending[walk->pending.n] != first);
+        } else {
+            PyObject_GC_UnTrack(node->object);
+            object_head(node->object)->count = walk->immortal;
+        }
+    }
+    walk->pending.n = begin;
     if (!is_open)
         walk->nodes.n = first;
 }
@@ -446,9 +459,11 @@ static void container_end(Walk *walk)
     const Step *step = step_last(walk);
     uint32_t place = step->node;
     WalkNode *node = node_at(walk, place);
-    node->items = step->type->kind == OBJECT_OTHER ? step->n : (uint64_t)step->place;
+    size_t items = step->type->kind == OBJECT_OTHER ? step->n : (size_t)step->place;
     uint32_t least = node->least;
     bool is_open = node->is_open;
+    if (!is_open)
+        node->bytes = container_bytes(step->type, node->object, items);
     walk->steps.n--;
     if (walk->steps.n == 0) { /* the dataset itself is never frozen, nor what refers to it */
         walk->frozen.is_closed = !is_open && walk->pending.n == 1;
@@ -481,15 +496,13 @@ static void walk_run(Walk *walk, Object *dataset)
     stack_free(&walk->found);
 }
 
-WalkEnd freeze_walk(ObjectTypes *types, Object *dataset, uint64_t immortal,
-                    bool (*more)(uint64_t objects, uint64_t bytes), FreezeWalk *ret)
+WalkEnd freeze_walk(ObjectTypes *types, Object *dataset, uint64_t immortal, FreezeMore more, FreezeWalk *ret)
 {
     Walk walk = {.types = types, .immortal = immortal, .more = more};
     walk_run(&walk, dataset);
-    WalkEnd end = walk.end;
-    tell(&walk);
+    tell(&walk, 0);
     *ret = walk.frozen;
-    return end;
+    return walk.end;
 }
 
 void freeze_look(ObjectTypes *types, Object *dataset, uint64_t immortal, FreezeRoots *ret)

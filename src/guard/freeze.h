@@ -106,10 +106,11 @@ typedef enum ObjectKind {
 typedef struct ObjectType {
     Object *type; /* NULL: a free place of the table */
     ObjectKind kind;
-    bool is_plain; /* may be frozen, if nothing refers to it weakly */
-    bool is_dict;  /* OBJECT_OTHER: it has the items of a dict, too */
+    ObjectKind data; /* OBJECT_OTHER, OBJECT_LEAF: it has the data of this kind, too */
+    bool is_plain;   /* may be frozen, if nothing refers to it weakly */
     bool is_set;
     ssize_t weak_offset; /* of the list of its weak references; 0: none */
+    ssize_t dict_offset; /* of its attribute dict, which visit may pass over; 0: none */
     size_t basic_bytes;
     int (*visit)(Object *object, ObjectVisitor visitor, void *context); /* OBJECT_OTHER */
 } ObjectType;
@@ -118,8 +119,10 @@ typedef struct ObjectType {
 typedef struct Specimens {
     Object *probe;     /* an instance of an ordinary class, whose only attribute is the next one */
     Object *attribute; /* a list */
-    Object *leaves;    /* types: a tuple */
-    Object *deque;     /* types */
+    Object *owner;     /* another instance of that class, and its attribute dict */
+    Object *names;
+    Object *leaves; /* types: a tuple */
+    Object *deque;  /* types */
     Object *default_dict;
     Object *array; /* an empty array of objects, of 2 times 3, and the address of its items; or None, 0 */
     unsigned long long array_address;
@@ -154,6 +157,9 @@ bool class_is_in_module(Object *class);
 bool array_has_objects(const ObjectTypes *types, Object *array);
 size_t array_items(Object *array);
 Object *array_item(Object *array, size_t place);
+
+/* The attribute dict of an instance, if the program has asked for it; else NULL. */
+Object *instance_dict(const ObjectType *type, Object *instance);
 
 /* Bytes of a leaf, or of a container with n items; computed, without what the allocator adds. */
 size_t leaf_bytes(const ObjectType *type, Object *leaf);
@@ -193,13 +199,16 @@ typedef struct FreezeWalk {
     bool is_closed; /* the dataset itself */
 } FreezeWalk;
 
+/* Is told what was frozen since it was last told, and how many bytes are wanted next. How many may be frozen
+ * until it is told again: as many as are wanted, or more, or what is left. */
+typedef uint64_t (*FreezeMore)(uint64_t objects, uint64_t bytes, uint64_t wanted);
+
 /*
  * Freezes what is closed below the dataset, but not the dataset. Called with the interpreter's lock, which it
  * keeps, and without any exception set; none is set afterwards. What was frozen before it ended early stays
- * frozen. `more` is told what was frozen since it was last told, and says whether more may be.
+ * frozen.
  */
-WalkEnd freeze_walk(ObjectTypes *types, Object *dataset, uint64_t immortal,
-                    bool (*more)(uint64_t objects, uint64_t bytes), FreezeWalk *ret);
+WalkEnd freeze_walk(ObjectTypes *types, Object *dataset, uint64_t immortal, FreezeMore more, FreezeWalk *ret);
 
 /* What is frozen below the dataset, as far as a short walk goes. */
 void freeze_look(ObjectTypes *types, Object *dataset, uint64_t immortal, FreezeRoots *ret);

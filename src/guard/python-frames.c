@@ -16,7 +16,7 @@
  * releases it before it computes. The thread is inside a C function that Python has called, and so are its
  * frames: only this thread changes them, and they keep their code alive.
  *
- * The layouts are those of CPython 3.9 to 3.13, as their headers have them; within a version they are fixed.
+ * The layouts are those of CPython 3.9 to 3.14, as their headers have them; within a version they are fixed.
  * A build with other options may differ, so the layout is tried before it is relied on: frames_check compares
  * what is read with what Python itself says, and until then each word is read through /proc/self/mem, where a
  * wrong address is an error and not a fault.
@@ -45,6 +45,7 @@ static const FrameLayout layouts[] = {
     {11, 56, true, 8, 32, 48, 56, 0, true, 1, 184, 112, 120, 48, 72},
     {12, 56, true, 0, 0, 8, 56, 70, true, 1, 192, 112, 120, 40, 56},
     {13, 72, false, 0, 0, 8, 56, 70, true, 1, 200, 112, 120, 40, 56},
+    {14, 72, false, 0, 0, 8, 56, 74, true, 1, 208, 112, 120, 40, 56},
 };
 
 enum {
@@ -55,7 +56,8 @@ enum {
     STATE_KIND_SHIFT = 2,
     STATE_COMPACT = 0x20,
     STATE_ASCII = 0x40,
-    OWNER_C = 3, /* the interpreter's own, between C and Python */
+    OWNER_C = 3,  /* the interpreter's own, between C and Python */
+    CODE_TAG = 1, /* 3.14: this bit of the address of a frame's code says who counts the reference */
     DEPTH_MOST = 64,
 };
 
@@ -123,10 +125,12 @@ static bool frame_first(const FrameReader *reader, void **ret)
 static bool frame_code(const FrameReader *reader, void *frame, PythonPlace *ret)
 {
     const FrameLayout *layout = reader->layout;
-    void *code = NULL;
+    uintptr_t tagged = 0;
     void *type = NULL;
-    if (!word_read(reader, frame, layout->code, &code) || !word_read(reader, code, TYPE_OFFSET, &type) ||
-        type != code_type)
+    if (!word_read(reader, frame, layout->code, &tagged))
+        return false;
+    void *code = (void *)(tagged & ~(uintptr_t)CODE_TAG);
+    if (!word_read(reader, code, TYPE_OFFSET, &type) || type != code_type)
         return false;
     char owner = 0;
     void *filename = NULL;

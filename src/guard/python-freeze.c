@@ -115,33 +115,47 @@ static FreezeShare *share_take(Counters *counters)
     return ours;
 }
 
-/* Of all processes that live. */
-static uint64_t shares_sum(Counters *counters)
+static FreezeShare *our_share;
+
+/*
+ * Room is taken before it is used, so that processes that freeze at the same time stay below the limit
+ * together: each adds to its own share first, and looks at the sum then. Of two that pass the limit at the
+ * same moment, both may give back.
+ */
+static bool share_add(Counters *counters, uint64_t bytes)
 {
     uint64_t sum = 0;
+    atomic_fetch_add(&our_share->bytes, bytes);
     for (size_t i = 0; i < FREEZE_SHARES; i++) {
         FreezeShare *share = &counters->freeze_shares[i];
-        int32_t pid = atomic_load_explicit(&share->pid, memory_order_relaxed);
-        if (!pid_is_free(pid))
-            sum += atomic_load_explicit(&share->bytes, memory_order_relaxed);
+        if (!pid_is_free(atomic_load(&share->pid)))
+            sum += atomic_load(&share->bytes);
     }
-    return sum;
+    if (sum <= limit_bytes(counters))
+        return true;
+    atomic_fetch_sub(&our_share->bytes, bytes);
+    return false;
 }
 
-static FreezeShare *our_share;
-static uint64_t others_bytes; /* the sum when this walk began */
-static uint64_t walk_bytes;
+static uint64_t room_bytes; /* of our share: not used yet */
 
-static bool freeze_more(uint64_t objects, uint64_t bytes)
+static uint64_t freeze_more(uint64_t objects, uint64_t bytes, uint64_t wanted)
 {
+    enum { ROOM_BYTES = 1 << 20 };
     Counters *counters = guard_counters();
-    walk_bytes += bytes;
     atomic_fetch_add_explicit(&counters->freeze_objects, objects, memory_order_relaxed);
     atomic_fetch_add_explicit(&counters->freeze_bytes, bytes, memory_order_relaxed);
     atomic_fetch_add_explicit(&counters->freezing_objects, objects, memory_order_relaxed);
     atomic_store_explicit(&counters->freezing_msec, now_msec(), memory_order_relaxed);
-    atomic_fetch_add_explicit(&our_share->bytes, bytes, memory_order_relaxed);
-    return others_bytes + walk_bytes <= limit_bytes(counters);
+    room_bytes -= bytes;
+    if (wanted > room_bytes) {
+        uint64_t missing = wanted - room_bytes;
+        if (missing < ROOM_BYTES && share_add(counters, ROOM_BYTES))
+            room_bytes += ROOM_BYTES;
+        else if (share_add(counters, missing))
+            room_bytes += missing;
+    }
+    return room_bytes;
 }
 
 /* --- Which --- */
@@ -215,12 +229,12 @@ static void dataset_freeze(Object *dataset, Frozen *record)
     FreezeWalk walk;
     *record = (Frozen){.watched = weak_reference(dataset), .address = dataset};
     uint64_t began = now_usec();
-    others_bytes = shares_sum(counters);
-    walk_bytes = 0;
+    room_bytes = 0;
     atomic_store_explicit(&counters->freezing_objects, 0, memory_order_relaxed);
     atomic_store_explicit(&counters->freezing_since, now_msec(), memory_order_relaxed);
     WalkEnd end = freeze_walk(types, dataset, immortal_count(), freeze_more, &walk);
     atomic_store_explicit(&counters->freezing_since, 0, memory_order_relaxed);
+    atomic_fetch_sub(&our_share->bytes, room_bytes);
     atomic_fetch_add_explicit(&counters->freeze_usec, now_usec() - began, memory_order_relaxed);
     if (end == WALK_LIMIT)
         freeze_decline(FREEZE_FULL);
@@ -260,9 +274,9 @@ static Object *part_freeze(Object *self, Object *arguments)
     (void)self;
     Object *dataset = NULL;
     Specimens specimens = {0};
-    if (!PyArg_ParseTuple(arguments, "OOOOOOOK", &dataset, &specimens.probe, &specimens.attribute,
-                          &specimens.leaves, &specimens.deque, &specimens.default_dict, &specimens.array,
-                          &specimens.array_address))
+    if (!PyArg_ParseTuple(arguments, "OOOOOOOOOK", &dataset, &specimens.probe, &specimens.attribute,
+                          &specimens.owner, &specimens.names, &specimens.leaves, &specimens.deque,
+                          &specimens.default_dict, &specimens.array, &specimens.array_address))
         return NULL;
     if (!busy) {
         busy = true;

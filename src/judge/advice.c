@@ -569,6 +569,12 @@ int advise_share_by_name(Arena *arena, Fixes *fixes)
                    "import torch.multiprocessing; torch.multiprocessing.set_sharing_strategy('file_system')");
 }
 
+Freezes python_freezes(unsigned python)
+{
+    enum { LEAST = 12, MOST = 14 };
+    return python == 0 ? FREEZES_UNKNOWN : python < LEAST || python > MOST ? FREEZES_NEVER : FREEZES_MAYBE;
+}
+
 int advise_open_files(const Machine *machine, Arena *arena, Fixes *fixes)
 {
     int r = advise_file_limit(machine, arena, fixes);

@@ -68,6 +68,14 @@ int shm_flags_make(const Machine *machine, uint64_t bytes, Arena *arena, ShmFlag
 int advise_shm_writable(const Machine *machine, Arena *arena,
                         Fixes *fixes); /* read-only, or we may not write */
 int advise_shm_inodes(const Machine *machine, Arena *arena, Fixes *fixes);
+/* Whether the guard can make objects of Python 3.N immortal (docs/freeze.md). */
+typedef enum Freezes {
+    FREEZES_UNKNOWN,
+    FREEZES_NEVER,
+    FREEZES_MAYBE, /* the version has immortal objects */
+} Freezes;
+Freezes python_freezes(unsigned python); /* 0: unknown */
+
 int advise_less_memory(const Machine *machine, Arena *arena,
                        Fixes *fixes); /* RAM or the control group is short */
 int advise_swap(const Machine *machine, Arena *arena, Fixes *fixes);

@@ -66,15 +66,10 @@ static bool window_is_sound(SiteWindow *window)
 int shared_sites_read(const Root *root, int pid, int number, SharedSites *ret)
 {
     PublishedHead head;
-    _cleanup_close_ int fd = published_open(root, pid, number);
+    _cleanup_close_ int fd = published_open(root, pid, number, &head, sizeof head);
     if (fd < 0)
         return fd;
-    ssize_t n = pread(fd, &head, sizeof head, 0);
-    if (n < 0)
-        return -errno;
-    if (n == 0)
-        return -EAGAIN;
-    if (n != sizeof head || head.magic != PUBLISHED_MAGIC || head.version != PUBLISHED_VERSION ||
+    if (head.magic != PUBLISHED_MAGIC || head.version != PUBLISHED_VERSION ||
         head.window_size != sizeof(SiteWindow) || head.n > WINDOWS_MOST)
         return -EPROTO;
     size_t size = head.n * sizeof(SiteWindow);

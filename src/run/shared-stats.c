@@ -89,25 +89,28 @@ int shared_stats_find(const Root *root, int pid)
     return published_find(root, pid, "/memfd:" PUBLISHED_NAME);
 }
 
-int published_open(const Root *root, int pid, int number)
+int published_open(const Root *root, int pid, int number, void *ret_head, size_t size)
 {
     char path[64];
     snprintf(path, sizeof path, "proc/%d/fd/%d", pid, number);
-    return root_openat(root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    _cleanup_close_ int fd = root_openat(root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0)
+        return fd;
+    ssize_t n = pread(fd, ret_head, size, 0);
+    if (n < 0)
+        return -errno;
+    if (n == 0)
+        return -EAGAIN;
+    return n == (ssize_t)size ? TAKE_FD(fd) : -EPROTO;
 }
 
 int shared_stats_read(const Root *root, int pid, int number, GuardFigures *ret)
 {
     Published page;
-    _cleanup_close_ int fd = published_open(root, pid, number);
+    _cleanup_close_ int fd = published_open(root, pid, number, &page, sizeof page);
     if (fd < 0)
         return fd;
-    ssize_t n = pread(fd, &page, sizeof page, 0);
-    if (n < 0)
-        return -errno;
-    if (n == 0)
-        return -EAGAIN;
-    if (n != sizeof page || page.magic != PUBLISHED_MAGIC || page.version != PUBLISHED_VERSION)
+    if (page.magic != PUBLISHED_MAGIC || page.version != PUBLISHED_VERSION)
         return -EPROTO;
     *ret = (GuardFigures){
         .segments_created = page.segments_created,

@@ -16,9 +16,10 @@
 int published_make(const char *name);
 int published_find(const Root *root, int pid, const char *target);
 
-/* Opens that descriptor's file. It may be another file by now: nothing that is opened in this way can block.
- */
-int published_open(const Root *root, int pid, int number);
+/* Opens that descriptor's file and reads its head. It may be another file by now: nothing that is opened in
+ * this way can block. The descriptor, or negative errno: -EAGAIN if nothing was published yet, -EPROTO if it
+ * is too short. */
+int published_open(const Root *root, int pid, int number, void *ret_head, size_t size);
 
 /* The supervisor's side. A descriptor, or negative errno. */
 int shared_stats_make(void);

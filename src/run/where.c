@@ -150,14 +150,13 @@ static void stage_end(Where *where, double now)
 {
     const SiteWindow *last = &where->last;
     bool grows = last->duration > 0 && site_window_grows(last);
-    where->found_any |= grows;
-    if (where->refused && where->stage == WHERE_PYTHON) { /* the program uses tracemalloc itself */
-        stage_begin(where, WHERE_NATIVE, now);
-        return;
-    }
-    if (grows && where->stage == WHERE_PYTHON && is_in_library(last))
+    where->found_any |= grows || (where->refused && where->without_native); /* more cannot be found */
+    /* Refused: the program uses tracemalloc itself. */
+    bool native = !where->without_native && where->stage != WHERE_NATIVE &&
+                  ((where->refused && where->stage == WHERE_PYTHON) || (grows && !is_explained(last)));
+    if (!where->refused && grows && where->stage == WHERE_PYTHON && is_in_library(last))
         stage_begin(where, WHERE_PYTHON_DEEP, now);
-    else if (grows && where->stage != WHERE_NATIVE && !is_explained(last))
+    else if (native)
         stage_begin(where, WHERE_NATIVE, now);
     else
         target_end(where, now);

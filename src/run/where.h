@@ -23,6 +23,7 @@ typedef struct Where {
     Counters *counters;
     void (*found)(void *context, const SiteWindow *window); /* each window, as it comes; NULL */
     void *context;
+    bool without_native; /* the processes have no guard, which would have to look at other memory */
 
     /* Read by others. */
     uint32_t asked;    /* times that the search was asked for */
@@ -41,7 +42,6 @@ typedef struct Where {
     int targets[WHERE_TARGETS_MOST]; /* pids; 0: any one worker */
     size_t n_targets;
     size_t target;
-    bool grew[WHERE_TARGETS_MOST];
     double worker_rate; /* of the processes that grow in this census, bytes per second */
     double trainer_rate;
     int worker_pid;

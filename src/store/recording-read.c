@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -237,7 +238,8 @@ static int meta_read(Reader *reader)
                            "'open_files'), (SELECT value FROM meta WHERE key = 'job'), (SELECT value FROM "
                            "meta WHERE key = 'node'), (SELECT value FROM meta WHERE key = 'node_number'), "
                            "(SELECT value FROM meta WHERE key = 'rank'), (SELECT value FROM meta WHERE key "
-                           "= 'ranks'), (SELECT value FROM meta WHERE key = 'attempt')",
+                           "= 'ranks'), (SELECT value FROM meta WHERE key = 'attempt'), (SELECT value FROM "
+                           "meta WHERE key = 'python')",
                            &statement);
     if (r < 0)
         return r;
@@ -247,18 +249,20 @@ static int meta_read(Reader *reader)
     const char *command = NULL;
     uint64_t open_files = 0;
     JobPlace place = JOB_PLACE_UNKNOWN;
+    uint64_t python = 0;
     int answer = sqlite3_step(statement);
     if (answer != SQLITE_ROW)
         return sqlite_errno(reader->db, answer);
     if (!column_seconds(statement, 0, &began) || !column_seconds(statement, 1, &interval) || interval <= 0 ||
         !column_seconds(statement, 2, &pid) || pid < 0 || pid > INT32_MAX ||
         !column_text(statement, 3, &command) || !column_figure(statement, 4, &open_files) ||
-        !place_read(statement, 5, &place))
+        !place_read(statement, 5, &place) || !column_figure(statement, 11, &python))
         return -EBADMSG;
     int made = history_init(&reader->history, command, (int)pid, began, interval);
-    /* Older recordings have none. */
+    /* Older recordings have none of these. */
     reader->history.place = place;
     reader->history.open_files = open_files == U64_UNKNOWN ? 0 : open_files;
+    reader->history.python = python > UINT_MAX ? 0 : (unsigned)python;
     return made;
 }
 

@@ -48,6 +48,8 @@ struct Recording {
     bool open_files_due;
     JobPlace place;
     bool place_due;
+    unsigned python;
+    bool python_due;
     PendingMoments pending;
     Buffer text;
     Thin thin;
@@ -372,6 +374,12 @@ static int place_write(Recording *recording, const JobPlace *place)
     return r;
 }
 
+void recording_set_python(Recording *recording, unsigned minor)
+{
+    recording->python = minor;
+    recording->python_due = true;
+}
+
 int recording_create(const char *path, const History *head, Recording **ret)
 {
     if (path[0] == '\0')
@@ -619,6 +627,8 @@ static int moments_write(Recording *recording, const Moment *moment)
         r = meta_write(recording, "open_files", recording->open_files);
     if (r >= 0 && recording->place_due)
         r = place_write(recording, &recording->place);
+    if (r >= 0 && recording->python_due)
+        r = meta_write(recording, "python", recording->python);
     for (size_t i = 0; r >= 0 && i < recording->pending.n; i++)
         r = moment_add(recording, recording->pending.items[i]);
     if (r >= 0 && moment)
@@ -632,6 +642,7 @@ static int moments_write(Recording *recording, const Moment *moment)
     recording->pid_due = false;
     recording->open_files_due = false;
     recording->place_due = false;
+    recording->python_due = false;
     pending_moments_clear(&recording->pending);
     return 0;
 }

@@ -34,6 +34,7 @@ void recording_set_place(Recording *recording, const JobPlace *place);
 /* The limit of open files of the trainer, which may become known later. It is written with the next moment.
  */
 void recording_set_open_files(Recording *recording, uint64_t limit);
+void recording_set_python(Recording *recording, unsigned minor);
 
 /*
  * After an error it only returns that error again. While another program writes into the file (a mark whose

@@ -153,6 +153,7 @@ typedef struct History {
     int pid;         /* of the job's first process; 0 for a machine */
     JobPlace place;
     uint64_t open_files;  /* the soft limit of the trainer, which its workers inherit; 0 unknown */
+    unsigned python;      /* the trainer's: 3.N; 0 unknown */
     Series series;        /* of JOB_METRICS */
     ProcessTrack *tracks; /* in the order in which they were first seen */
     size_t n_tracks;

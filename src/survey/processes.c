@@ -7,6 +7,7 @@
 #include "proc-path.h"
 #include "proc-stat.h"
 #include "proc-status.h"
+#include "python-version.h"
 #include "threads.h"
 
 enum { COMMAND_MAX = 1024 }; /* enough to identify a program; an argument list may have 2 MiB */
@@ -215,8 +216,10 @@ int processes_list(const Root *root, Survey *survey)
     processes_assign_roles(survey);
     for (size_t i = 0; i < survey->n_processes; i++) {
         Process *process = &survey->processes[i];
-        if (process->role != ROLE_OTHER)
+        if (process->role != ROLE_OTHER) {
             read_limits(root, process);
+            process->python = python_version_read(root, process->pid);
+        }
         bool contained = process->inner_pid > 0 && process->inner_pid != process->pid;
         if (process->role == ROLE_MANAGER || contained)
             process->shm_elsewhere = has_shm_elsewhere(root, &survey->machine.shm, process->pid);

@@ -9,7 +9,9 @@
 /*
  * GROWTH_BYTES, GROWTH_FDS: below this, a window is noise of the allocator. GOES_ON: of what grew in a
  * window, at least a quarter must have come in its second half: a cache that fills has come to an end by
- * then, or is followed by a longer window.
+ * then, or is followed by a longer window. Of fewer than SITE_SAMPLES_LEAST samples it is chance how many are
+ * in the second half (of 7 that could be in both, at most one is there in 6 of 100 cases): then one is
+ * enough.
  */
 enum { GROWTH_BYTES = 1 << 20, GROWTH_FDS = 12, GOES_ON = 4 };
 
@@ -52,8 +54,13 @@ static bool field_i64(Text *rest, int64_t unknown, int64_t *ret)
     return true;
 }
 
-/* Valid UTF-8 that fits, without a partial character at the end. */
-static int field_text(Text *rest, char *ret, size_t size)
+static bool is_continued(char byte)
+{
+    return ((unsigned char)byte & 0xc0) == 0x80;
+}
+
+/* Valid UTF-8 that fits, without a partial character. What is too long loses its end, or its beginning. */
+static int field_text(Text *rest, bool keep_end, char *ret, size_t size)
 {
     Text field;
     _cleanup_buffer_ Buffer text = {0};
@@ -63,9 +70,12 @@ static int field_text(Text *rest, char *ret, size_t size)
     if (r < 0)
         return r;
     size_t n = MIN(text.size, size - 1);
-    while (n > 0 && n < text.size && ((unsigned char)text.data[n] & 0xc0) == 0x80)
+    size_t start = keep_end ? text.size - n : 0;
+    for (; start > 0 && n > 0 && is_continued(text.data[start]); start++)
         n--;
-    memcpy(ret, buffer_text(&text), n);
+    while (start == 0 && n > 0 && n < text.size && is_continued(text.data[n]))
+        n--;
+    memcpy(ret, buffer_text(&text) + start, n);
     ret[n] = '\0';
     return 0;
 }
@@ -87,9 +97,9 @@ static int site_parse(Text rest, Site *ret)
         return -EBADMSG;
     site.line = (uint32_t)line;
     site.late_bytes = late < 0 ? U64_UNKNOWN : (uint64_t)late;
-    int r = field_text(&rest, site.file, sizeof site.file);
+    int r = field_text(&rest, true, site.file, sizeof site.file);
     if (r >= 0)
-        r = field_text(&rest, site.what, sizeof site.what);
+        r = field_text(&rest, false, site.what, sizeof site.what);
     *ret = site;
     return r;
 }
@@ -152,7 +162,9 @@ bool site_window_grows(const SiteWindow *window)
 
 bool site_goes_on(const Site *site)
 {
-    return site->late_bytes == U64_UNKNOWN || site->late_bytes >= site->bytes / GOES_ON;
+    bool few = site->kind == SITE_NATIVE && site->count < SITE_SAMPLES_LEAST;
+    return site->late_bytes == U64_UNKNOWN ||
+           (few ? site->late_bytes > 0 : site->late_bytes >= site->bytes / GOES_ON);
 }
 
 bool site_is_library(const Site *site)

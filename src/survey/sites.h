@@ -28,11 +28,13 @@ typedef struct Site {
     uint64_t bytes; /* by which it grew in the window; of an attribute estimated from some of its items */
     uint64_t late_bytes; /* of these, in the second half of the window; U64_UNKNOWN */
     uint64_t count;      /* of entries, objects or allocations */
-    char file[200];      /* UTF-8, these two; "": not known */
+    char file[200];      /* UTF-8, these two; "": not known. Of a longer path, its end */
     char what[120];      /* a function; of an attribute its path and type, of a type its name */
 } Site;
 
-enum { SITES_MOST = 16 };
+/* SITE_SAMPLES_LEAST: from fewer samples of native memory only the order of magnitude is known (10 give a
+ * third more or less). */
+enum { SITES_MOST = 16, SITE_SAMPLES_LEAST = 10 };
 
 typedef struct SiteWindow {
     double seconds; /* when it ended */
@@ -53,6 +55,7 @@ typedef struct SiteWindow {
 typedef struct SiteWindows {
     const SiteWindow *items;
     size_t n;
+    bool unguarded; /* the processes have no guard: only Python objects were looked at */
 } SiteWindows;
 
 /* What a process says, which is not trusted. Fills in everything but seconds and pid. -EBADMSG. */
@@ -61,7 +64,8 @@ int site_window_parse(Text text, SiteWindow *ret);
 /* Whether the process grew in both halves of the window, as far as that is known. */
 bool site_window_grows(const SiteWindow *window);
 
-/* Whether that also holds for a site: its share in the second half is not small. */
+/* Whether that also holds for a site: its share in the second half is not small, as far as that can be told
+ * from its samples. */
 bool site_goes_on(const Site *site);
 
 /* Whether the file belongs to Python or to a package, not to the program. */

@@ -72,6 +72,7 @@ typedef struct Process {
     uint32_t threads;
     uint64_t open_files_soft; /* of training processes; U64_UNKNOWN */
     uint64_t open_files_hard;
+    unsigned python;    /* of training processes: 3.N; 0 unknown */
     uint64_t maps;      /* mappings of training processes with SURVEY_MAPS; U64_UNKNOWN */
     bool torch;         /* has PyTorch loaded */
     ThreadSigns signs;  /* of processes with PyTorch */

@@ -96,7 +96,7 @@ def emptied():
     wrong = 0
     for number in range(BATCHES):
         inbox.put(torch.full((WORDS,), float(number)))
-        wrong += outbox.get(timeout=20)
+        wrong += outbox.get(timeout=120)
     child.join()
     return wrong
 

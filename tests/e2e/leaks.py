@@ -65,11 +65,22 @@ class Samples(Dataset):
         self.kept = []
         self.cache = {}
         self.recent = collections.deque(maxlen=50)
-        self.transform = make_closure()
         self.calls = 0
-        self.extension = ctypes.PyDLL(args.extension) if args.extension else None
         self.pool = numpy.zeros(1 << 20, dtype=numpy.uint8)
+        self.make()
+
+    def make(self):
+        """What each worker has of its own, even one that is not forked."""
+        self.transform = make_closure()
+        self.extension = ctypes.PyDLL(ARGS.extension) if ARGS.extension else None
         log.addHandler(Keeper())
+
+    def __getstate__(self):
+        return {**self.__dict__, "transform": None, "extension": None}
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        self.make()
 
     def __len__(self):
         return self.epoch

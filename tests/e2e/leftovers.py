@@ -107,7 +107,7 @@ class Leftovers:
     def kill_job(self, version, machine, job):
         """Kills all processes with SIGKILL at once. The manager would clean up after them, so it is stopped or killed too."""
         assert job.stdout.readline() == b"holding\n"
-        wait_until(lambda: machine.shm_used >= 6 * 4 * 3 * 256 * 256, 60, "the workers fill their queues")
+        wait_until(lambda: machine.shm_used >= 6 * 4 * 3 * 256 * 256, "the workers fill their queues")
         pids = [job.pid, *children(job.pid)]
         managers = [pid for pid in pids if open(f"/proc/{pid}/comm").read().startswith("torch_shm_manag")]
         assert managers
@@ -126,7 +126,7 @@ class Leftovers:
     def kill_managers(self, version):
         for pid in self.stopped[version]:
             self.kill(pid)
-        wait_until(lambda: all(map(has_ended, self.stopped[version])), 10, "killed managers end")
+        wait_until(lambda: all(map(has_ended, self.stopped[version])), "killed managers end")
         self.stopped[version] = []
 
     @staticmethod

@@ -62,7 +62,7 @@ def send(queue, mib):
     queue.put("end")
     queue.close()
     queue.join_thread()
-    taken.wait(30)
+    taken.wait(120)
 
 
 def through_queue(mib):

@@ -33,7 +33,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_in
 MIB = 1 << 20
 LARGE = MIB // 4  # floats: 1 MiB
 SIZES = (1, 1000, 131071, 131072, LARGE, LARGE + 3, 2 * LARGE)  # floats; some are around the guard's threshold
-SECONDS = 60  # per case
+SECONDS = 240  # per case
 CASES = {}
 NEED_NAMES = set()  # cases that open segments by name, whatever the strategy
 
@@ -138,9 +138,9 @@ def hogwild_worker(model, counter, lock, barrier, results, rank):
         optimizer.step()
         with lock:
             counter += 1
-    barrier.wait(20)  # no writes after this: all processes must see the same
+    barrier.wait(120)  # no writes after this: all processes must see the same
     results.put((rank, digest(list(model.state_dict().values())), int(counter[0]), int(counter[-1])))
-    barrier.wait(20)
+    barrier.wait(120)
 
 
 class Wide(torch.nn.Module):
@@ -166,7 +166,7 @@ def hogwild(job):
     counter = torch.zeros(LARGE, dtype=torch.int64).share_memory_()
     lock, barrier, results = job.context.Lock(), job.context.Barrier(3), job.context.Queue()
     processes = [job.start(hogwild_worker, model, counter, lock, barrier, results, rank) for rank in range(3)]
-    seen = sorted(results.get(timeout=30) for _ in processes)
+    seen = sorted(results.get(timeout=120) for _ in processes)
     ended(*processes)
     mine = digest(list(model.state_dict().values()))
     assert {line[1] for line in seen} == {mine}, "a process does not see the others' updates"
@@ -179,7 +179,7 @@ def write_back(tensors, mine, theirs):
     for tensor in tensors:
         tensor[: tensor.numel() // 2] = 5
     mine.set()
-    assert theirs.wait(20)
+    assert theirs.wait(120)
     assert all(int(tensor[-1]) == 7 for tensor in tensors)
 
 
@@ -188,7 +188,7 @@ def share_memory_both_ways(job):
     tensors = [torch.zeros(words).share_memory_() for words in SIZES]
     mine, theirs = job.context.Event(), job.context.Event()
     process = job.start(write_back, tensors, theirs, mine)
-    assert theirs.wait(20)
+    assert theirs.wait(120)
     halves = [int(tensor.sum()) for tensor in tensors]
     for tensor in tensors:
         tensor[tensor.numel() // 2:] = 7
@@ -232,7 +232,7 @@ def queues_in_both_directions(job):
         for dtype in (torch.float32, torch.int64, torch.bool, torch.bfloat16):
             sent = [numbers(step, words, dtype) for words in SIZES]
             inbox.put(sent)
-            got = outbox.get(timeout=30)
+            got = outbox.get(timeout=120)
             if dtype == torch.float32:
                 assert all(torch.equal(one * 2, other) for one, other in zip(sent, got)), step
             if step % 3 == 0:
@@ -265,7 +265,7 @@ def pipe(job):
 
 def resend(inbox, outbox, done):
     outbox.put(inbox.get())
-    assert done.wait(20)
+    assert done.wait(120)
 
 
 def stamp(inbox, done):
@@ -281,7 +281,7 @@ def resent_by_the_receiver(job):
     tensors = [numbers(words, words) for words in SIZES]
     before = [tensor.clone() for tensor in tensors]
     first.put(tensors)
-    assert done.wait(20)
+    assert done.wait(120)
     ended(*processes)
     assert all(torch.equal(tensor, old + place + 1) for place, (tensor, old) in enumerate(zip(tensors, before)))
     return digest(tensors)
@@ -304,7 +304,7 @@ def slices_and_views(job):
         process = job.start(write_slices, inbox, outbox)
         whole = numbers(side, side * side).view(side, side)
         inbox.put((whole, whole[2:5], whole[:, 1], whole.t()))
-        one_memory, theirs = outbox.get(timeout=30)
+        one_memory, theirs = outbox.get(timeout=120)
         ended(process)
         assert one_memory and theirs == digest(whole)
         results.append(theirs)
@@ -326,7 +326,7 @@ def sent_twice_is_one_memory(job):
         tensor = numbers(words, words)
         inbox.put(tensor)
         inbox.put(tensor)
-        results.append(outbox.get(timeout=30))
+        results.append(outbox.get(timeout=120))
         ended(process)
         assert float(tensor[0]) == 123
     return results
@@ -335,7 +335,7 @@ def sent_twice_is_one_memory(job):
 def produce(outbox, got, first, count):
     for number in range(first, first + count):
         outbox.put([numbers(number, words) for words in SIZES])
-    assert got.wait(20)
+    assert got.wait(120)
 
 
 @case
@@ -345,7 +345,7 @@ def tensors_outlive_their_producer(job):
     for end in ("exit", "kill"):
         outbox, got = job.context.Queue(), job.context.Event()
         process = job.start(produce, outbox, got, 100 * len(kept), 3)
-        kept[end] = [outbox.get(timeout=30) for _ in range(3)]
+        kept[end] = [outbox.get(timeout=120) for _ in range(3)]
         if end == "exit":
             got.set()
             ended(process)
@@ -354,7 +354,7 @@ def tensors_outlive_their_producer(job):
             wait_for(process)
     outbox, got = job.context.Queue(), job.context.Event()
     process = job.start(produce, outbox, got, 500, 8)
-    fresh = [digest(outbox.get(timeout=30)) for _ in range(8)]
+    fresh = [digest(outbox.get(timeout=120)) for _ in range(8)]
     got.set()
     ended(process)
     for first, end in ((0, "exit"), (100, "kill")):
@@ -379,8 +379,8 @@ def modules_and_parameters(job):
     outbox = job.context.Queue()
     module.share_memory()
     process = job.start(inspect, module, outbox)
-    seen = outbox.get(timeout=30)
-    assert outbox.get(timeout=30) == "done"
+    seen = outbox.get(timeout=120)
+    assert outbox.get(timeout=120) == "done"
     ended(process)
     return seen, digest(module.weight)
 
@@ -760,7 +760,7 @@ def python_shared_memory(job):
             assert made.size == size and bytes(made.buf) == bytes(size)
             made.buf[: min(3, size)] = b"abc"[:size]
             names.put(made.name)
-            results.append((size, answers.get(timeout=30), answers.get(timeout=30)))
+            results.append((size, answers.get(timeout=120), answers.get(timeout=120)))
             results.append((made.buf[size - 1], len(made.buf), os.fstat(made._fd).st_size))
         finally:
             made.close()
@@ -827,7 +827,7 @@ def shareable_list(job):
     try:
         answers = job.context.Queue()
         process = job.start(change_list, made.shm.name, answers)
-        theirs = answers.get(timeout=30)
+        theirs = answers.get(timeout=120)
         ended(process)
         return digest(theirs), made[0], made[2], made.shm.size, pickle.loads(pickle.dumps(made))[1]
     finally:

@@ -11,7 +11,7 @@ import urllib.request
 
 import pytest
 
-from conftest import Machine
+from conftest import PATIENCE, Machine
 
 OPENMETRICS = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5"
 
@@ -106,7 +106,7 @@ def serving(*options, machine=None, listen="127.0.0.1:0", code=0, **kwargs):
             served.lines = lines
         yield served
         process.send_signal(signal.SIGTERM)
-        assert process.wait(10) == code
+        assert process.wait(PATIENCE) == code
         assert process.stderr.read() == ""
     finally:
         process.kill()

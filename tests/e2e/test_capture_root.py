@@ -61,6 +61,7 @@ def every_byte(directory):
 
 
 @needs_root
+@pytest.mark.timed
 def test_what_the_readers_read_is_there_and_secrets_are_not(private_shm, secretive, tmp_path):
     tree = tmp_path / "tree"
     said = capture(private_shm, tree, env={**os.environ, "SECRET": SECRET, "SLURM_JOB_ID": "4711"})
@@ -182,7 +183,7 @@ def test_other_processes_on_request(here, tmp_path):
     sleeper = subprocess.Popen(["sh", "-c", "sleep 300; :"])
     other = subprocess.Popen(["sleep", "300"])
     try:
-        wait_until(lambda: children(sleeper.pid), 20, "the shell has a child")
+        wait_until(lambda: children(sleeper.pid), "the shell has a child")
         child = children(sleeper.pid)[0]
         capture(here, tmp_path / "default")
         capture(here, tmp_path / "asked", "--pid", sleeper.pid)

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from conftest import HERE, PROGRAM, PYTHONS, cells, children, control_group, needs_root, python_of
+from conftest import HERE, PATIENCE, PROGRAM, PYTHONS, cells, children, control_group, needs_root, python_of
 
 CRASH = HERE / "crash.py"
 MIB = 1 << 20
@@ -25,7 +25,7 @@ def start(machine, python, tmp_path, way, *arguments, options=(), **kwargs):
 
 
 def finish(job, tmp_path):
-    out, err = job.communicate(timeout=120)
+    out, err = job.communicate(timeout=PATIENCE)
     report = json.loads((tmp_path / "report.json").read_text())
     report["terminal"] = err.decode()
     report["out"] = out.decode()
@@ -124,6 +124,7 @@ def test_python_error(here, python, tmp_path, way):
     assert report["exit"]["code"] == 1
 
 
+@pytest.mark.timed
 def test_hung_worker(here, python, tmp_path):
     report = crash(here, python, tmp_path, "worker-hangs", "--timeout", 3)
     expect(report, "worker-hang", confidence=0.7)
@@ -147,6 +148,7 @@ def test_mappings(here, tmp_path, version, guard):
 
 
 @needs_root
+@pytest.mark.timed
 def test_segments_deleted(private_shm, python, tmp_path):
     job = start(private_shm, python, tmp_path, "waits", "--strategy", "file_system", "--batches", 400,
                 options=["--no-guard"])

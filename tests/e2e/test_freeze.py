@@ -10,7 +10,7 @@ import subprocess
 import pytest
 
 from conftest import MIB, PROGRAM, PROJECT, PYTHONS, SANITIZED, control_group
-from test_lane import INTERPRETERS, LIBRARY
+from test_lane import INTERPRETERS, LIBRARY, version_name
 
 STUB = PROJECT / "tests" / "guard" / "freeze_stub.py"
 JOB = PROJECT / "tests" / "e2e" / "freeze_job.py"
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(SANITIZED, reason="an instrumented library canno
 def each(versions):
     if not versions:
         return pytest.mark.skip(reason="no Python of 3.12 to 3.14 is installed (pyenv's are found, too)")
-    return pytest.mark.parametrize("version", versions, ids=lambda version: "{}.{}".format(*version))
+    return pytest.mark.parametrize("version", versions, ids=version_name)
 
 
 def stub(version, case, *options, code=0, **more):
@@ -49,6 +49,10 @@ FOUND = {
     "forks": ["0", "0"],
     "interrupted": ["interrupted", "3000000 False True"],
     "others": ["{'a': 1, 'b': 2} 1 True True False False"],
+    "owners": ["True False 101", "0 100 True True 1000"],
+    "unpickled": ["1000 1 0 True True"],
+    "graphs": ["done"],
+    "changes": ["True True True"],
     "spawned": ["done"],
 }
 SLOW = {"interrupted", "shapes"}
@@ -63,7 +67,7 @@ def test_case(version, case):
 @each(IMMORTAL)
 def test_what_is_plain(version):
     found = stub(version, "kinds")
-    assert len(found) == 32 and all(line.endswith(" True") or line == "not its own True True 1" for line in found)
+    assert len(found) == 37 and all(line.endswith(" True") or line == "not its own True True 1" for line in found)
 
 
 @each(IMMORTAL)
@@ -115,7 +119,7 @@ def test_other_start_methods(version, tmp_path):
     assert not freeze["active"] and freeze["why"] == "start-method" and "immortal" not in done.stderr
 
 
-@pytest.mark.parametrize("version", MORTAL[-1:], ids=lambda version: "{}.{}".format(*version))
+@pytest.mark.parametrize("version", MORTAL[-1:], ids=version_name)
 def test_without_immortal_objects(version, tmp_path):
     done, freeze = report_of(tmp_path, INTERPRETERS[version], STUB, "growing")
     assert done.stdout == "False False False\n" and freeze["why"] == "python" and "immortal" not in done.stderr
@@ -123,14 +127,16 @@ def test_without_immortal_objects(version, tmp_path):
 
 @each(IMMORTAL[:1])
 @pytest.mark.long
-def test_quarter_of_the_memory(version, here, tmp_path):
+@pytest.mark.parametrize("case, kind", [("speed", ""), ("ranks", ""), *(("much", kind) for kind in ("raw", "set", "keys", "words", "ring"))])
+def test_quarter_of_the_memory(version, case, kind, here, tmp_path):
     """Of a control group with 256 MiB."""
     file = tmp_path / "report.json"
     with control_group(here, limit=256 * MIB) as (machine, _):
-        done = machine.run(PROGRAM, "run", "--report", file, "--", INTERPRETERS[version], STUB, "speed", env={**os.environ, "OBJECTS": "1750000"},
-                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        done = machine.run(PROGRAM, "run", "--report", file, "--", INTERPRETERS[version], STUB, case, stdout=subprocess.PIPE, text=True,
+                           stderr=subprocess.PIPE, env={**os.environ, "OBJECTS": "1750000" if case == "speed" else "1000000", "KIND": kind})
     freeze = json.loads(file.read_text())["freeze"]
-    assert done.stdout == "False\n" and freeze["why"] == "limit" and 60 * MIB < freeze["bytes"] < 72 * MIB, (done, freeze)
+    assert done.stdout == "False\n" and freeze["why"] == "limit" and freeze["bytes"] <= 64 * MIB, (done, freeze)
+    assert kind == "ring" or freeze["bytes"] > 56 * MIB
     assert "limited to a quarter of the memory" in " ".join(done.stderr.split())
 
 

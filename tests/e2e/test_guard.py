@@ -44,6 +44,7 @@ def test_loads_on_glibc_2_28():
     assert re.findall(r"\(NEEDED\).*\[(.*?)\]", needed) == ["libc.so.6"]
 
 
+@pytest.mark.timed
 def test_a_process_that_shares_nothing_pays_under_a_millisecond():
     plain, guarded = [], []
     for _ in range(40):
@@ -128,6 +129,7 @@ def recycled(here, tmp_path, python, *options):
     return share, guard["bytes_peak"], json.loads(done.stdout)
 
 
+@pytest.mark.timed
 def test_tensors_that_differ_in_size_are_recycled(here, tmp_path, python):
     share, peak, _ = recycled(here, tmp_path, python, "--batches", 200, "--low", 200, "--high", 800)
     batch = 16 * 3 * 4 * 500 * 500  # on average
@@ -135,6 +137,7 @@ def test_tensors_that_differ_in_size_are_recycled(here, tmp_path, python):
     assert share >= 0.95 and peak <= 1.3 * in_flight * batch
 
 
+@pytest.mark.timed
 def test_new_workers_take_over_what_the_last_ones_left(here, tmp_path, python):
     """Six short epochs take no more memory than one, and the first batches of a worker cause no page fault per page."""
     share, peak, load = recycled(here, tmp_path, python, "--epochs", 6, "--batches", 24, "--one", "--high", 220)

@@ -44,6 +44,7 @@ idle()
 
 
 @pytest.mark.skipif(SANITIZED, reason="timing is meaningless under a sanitizer")
+@pytest.mark.timed
 def test_a_look_a_second_is_cheap(one_python):
     if not COST.exists():
         pytest.skip(f"{COST} is not built: meson configure -Dtests=enabled")

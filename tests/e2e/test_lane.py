@@ -22,6 +22,10 @@ TORN = STUB.with_name("torn_messages.py")
 pytestmark = pytest.mark.skipif(SANITIZED, reason="an instrumented library cannot be preloaded into a plain program")
 
 
+def version_name(version):
+    return "{}.{}".format(*version) if isinstance(version, tuple) else None  # pytest asks even where there is no version
+
+
 def version_of(python):
     done = subprocess.run([python, "-c", "import sys; print(*sys.version_info[:2])"], stdout=subprocess.PIPE, check=False, text=True)
     return tuple(map(int, done.stdout.split())) if done.returncode == 0 else None
@@ -40,7 +44,7 @@ def interpreters():
 
 
 INTERPRETERS = interpreters()
-each = pytest.mark.parametrize("version", INTERPRETERS, ids=lambda version: "{}.{}".format(*version))
+each = pytest.mark.parametrize("version", INTERPRETERS, ids=version_name)
 
 
 def is_known(version):
@@ -102,7 +106,7 @@ ENDS = sorted({min(ENDS), max(ENDS)}) if ENDS else []
 
 
 @pytest.mark.parametrize("version", [*ENDS[-1:], *(pytest.param(version, marks=pytest.mark.long) for version in ENDS[:-1])],
-                         ids=lambda version: "{}.{}".format(*version))
+                         ids=version_name)
 @pytest.mark.parametrize("case", RESULTS)
 def test_what_programs_do(version, case):
     assert stub(INTERPRETERS[version], case) == RESULTS[case]
@@ -113,6 +117,7 @@ def test_switched_off(setting):
     assert stub(PYTHONS["system"], "fork", **setting) == ["('plain', False)"]
 
 
+@pytest.mark.timed
 def test_what_it_costs():
     """A few milliseconds of the processor in a trainer and in its first workers, and less in those that it starts later; the fastest of
     several are those that nothing else got in the way of."""
@@ -212,6 +217,7 @@ MANY = """\
     """
 
 
+@pytest.mark.timed
 def test_too_many_descriptors_on_their_way(here, ordinary):
     """The kernel counts those of a user, unless it is root, and refuses more than the sending process may have open."""
     done = ordinary(here).shmguard("run", "-q", "--", PYTHONS["system"], "-W", "ignore", "-c", textwrap.dedent(MANY))

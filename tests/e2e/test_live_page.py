@@ -5,13 +5,14 @@ import contextlib
 
 import pytest
 
-from conftest import Machine, free_port, holder
+from conftest import PATIENCE, Machine, free_port, holder
 from page import has_page, missing
 from served import serving
 from test_page import CONTRAST, DESKTOP, INK, PHONE, browser  # noqa: F401
 
 pytestmark = [
     pytest.mark.slow,  # a sanitizer checks only the program, which test_serve.py covers
+    pytest.mark.timed,
     pytest.mark.xdist_group("live browser"),
 ]
 
@@ -67,16 +68,16 @@ def test_follows(browser, served):  # noqa: F811
         assert page.locator("#figures-title").inner_text() == "Now" and "The last 15 min" in page.locator("#recorded").inner_text()
         with holder(Machine(), HOLD, HOSTILE) as pid:
             row = page.locator("#processes tr", has_text=f"process {pid}")
-            row.wait_for(timeout=15000)
+            row.wait_for(timeout=1000 * PATIENCE)
             page.wait_for_function(f"() => [...document.querySelectorAll('#subject option')].some(({{value}}) => value.startsWith('{pid} '))")
             assert HOSTILE in row.inner_text() or "<img src=x onerror=alert(1)>" in row.inner_text()
             assert page.locator("img").count() == 0
             row.locator("button").click()
             assert page.locator("#memory .note").inner_text().startswith(f"process {pid}")
             before = page.locator("#memory canvas").evaluate("canvas => canvas.toDataURL()")
-            page.wait_for_function("before => document.querySelector('#memory canvas').toDataURL() !== before", arg=before, timeout=10000)
-        row.wait_for(state="detached", timeout=15000)
-        page.locator("#events td", has_text=f"process {pid}").first.wait_for(timeout=10000)
+            page.wait_for_function("before => document.querySelector('#memory canvas').toDataURL() !== before", arg=before, timeout=1000 * PATIENCE)
+        row.wait_for(state="detached", timeout=1000 * PATIENCE)
+        page.locator("#events td", has_text=f"process {pid}").first.wait_for(timeout=1000 * PATIENCE)
 
 
 def test_leaves_the_reader_alone(browser, served):  # noqa: F811
@@ -109,10 +110,10 @@ def test_reconnects(browser):  # noqa: F811
             page.evaluate("window.same = true")
             served.process.terminate()
             served.process.wait()
-            page.wait_for_function("() => document.getElementById('live').textContent.startsWith('Connection lost at ')", timeout=10000)
+            page.wait_for_function("() => document.getElementById('live').textContent.startsWith('Connection lost at ')", timeout=1000 * PATIENCE)
             assert "lost" in page.locator("#live").get_attribute("class")
             with serving(listen=f"127.0.0.1:{port}"):
-                page.wait_for_function(LIVE, timeout=20000)
+                page.wait_for_function(LIVE, timeout=1000 * PATIENCE)
                 assert page.evaluate("window.same"), "without loading the page again"
                 assert page.locator("#machine canvas").evaluate(INK)["colors"] > 4
 

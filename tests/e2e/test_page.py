@@ -356,6 +356,7 @@ def test_a_single_sample(browser, report, tmp_path):
         assert page.locator("canvas").count() == 4
 
 
+@pytest.mark.timed
 def test_a_real_training(browser, report, tmp_path):
     """Records, judges and draws a training. The page agrees with report, and shows which processes started and ended."""
     recording, html = tmp_path / "real.db", tmp_path / "real.html"
@@ -375,6 +376,7 @@ def test_a_real_training(browser, report, tmp_path):
         assert page.locator("#memory canvas").evaluate(INK)["colors"] > 8
 
 
+@pytest.mark.timed
 def test_epochs_are_marks(browser, report, tmp_path):
     """Epochs are recognized by the new workers of the training loader. Those of the validation loader do not count."""
     recording, html = tmp_path / "epochs.db", tmp_path / "epochs.html"

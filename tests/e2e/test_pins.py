@@ -63,6 +63,7 @@ def test_pin_off(tmp_path):
     assert load(PYTHONS["system"], "--batches", "60", options=("--pin", "off"), tmp_path=tmp_path) == (0, 0, 0)
 
 
+@pytest.mark.timed
 def test_nobody_waits_for_copies():
     """Checks the tests above with a library that is broken on purpose: they must notice."""
     library = BUILD / "tests" / "guard" / "libshmguard-untracked.so"

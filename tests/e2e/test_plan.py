@@ -108,6 +108,7 @@ def test_a_rule_of_thumb_says_so(here, kind, least, most):
 
 @needs_root
 @pytest.mark.slow
+@pytest.mark.timed
 def test_measure(small_shm, one_python):
     """Two workers with batches of 12 MiB do not fit into 64 MiB, but can be measured there all the same."""
     options = ["--for", "4s", "--ranks", "2", "--workers", "4", "--batch", "32", "--from-batch", "16"]
@@ -134,6 +135,7 @@ def test_measure(small_shm, one_python):
     assert any("Apart from shared memory, a trainer used at most" in note and "scaled" in note for note in plan["notes"])
 
 
+@pytest.mark.timed
 def test_a_short_peak(here, tmp_path):
     """The kernel keeps the peak of each process, so a peak of a millisecond is not missed."""
     program = tmp_path / "short.py"
@@ -155,6 +157,7 @@ def test_a_short_peak(here, tmp_path):
 
 
 @needs_root
+@pytest.mark.timed
 def test_pid(private_shm, one_python):
     with private_shm.training(one_python, workers=2, batch=16, side=256) as pid:
         plan = private_shm.json("plan", "--pid", str(pid))

@@ -15,7 +15,7 @@ import time
 
 import pytest
 
-from conftest import NOBODY, PROGRAM, PROJECT, PYTHONS, SANITIZED, TRAIN, as_user, mount_namespace, needs_root
+from conftest import NOBODY, PATIENCE, PROGRAM, PROJECT, PYTHONS, SANITIZED, TRAIN, as_user, mount_namespace, needs_root
 from test_run import PYTHON, QUIET_PYTHON, STRATEGIES, mark, run_job, wait_until  # noqa: F401 (mark is a fixture)
 
 pytestmark = pytest.mark.skipif(SANITIZED, reason="an instrumented library cannot be preloaded into a plain program")
@@ -205,6 +205,7 @@ def static_launcher(tmp_path_factory):
     (f"LD_PRELOAD={LIBRARY}", "no-socket", "without SHMGUARD_SOCKET"),
     ("SHMGUARD=off", "switched-off", "SHMGUARD=off"),
 ])
+@pytest.mark.timed
 def test_a_static_launcher(here, mark, tmp_path, static_launcher, keep, why, words):
     report = tmp_path / "report.json"
     job, _, err = run_job(here, dict(mark, KEEP=keep), static_launcher, *SLEEP, options=("--report", report))
@@ -216,6 +217,7 @@ def test_a_static_launcher(here, mark, tmp_path, static_launcher, keep, why, wor
     assert f"python3 (pid {process['pid']}) ran without the guard." in text and words in text
 
 
+@pytest.mark.timed
 def test_nothing_was_shared(here, mark, tmp_path):
     report = tmp_path / "report.json"
     _, _, err = run_job(here, mark, *SLEEP, options=("--report", report))
@@ -228,6 +230,7 @@ def test_nothing_was_shared(here, mark, tmp_path):
 
 
 @needs_root
+@pytest.mark.timed
 def test_rights_and_users(here, mark, tmp_path, public):
     """A set-user-ID Python, a library that its user cannot read, and a user that only root can serve."""
     report = tmp_path / "report.json"
@@ -361,6 +364,7 @@ def test_names_between_users(roots_run, mark, public):
 
 
 @needs_root
+@pytest.mark.timed
 def test_a_supervisor_that_may_not_look(roots_run, mark, public):
     """Like root in a container: it serves other users, and says what it cannot find out about them."""
     job, _, err = run_job(roots_run.within(*WITHOUT_PTRACE), mark, *AS_NOBODY, *SLEEP)
@@ -397,9 +401,9 @@ def test_a_signal_reaches_the_inner_command(here, mark, tmp_path):
     ready = tmp_path / "ready"
     trap = f"trap 'exit 9' TERM; touch {ready}; while :; do sleep 0.1; done"
     job = here.popen(PROGRAM, "run", "-q", "--", *nested("-q"), "sh", "-c", trap, env=mark)
-    assert wait_until(ready.exists, 30)
+    assert wait_until(ready.exists)
     job.send_signal(signal.SIGTERM)
-    assert job.wait(30) == 9
+    assert job.wait(PATIENCE) == 9
 
 
 def test_an_inner_run_degrades_by_the_outer_budget(here, mark, tmp_path):

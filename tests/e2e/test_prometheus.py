@@ -17,7 +17,7 @@ import pytest
 from conftest import PROJECT, PYTHONS, TRAIN, Machine, end_tree, free_port, wait_until
 from served import OPENMETRICS, serving
 
-pytestmark = pytest.mark.xdist_group("prometheus")  # all share one
+pytestmark = [pytest.mark.timed, pytest.mark.xdist_group("prometheus")]  # all share one
 
 DEPLOY = PROJECT / "deploy"
 DASHBOARD = json.loads((DEPLOY / "grafana" / "shmguard.json").read_text())
@@ -90,8 +90,8 @@ def scraped(tmp_path_factory):
                                         f"--web.listen-address=127.0.0.1:{port}"], stdout=log, stderr=log)
         try:
             prometheus = Prometheus(port)
-            wait_until(lambda: any(target["health"] == "up" for target in prometheus.targets()), 30, "Prometheus scrapes")
-            wait_until(lambda: prometheus.query('rate(shmguard_guard_batches_total{rank="3"}[1m]) > 0'), 60, "the training is seen")
+            wait_until(lambda: any(target["health"] == "up" for target in prometheus.targets()), "Prometheus scrapes")
+            wait_until(lambda: prometheus.query('rate(shmguard_guard_batches_total{rank="3"}[1m]) > 0'), "the training is seen")
             yield prometheus, served
         finally:
             process.terminate()
@@ -135,7 +135,7 @@ def test_labels(scraped):
 
 def test_rules_are_evaluated(scraped):
     prometheus, _ = scraped
-    wait_until(lambda: all(rule["health"] == "ok" for group in prometheus.api("rules")["groups"] for rule in group["rules"]), 20, "rules are evaluated")
+    wait_until(lambda: all(rule["health"] == "ok" for group in prometheus.api("rules")["groups"] for rule in group["rules"]), "rules are evaluated")
     rules = [rule for group in prometheus.api("rules")["groups"] for rule in group["rules"]]
     assert len(rules) >= 11
     firing = {rule["name"] for rule in rules if rule["state"] == "firing"}

@@ -201,6 +201,7 @@ print("ready", flush=True)
 """
 
 
+@pytest.mark.timed
 def test_workers_that_are_threads(here):
     job = here.popen(python_of("2.13"), "-c", THREADS, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:

@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from conftest import PROGRAM, PYTHONS, TRAIN, Machine, end_tree, needs_root, open_to_all, prepared_namespace, wait_until
+from conftest import PATIENCE, PROGRAM, PYTHONS, TRAIN, Machine, end_tree, needs_root, open_to_all, prepared_namespace, wait_until
 
 # Two epochs, each with new workers. Each worker keeps 200 kB of each of its samples.
 EPOCHS = """
@@ -60,6 +60,7 @@ def alone(file):
     return sorted(path.name for path in file.parent.iterdir() if path.name.startswith(file.name)) == [file.name]
 
 
+@pytest.mark.timed
 def test_a_command_is_recorded_with_its_workers(here, python, file):
     done = here.shmguard("record", "-o", file, "--interval", "0.1", "--", python, "-W", "ignore", "-c", EPOCHS, input=b"\n")
     assert done.returncode == 0, done
@@ -93,11 +94,11 @@ def test_a_running_job_is_recorded_until_it_ends(here, file):
     try:
         assert job.stdout.readline() == b"ready\n"
         recorder = here.popen(PROGRAM, "record", "-o", file, "--interval", "0.1", "--pid", job.pid, stderr=subprocess.PIPE)
-        wait_until(lambda: moments(file) > 0, 30, "the first moment")
+        wait_until(lambda: moments(file) > 0, "the first moment")
         job.stdin.write(b"\n")
         job.stdin.close()
-        assert job.wait(60) == 0
-        _, said = recorder.communicate(timeout=30)
+        assert job.wait(PATIENCE) == 0
+        _, said = recorder.communicate(timeout=PATIENCE)
         assert recorder.returncode == 0, said
         assert b"shmguard report" in said
     finally:
@@ -113,9 +114,9 @@ def test_told_to_end_it_leaves_the_job_alone(here, tmp_path):
         for signo in (signal.SIGINT, signal.SIGTERM):
             file = tmp_path / f"{signo.name}.db"
             recorder = here.popen(PROGRAM, "record", "-o", file, "--pid", pid, stderr=subprocess.DEVNULL)
-            wait_until(lambda: moments(file) > 0, 30, "the first moment")
+            wait_until(lambda: moments(file) > 0, "the first moment")
             recorder.send_signal(signo)
-            assert recorder.wait(30) == 0, signo
+            assert recorder.wait(PATIENCE) == 0, signo
             os.kill(pid, 0)
             assert alone(file), signo
             assert ask(file, "SELECT count(*) FROM process WHERE ended IS NULL")[0][0] >= 3, signo
@@ -124,7 +125,7 @@ def test_told_to_end_it_leaves_the_job_alone(here, tmp_path):
 def test_a_killed_recorder_leaves_all_that_it_saw(here, file):
     with here.training(PYTHONS["system"], settle=False) as pid:
         recorder = here.popen(PROGRAM, "record", "-o", file, "--interval", "0.1", "--pid", pid)
-        wait_until(lambda: moments(file) >= 5, 30, "five moments")
+        wait_until(lambda: moments(file) >= 5, "five moments")
         seen = moments(file)
         recorder.kill()
         recorder.wait()
@@ -133,12 +134,12 @@ def test_a_killed_recorder_leaves_all_that_it_saw(here, file):
         # The file can be reused, because it is a recording.
         old = file.stat().st_ctime_ns
         recorder = here.popen(PROGRAM, "record", "-o", file, "--interval", "0.1", "--pid", pid, stderr=subprocess.DEVNULL)
-        wait_until(lambda: file.exists() and file.stat().st_ctime_ns != old, 30, "a new file")
-        wait_until(lambda: moments(file) >= 2, 30, "two new moments")
+        wait_until(lambda: file.exists() and file.stat().st_ctime_ns != old, "a new file")
+        wait_until(lambda: moments(file) >= 2, "two new moments")
         busy = here.shmguard("record", "-o", file, "--pid", pid)
         assert busy.returncode == 65 and b"in use" in busy.stderr
         recorder.terminate()
-        assert recorder.wait(30) == 0
+        assert recorder.wait(PATIENCE) == 0
 
 
 # Each attempt goes on until the recording has it: on a busy machine that takes longer than an interval.
@@ -169,6 +170,7 @@ for _ in until("SELECT count(*) AND (SELECT max(guard_created) > 0 FROM moment) 
 """
 
 
+@pytest.mark.timed
 def test_run_records_all_attempts_and_the_guard(here, file):
     done = here.shmguard("run", "--record", file, "--retry", "1", "--degrade", "B=8,4", "--resume", "again", "--",
                          PYTHONS["system"], "-W", "ignore", "-c", ATTEMPTS, file)
@@ -192,6 +194,7 @@ print("trained to the end")
 
 @needs_root
 @pytest.mark.parametrize("options, seconds", [(("record", "--interval", "0.05", "-o"), 3), (("run", "--record"), 7)])
+@pytest.mark.timed
 def test_a_full_disk_stops_the_recording_and_not_the_training(options, seconds, tmp_path):
     disk = tmp_path / "disk"
     disk.mkdir()
@@ -224,7 +227,7 @@ def test_the_command_is_as_without_us(here, file):
     done = here.shmguard("record", "-o", file, "--", "env")
     assert b"LD_PRELOAD" not in done.stdout or "LD_PRELOAD" in os.environ
     assert here.shmguard("record", "-q", "-i", "60", "-o", file, "--", "true").stderr == b""
-    assert moments(file) == 1
+    assert moments(file) in (1, 2)  # after its end, and before, if it still runs when it is looked at
     before = file.read_bytes()
     done = here.shmguard("record", "-o", file, "--", "/nowhere/to/be/found")
     assert done.returncode == 127
@@ -270,6 +273,7 @@ def test_what_is_not_ours_is_refused(here, ordinary, tmp_path):
     assert done.returncode == 77, done
 
 
+@pytest.mark.timed
 def test_the_end_is_seen_between_two_looks(file):
     """The end is noticed at once, however long the interval is, even if a child outlives the job's first process."""
     with subprocess.Popen(["sh", "-c", "sleep 3 & exec sleep 2"]) as job:
@@ -312,6 +316,7 @@ if sys.argv[1:]:
 
 
 @pytest.mark.parametrize("options", [("record", "-q", "-i", "0.1", "-o"), ("run", "--no-guard", "--quiet", "--record")])
+@pytest.mark.timed
 def test_the_users_marks(file, options):
     done = Machine().shmguard(*options, file, "--", PYTHONS["system"], "-c", MARKING, stderr=subprocess.PIPE)
     assert done.returncode == 0, done
@@ -324,6 +329,7 @@ def test_the_users_marks(file, options):
 
 
 @pytest.mark.parametrize("end", ["commit", "never"])
+@pytest.mark.timed
 def test_a_mark_that_holds_the_file(file, end):
     """No samples of these seconds are lost, and control characters in the text do not reach a terminal."""
     done = Machine().shmguard("record", "-i", "0.1", "-o", file, "--", PYTHONS["system"], "-c", MARKING, end)

@@ -65,6 +65,7 @@ print("kept", len(kept))
 """
 
 
+@pytest.mark.timed
 def test_a_crawl_says_who_keeps_what(here, one_python, tmp_path):
     """60 MiB have room for seven batches, and the trainer keeps all of them. Each further batch must wait for a rescue."""
     done = here.shmguard("run", "--budget", "60M", "--report", tmp_path / "r", "--", one_python, "-W", "ignore", "-c", KEEPER)

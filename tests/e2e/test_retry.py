@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from conftest import PROGRAM, needs_root
+from conftest import PATIENCE, PROGRAM, needs_root
 from test_run import PYTHON, QUIET_PYTHON, end_marked, mark, on_terminal, run_job, script  # noqa: F401
 
 # Trains on samples 0…511 in order. The images of the second half are large: with a batch of 64 they do not fit into a
@@ -225,6 +225,7 @@ def test_a_command_that_cannot_start(here, mark):
 
 @pytest.mark.parametrize("guard", [(), ("--no-guard",)])
 @pytest.mark.parametrize("signo", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.timed
 def test_a_signal_in_the_pause(here, mark, tmp_path, signo, guard):
     report_path = tmp_path / "report.json"
     job = here.popen(PROGRAM, "run", *guard, "--retry", "9", "--report", report_path, "--", "sh", "-c",
@@ -235,7 +236,7 @@ def test_a_signal_in_the_pause(here, mark, tmp_path, signo, guard):
         time.sleep(0.5)  # the pause takes four seconds
         job.send_signal(signo)
         asked = time.monotonic()
-        _, err = job.communicate(timeout=20)
+        _, err = job.communicate(timeout=PATIENCE)
         assert time.monotonic() - asked < 3
     finally:
         end_marked(mark)
@@ -247,18 +248,19 @@ def test_a_signal_in_the_pause(here, mark, tmp_path, signo, guard):
 
 def test_a_signal_to_the_supervisor_ends_all_attempts(here, mark, tmp_path):
     """Even if the command handles the signal and exits with a code of its own."""
-    job = here.popen(PROGRAM, "run", "--retry", "9", "--", "sh", "-c", "trap 'exit 5' TERM; echo ready; sleep 60 & wait",
+    job = here.popen(PROGRAM, "run", "--retry", "9", "--", "sh", "-c", "trap 'exit 5' TERM; echo ready; sleep 3600 & wait",
                      env=mark, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         assert job.stdout.readline() == b"ready\n"
         job.send_signal(signal.SIGTERM)
-        _, err = job.communicate(timeout=20)
+        _, err = job.communicate(timeout=PATIENCE)
     finally:
         end_marked(mark)
         job.wait()
     assert job.returncode == 5 and b"not tried again: it was asked to stop" in err
 
 
+@pytest.mark.timed
 def test_control_c_in_the_pause(mark):
     with on_terminal(PROGRAM, "run", "--retry", "9", "--", "sh", "-c", "[ $SHMGUARD_ATTEMPT = 3 ] && echo third; exit 3",
                      env=mark) as terminal:

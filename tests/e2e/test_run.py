@@ -20,7 +20,7 @@ import uuid
 
 import pytest
 
-from conftest import (PROGRAM, PYTHONS, TRAIN, cells, children, control_group, free_port, is_sentinel, needs_root,
+from conftest import (PATIENCE, PROGRAM, PYTHONS, TRAIN, cells, children, control_group, free_port, is_sentinel, needs_root,
                       python_of, skip_without_torchrun)
 
 PYTHON = "/usr/bin/python3"
@@ -63,8 +63,8 @@ def shmem(group):
     return int(re.search(r"^shmem (\d+)", (group / "memory.stat").read_text(), re.M).group(1))
 
 
-def wait_until(condition, seconds):
-    deadline = time.monotonic() + seconds
+def wait_until(condition):
+    deadline = time.monotonic() + PATIENCE
     while not condition():
         if time.monotonic() > deadline:
             return False
@@ -77,10 +77,10 @@ def nothing_left(machine, environment, run_pid, group=None):
     assert shm_files(machine) == []
     assert f"@shmguard-{run_pid}-" not in pathlib.Path("/proc/net/unix").read_text()
     if group:
-        assert wait_until(lambda: shmem(group) < 1 << 20, 30)
+        assert wait_until(lambda: shmem(group) < 1 << 20)
 
 
-def run_job(machine, environment, *command, options=(), timeout=240):
+def run_job(machine, environment, *command, options=(), timeout=PATIENCE):
     job = machine.popen(machine.program, "run", *options, "--", *command, env=environment, stdin=subprocess.DEVNULL,
                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
@@ -222,7 +222,7 @@ def test_nobody_reads_the_summary(here, mark, tmp_path):
     job = here.popen(PROGRAM, "run", "--report", report_path, "--", "sh", "-c", "exit 3", env=mark, stderr=writing)
     os.close(reading)
     os.close(writing)
-    assert job.wait(20) == 3
+    assert job.wait(PATIENCE) == 3
     assert json.loads(report_path.read_text())["exit"]["code"] == 3
 
 
@@ -324,7 +324,7 @@ def test_trainer_saves_its_checkpoint(here, mark, tmp_path, name):
     try:
         assert job.stdout.readline() == b"training\n"
         job.send_signal(getattr(signal, name))
-        out, err = job.communicate(timeout=30)
+        out, err = job.communicate(timeout=PATIENCE)
     finally:
         end_marked(mark)
         job.wait()
@@ -336,11 +336,11 @@ def test_signals_are_passed_on(here, mark, tmp_path, signo):
     report_path = tmp_path / "report.json"
     job = here.popen(PROGRAM, "run", "-q", "--report", report_path, "--", PYTHON, "-c",
                      "import signal, time; signal.signal(signal.SIGINT, signal.SIG_DFL); "
-                     "print('ready', flush=True); time.sleep(60)",
+                     "print('ready', flush=True); time.sleep(3600)",
                      env=mark, stdout=subprocess.PIPE)
     assert job.stdout.readline() == b"ready\n"
     job.send_signal(signo)
-    assert job.wait(30) == 128 + signo
+    assert job.wait(PATIENCE) == 128 + signo
     job.stdout.close()
     report = json.loads(report_path.read_text())
     assert report["exit"]["signal"] == signo
@@ -360,7 +360,7 @@ class Terminal:
     def type(self, text):
         os.write(self.fd, text)
 
-    def expect(self, text, seconds=20):
+    def expect(self, text, seconds=PATIENCE):
         """Reads until the text has appeared. Returns what came before it, and discards both."""
         deadline = time.monotonic() + seconds
         while text not in self.seen:
@@ -376,7 +376,7 @@ class Terminal:
         before, _, self.seen = self.seen.partition(text)
         return before
 
-    def wait(self, seconds=20):
+    def wait(self, seconds=PATIENCE):
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
@@ -454,6 +454,7 @@ time.sleep(2.5)
 """
 
 
+@pytest.mark.timed
 def test_the_line_of_progress_keeps_out_of_the_way(mark):
     """It is removed before the job writes, and never drawn over an unfinished line."""
     with on_terminal(PROGRAM, "run", "--", PYTHON, *QUIET_PYTHON, "-c", LINES, env={**mark, "TERM": "xterm"}) as terminal:
@@ -483,6 +484,7 @@ time.sleep(2.5)
 """
 
 
+@pytest.mark.timed
 def test_the_line_of_progress_leaves_nested_bars_alone(mark):
     with on_terminal(PROGRAM, "run", "--", PYTHON, *QUIET_PYTHON, "-c", BARS, env={**mark, "TERM": "xterm"}) as terminal:
         assert b"\rshmguard: " not in terminal.expect(b"first bar is done\r\n")
@@ -526,9 +528,10 @@ print("seconds", time.monotonic() - began)
 
 
 @pytest.mark.parametrize("tensors", [1, 4])
+@pytest.mark.timed
 def test_many_workers_and_little_room(here, python, mark, tmp_path, tensors):
     done = here.shmguard("run", "--budget", "24M", "--report", tmp_path / "r", "--", python, *QUIET_PYTHON, "-c", CROWD, tensors,
-                         env=mark, timeout=120)
+                         env=mark, timeout=PATIENCE)
     assert done.returncode == 0, done
     guard = json.loads((tmp_path / "r").read_text())["guard"]
     assert guard["refused"] == 0 and guard["waits"] > 10
@@ -547,6 +550,7 @@ print("fine")
 
 
 @needs_root
+@pytest.mark.timed
 def test_the_page_cache_is_memory_that_exists(here, tmp_path, mark):
     """A data set that is read again and again fills the control group with page cache, which the kernel drops for tensors."""
     data = tmp_path / "data"
@@ -563,7 +567,7 @@ def test_the_page_cache_is_memory_that_exists(here, tmp_path, mark):
 
 
 def test_control_c(mark):
-    command = "import time, signal; signal.signal(signal.SIGINT, signal.SIG_DFL); print('ready'); time.sleep(60)"
+    command = "import time, signal; signal.signal(signal.SIGINT, signal.SIG_DFL); print('ready'); time.sleep(3600)"
     with on_terminal(PROGRAM, "run", "-q", "--", PYTHON, "-uc", command, env=mark) as terminal:
         terminal.expect(b"ready")
         terminal.type(b"\x03")
@@ -572,12 +576,13 @@ def test_control_c(mark):
 
 @pytest.mark.parametrize("reads", [False, True])
 @pytest.mark.parametrize("shell", ["interactive", "script"])
+@pytest.mark.timed
 def test_control_c_leaves_a_loop(mark, shell, reads):
     """A shell continues its loop unless the command itself died of Ctrl-C."""
     if shell == "script" and reads:
         pytest.skip("only the command has the terminal, so only it gets the Ctrl-C")
     mark["PS1"] = "prompt> "
-    command = "printf re; echo ady; " + ("read x" if reads else "exec sleep 60")
+    command = "printf re; echo ady; " + ("read x" if reads else "exec sleep 3600")
     loop = f"for i in 1 2 3 4; do {PROGRAM} run -q -- bash -c '{command}'; done; echo loop en''ded"
     options = ("-i",) if shell == "interactive" else ("-c", loop)
     with on_terminal("/bin/bash", "--norc", "--noprofile", *options, env=mark) as terminal:
@@ -596,7 +601,7 @@ def test_control_c_leaves_a_loop(mark, shell, reads):
 
 
 def test_control_c_that_is_handled(mark):
-    command = "trap 'exit 9' INT; printf re; echo ady; sleep 60"
+    command = "trap 'exit 9' INT; printf re; echo ady; sleep 3600"
     with on_terminal(PROGRAM, "run", "-q", "--", "bash", "-c", command, env=mark) as terminal:
         terminal.expect(b"ready")
         terminal.type(b"\x03")
@@ -605,12 +610,12 @@ def test_control_c_that_is_handled(mark):
 
 def test_control_c_in_a_training(mark):
     """KeyboardInterrupt in the trainer and in its workers, as without shmguard. No process is left behind."""
-    with on_terminal(PROGRAM, "run", "-q", "--", PYTHON, *QUIET_PYTHON, TRAIN, "--hold", "60", env=mark) as terminal:
+    with on_terminal(PROGRAM, "run", "-q", "--", PYTHON, *QUIET_PYTHON, TRAIN, "--hold", "3600", env=mark) as terminal:
         terminal.expect(b"holding")
         terminal.type(b"\x03")
         terminal.expect(b"KeyboardInterrupt")
         assert terminal.wait() == -signal.SIGINT
-        assert wait_until(lambda: marked(mark) == [], 20)
+        assert wait_until(lambda: marked(mark) == [])
 
 
 def test_command_has_the_terminal(mark):
@@ -640,6 +645,7 @@ def states(pids):
     return found
 
 
+@pytest.mark.timed
 def test_pager(mark):
     """The pager that the command is piped into keeps the terminal until the command asks for it."""
     mark["PS1"] = "prompt> "
@@ -652,21 +658,22 @@ def test_pager(mark):
         terminal.expect(b"first and key\r\n")
         assert b"Stopped" not in terminal.expect(b"last\r\n")
         terminal.expect(b"prompt> ")
-        terminal.type(f"{PROGRAM} run -q -- sh -c 'printf re; echo ady; sleep 60' | cat\n".encode())
+        terminal.type(f"{PROGRAM} run -q -- sh -c 'printf re; echo ady; sleep 3600' | cat\n".encode())
         terminal.expect(b"ready\r\n")
         time.sleep(0.5)  # until the shell has started sleep: while it does, it cannot be stopped
         terminal.type(b"\x1a")
         terminal.expect(b"Stopped")
         terminal.expect(b"prompt> ")
-        assert wait_until(lambda: set(states(children(terminal.pid))) == {"T"}, 20)
+        assert wait_until(lambda: set(states(children(terminal.pid))) == {"T"})
         terminal.type(b"fg\n")
         terminal.expect(b"| cat\r\n")
-        assert wait_until(lambda: "T" not in states(children(terminal.pid)), 20)
+        assert wait_until(lambda: "T" not in states(children(terminal.pid)))
         terminal.type(b"\x03")
         terminal.expect(b"prompt> ")
-        assert wait_until(lambda: len(marked(mark)) == 1, 20)
+        assert wait_until(lambda: len(marked(mark)) == 1)
 
 
+@pytest.mark.timed
 def test_job_control(mark):
     mark["PS1"] = "prompt> "
     with on_terminal("/bin/bash", "--norc", "--noprofile", "-i", env=mark) as terminal:
@@ -678,10 +685,10 @@ def test_job_control(mark):
         terminal.type(b"\x1a")
         terminal.expect(b"Stopped")
         terminal.expect(b"prompt> ")
-        assert wait_until(lambda: set(states(children(terminal.pid))) == {"T"}, 20)
+        assert wait_until(lambda: set(states(children(terminal.pid))) == {"T"})
         terminal.type(b"fg\n")
         terminal.expect(b"| cat\r\n")
-        assert wait_until(lambda: "T" not in states(children(terminal.pid)), 20)
+        assert wait_until(lambda: "T" not in states(children(terminal.pid)))
         terminal.type(b"two\n")
         terminal.expect(b"two\r\ntwo\r\n")
         terminal.type(b"\x04")
@@ -692,6 +699,7 @@ def test_job_control(mark):
         assert terminal.wait() == 0
 
 
+@pytest.mark.timed
 def test_brought_to_the_foreground(mark):
     mark["PS1"] = "prompt> "
     with on_terminal("/bin/bash", "--norc", "--noprofile", "-i", env=mark) as terminal:
@@ -700,7 +708,7 @@ def test_brought_to_the_foreground(mark):
             terminal.type(f"{PROGRAM} run -q -- {command} &\n".encode())
             terminal.expect(b"prompt> ")
             if state == b"Stopped":
-                assert wait_until(lambda: "T" in states(children(terminal.pid)), 20)
+                assert wait_until(lambda: "T" in states(children(terminal.pid)))
             time.sleep(0.5)
             terminal.type(b"\n")  # the shell reports its jobs before it prompts
             terminal.expect(state)
@@ -720,12 +728,13 @@ def test_brought_to_the_foreground(mark):
 
 @pytest.mark.parametrize("stray, most", [
     ("setsid sleep 1.5", 3),  # exits by itself
-    ("setsid sleep 60", 5),
+    ("setsid sleep 3600", 5),
     ("setsid sh -c \"trap '' TERM; while :; do sleep 1; done\"", 8),
-    ("setsid sh -c 'sh -c \"sleep 60 & sleep 60\" & sleep 60'", 8),  # strays with children
+    ("setsid sh -c 'sh -c \"sleep 3600 & sleep 3600\" & sleep 3600'", 8),  # strays with children
     (f"{PYTHON} -c 'import os, signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); os.setsid()\n"
      "for i in range(30):\n if os.fork(): signal.pause()\nsignal.pause()'", 8),  # each is the child of the one before
 ])
+@pytest.mark.timed
 def test_strays(here, mark, stray, most):
     began = time.monotonic()
     job, _, err = run_job(here, mark, "sh", "-c", f"{stray} & exit 4")
@@ -735,9 +744,10 @@ def test_strays(here, mark, stray, most):
     assert ("had left running" in err) == (most > 3)
 
 
+@pytest.mark.timed
 def test_children_from_before(here, mark):
     """Children that a shell had before it turned into shmguard do not belong to the command."""
-    done = here.run("bash", "-c", 'sleep 60 >/dev/null 2>&1 & echo $!; exec "$@"', "bash", PROGRAM, "run", "-q", "--",
+    done = here.run("bash", "-c", 'sleep 3600 >/dev/null 2>&1 & echo $!; exec "$@"', "bash", PROGRAM, "run", "-q", "--",
                     "sh", "-c", "setsid sleep 0.5 >/dev/null & exit 4", env=mark)
     other = int(done.stdout)
     try:
@@ -764,11 +774,12 @@ TOLD = """
         os.setsid()
     else:
         print("ready", flush=True)
-    time.sleep(60)
+    time.sleep(3600)
     """
 
 
 @pytest.mark.parametrize("signo", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.timed
 def test_workers_are_told_when_the_trainer_has_ended(here, mark, tmp_path, signo):
     """Not earlier, because the trainer needs them, and not seconds later."""
     job = here.popen(PROGRAM, "run", "-q", "--", PYTHON, script(tmp_path, TOLD), tmp_path / "ended", env=mark,
@@ -777,7 +788,7 @@ def test_workers_are_told_when_the_trainer_has_ended(here, mark, tmp_path, signo
         assert job.stdout.readline() == b"ready\n"
         time.sleep(0.3)  # the worker has made its own session
         job.send_signal(signo)
-        assert job.wait(30) == 7
+        assert job.wait(PATIENCE) == 7
         over = time.monotonic()
     finally:
         end_marked(mark)
@@ -787,6 +798,7 @@ def test_workers_are_told_when_the_trainer_has_ended(here, mark, tmp_path, signo
     assert trainer < worker < trainer + 2 and over < trainer + 2.5
 
 
+@pytest.mark.timed
 def test_a_signal_that_the_command_ignores_ends_nobody(here, mark, tmp_path):
     """As under nohup: what it leaves behind gets the usual three seconds."""
     done = tmp_path / "done"
@@ -795,7 +807,7 @@ def test_a_signal_that_the_command_ignores_ends_nobody(here, mark, tmp_path):
     try:
         assert job.stdout.readline() == b"ready\n"
         job.send_signal(signal.SIGHUP)
-        assert job.wait(30) == 0 and done.exists()
+        assert job.wait(PATIENCE) == 0 and done.exists()
     finally:
         end_marked(mark)
         job.wait()
@@ -812,6 +824,7 @@ BACKGROUND = """
 
 @pytest.mark.parametrize("what, quiet, returned, code", [("works", False, 0, 1), ("works", True, 0, 1), ("works", False, 4, 4),
                                                          ("waits", False, 0, 0)])
+@pytest.mark.timed
 def test_a_command_that_leaves_its_work_behind(here, mark, tmp_path, what, quiet, returned, code):
     """A script that returned while its training was still running in the background did not finish it. The user must be told."""
     report_path = tmp_path / "report.json"
@@ -832,6 +845,7 @@ def test_a_command_that_leaves_its_work_behind(here, mark, tmp_path, what, quiet
     assert marked(mark) == []
 
 
+@pytest.mark.timed
 def test_a_trainer_that_leaves_busy_workers_has_finished(here, mark, tmp_path):
     """Many trainers end with os._exit. Their workers keep filling queues that no one reads, and ending them loses no work."""
     job, out, err = run_job(here, mark, PYTHON, *QUIET_PYTHON, script(tmp_path, """
@@ -858,6 +872,7 @@ def test_a_trainer_that_leaves_busy_workers_has_finished(here, mark, tmp_path):
 
 @needs_root
 @cells("version, guard", [("system", "guard"), ("2.13", "guard"), ("system", "no-guard")], PYTHONS, ("guard", "no-guard"))
+@pytest.mark.timed
 def test_the_manager_does_not_keep_us(private_shm, mark, tmp_path, version, guard):
     """torch_shm_manager waits two seconds for more clients. When all of them are gone, it cleans up at once."""
     mark["TMPDIR"] = str(tmp_path)
@@ -889,14 +904,14 @@ def test_killed_trainer(private_shm, mark, version, strategy, guard):
     removed by the manager, once all other processes are gone."""
     options = ("--no-guard",) if guard == "no-guard" else ()
     with control_group(private_shm) as (machine, group):
-        job = machine.popen(PROGRAM, "run", *options, "--", python_of(version), *QUIET_PYTHON, TRAIN, *BATCH, "--hold", "60",
+        job = machine.popen(PROGRAM, "run", *options, "--", python_of(version), *QUIET_PYTHON, TRAIN, *BATCH, "--hold", "3600",
                             "--strategy", strategy, env=mark, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         try:
             assert job.stdout.readline() == b"holding\n"
             assert not group or shmem(group) > 64 << 20
             trainer = children(job.pid)[0]
             os.kill(trainer, signal.SIGKILL)
-            job.communicate(timeout=20)
+            job.communicate(timeout=PATIENCE)
         finally:
             end_marked(mark)
         assert job.returncode == 137
@@ -911,12 +926,12 @@ def job_under_way(machine, environment, tmp_path, *command):
                         env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def end():
-        assert wait_until(lambda: code.exists() and code.read_text().endswith("\n"), 60), "the training hangs"
-        out, err = job.communicate(timeout=30)  # the pipes are closed once every process that held them is gone
+        assert wait_until(lambda: code.exists() and code.read_text().endswith("\n")), "the training hangs"
+        out, err = job.communicate(timeout=PATIENCE)  # the pipes are closed once every process that held them is gone
         return int(code.read_text()), out, err
 
     try:
-        assert wait_until(lambda: len(children(job.pid)) >= 4, 60)
+        assert wait_until(lambda: len(children(job.pid)) >= 4)
         time.sleep(1)
         yield job, end
     finally:
@@ -945,7 +960,7 @@ def test_crashed_supervisor(private_shm, mark, tmp_path, version, strategy):
         else:
             assert (code, b"finished 30 steps" in out, b"RuntimeError" in err) in [(0, True, False), (1, False, True)], err
         assert b"corrupt" not in err
-        assert wait_until(lambda: marked(mark) == [], 20)
+        assert wait_until(lambda: marked(mark) == [])
         assert not [name for name in shm_files(private_shm) if name.startswith("torch_")]
 
 
@@ -956,7 +971,7 @@ def test_what_is_left_of_a_crash(here, mark, tmp_path, command, signo):
     options = ("-q",) if command == "run" else ("-q", "-o", tmp_path / "run.db")
     job = here.popen(PROGRAM, command, *options, "--", PYTHON, "-uc", "import signal, sys, time\n"
                      "signal.signal(signal.SIGTERM, lambda *_: sys.exit(9)); print('ready')\n"
-                     "sys.stdin.readline(); print('read'); time.sleep(60)",
+                     "sys.stdin.readline(); print('read'); time.sleep(3600)",
                      env=without_sanitizer(mark), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         assert job.stdout.readline() == b"ready\n"
@@ -965,9 +980,9 @@ def test_what_is_left_of_a_crash(here, mark, tmp_path, command, signo):
         job.stdin.write(b"\n")
         job.stdin.flush()
         assert job.stdout.readline() == b"read\n"
-        assert wait_until(lambda: not any(map(is_sentinel, below(job.pid))), 20)
+        assert wait_until(lambda: not any(map(is_sentinel, below(job.pid))))
         job.send_signal(signal.SIGTERM)
-        out, err = job.communicate(timeout=30)
+        out, err = job.communicate(timeout=PATIENCE)
     finally:
         end_marked(mark)
         job.wait()
@@ -979,11 +994,11 @@ def test_a_crash_ends_what_is_measured(here, mark):
     job = here.popen(PROGRAM, "plan", "--measure", "--for", "50s", "--", "sh", "-c", STEPS_OUT, env=without_sanitizer(mark),
                      stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
-        assert wait_until(lambda: len(sleepers(mark)) >= 2, 30)
+        assert wait_until(lambda: len(sleepers(mark)) >= 2)
         job.send_signal(signal.SIGSEGV)
-        job.communicate(timeout=20)
+        job.communicate(timeout=PATIENCE)
         assert job.returncode == -signal.SIGSEGV
-        assert wait_until(lambda: marked(mark) == [], 20)
+        assert wait_until(lambda: marked(mark) == [])
     finally:
         end_marked(mark)
         job.wait()
@@ -1008,15 +1023,15 @@ def living(pids):
 def test_killed_supervisor(private_shm, mark, tmp_path, version, method, strategy):
     """The job ends with its supervisor, as if it had been killed itself, and leaves nothing behind."""
     mark["TMPDIR"] = str(tmp_path)
-    job = private_shm.popen(PROGRAM, "run", "-q", "--", python_of(version), *QUIET_PYTHON, TRAIN, *BATCH, "--hold", "60",
+    job = private_shm.popen(PROGRAM, "run", "-q", "--", python_of(version), *QUIET_PYTHON, TRAIN, *BATCH, "--hold", "3600",
                             "--strategy", strategy, "--start-method", method, env=mark, stdout=subprocess.PIPE,
                             stderr=subprocess.PIPE)
     try:
         assert job.stdout.readline() == b"holding\n"
         everybody = [*children(job.pid), *below(job.pid)]
         job.kill()
-        job.communicate(timeout=30)  # no process holds the pipes any more
-        assert wait_until(lambda: living(everybody) == [], 20), [pathlib.Path(f"/proc/{pid}/cmdline").read_text() for pid in
+        job.communicate(timeout=PATIENCE)  # no process holds the pipes any more
+        assert wait_until(lambda: living(everybody) == []), [pathlib.Path(f"/proc/{pid}/cmdline").read_text() for pid in
                                                                  living(everybody)]
     finally:
         end_marked(mark)
@@ -1026,13 +1041,13 @@ def test_killed_supervisor(private_shm, mark, tmp_path, version, method, strateg
     assert list(tmp_path.glob("torch-shm-dir-*")) == []
 
 
-STEPS_OUT = f"{PYTHON} -c 'import os, time; os.setsid(); time.sleep(60)' & exec sleep 60"  # as torchrun's ranks do
+STEPS_OUT = f"{PYTHON} -c 'import os, time; os.setsid(); time.sleep(3600)' & exec sleep 3600"  # as torchrun's ranks do
 
 
 @pytest.mark.parametrize("how", ["kill", "timeout", "between attempts", "nested", "record", "tune", "plan"])
 def test_a_kill_ends_everything(here, mark, tmp_path, how):
     """Whatever process group or session they are in, and however we were started."""
-    arguments = {"record": ("record", "-q", "-o", tmp_path / "run.db", "--", "sh", "-c", "exec sleep 60"),
+    arguments = {"record": ("record", "-q", "-o", tmp_path / "run.db", "--", "sh", "-c", "exec sleep 3600"),
                  "tune": ("tune", "--vary", "W=1,2", "--rate", "rate ([0-9]+)", "--", "sh", "-c", STEPS_OUT, "{W}"),
                  "plan": ("plan", "--measure", "--for", "50s", "--", "sh", "-c", STEPS_OUT),
                  "nested": ("run", "-q", "--", PROGRAM, "run", "-q", "--", "sh", "-c", STEPS_OUT),
@@ -1044,17 +1059,17 @@ def test_a_kill_ends_everything(here, mark, tmp_path, how):
                      stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         enough = 1 if how == "record" else 2
-        assert wait_until(lambda: len(sleepers(mark)) >= enough, 30)
+        assert wait_until(lambda: len(sleepers(mark)) >= enough)
         # On a busy machine the command may be there before its sentinel has its name.
-        assert wait_until(lambda: len(sentinels_below(job.pid)) == (2 if how == "nested" else 1), 30)
+        assert wait_until(lambda: len(sentinels_below(job.pid)) == (2 if how == "nested" else 1))
         everybody = [job.pid, *children(job.pid)]
         sentinels = sentinels_below(job.pid)
         if how == "timeout":  # timeout signals its whole process group
             os.killpg(job.pid, signal.SIGKILL)
         else:
             job.kill()
-        assert wait_until(lambda: living([*everybody, *sentinels]) == [] and marked(mark) == [], 20)
-        job.communicate(timeout=20)
+        assert wait_until(lambda: living([*everybody, *sentinels]) == [] and marked(mark) == [])
+        job.communicate(timeout=PATIENCE)
     finally:
         end_marked(mark)
         job.wait()
@@ -1078,15 +1093,15 @@ def test_the_sentinel_is_not_in_the_way(here, mark, tmp_path):
     report_path = tmp_path / "report.json"
     job = here.popen(PROGRAM, "run", "-q", "--report", report_path, "--record", tmp_path / "run.db", "--", "sleep", "2.5",
                      env=mark, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    assert wait_until(lambda: any(map(is_sentinel, below(job.pid))), 20)
+    assert wait_until(lambda: any(map(is_sentinel, below(job.pid))))
     sentinel = next(filter(is_sentinel, below(job.pid)))
-    assert wait_until(lambda: b"shmguard" not in pathlib.Path(f"/proc/{sentinel}/cmdline").read_bytes(), 20)
+    assert wait_until(lambda: b"shmguard" not in pathlib.Path(f"/proc/{sentinel}/cmdline").read_bytes())
     assert pathlib.Path(f"/proc/{sentinel}/environ").read_bytes().strip(b"\0") == b""
     assert len(os.listdir(f"/proc/{sentinel}/fd")) == 1
     assert os.getsid(sentinel) == sentinel
     processes = here.json("ps")["processes"]
     assert sentinel not in [process["pid"] for process in processes]
-    assert job.wait(30) == 0
+    assert job.wait(PATIENCE) == 0
     assert living([sentinel]) == []
     job.stdout.close()
     report = json.loads(report_path.read_text())
@@ -1139,6 +1154,7 @@ def by_name(machine, mark, tmp_path, python, what):
 
 
 @needs_root
+@pytest.mark.timed
 def test_stopped_supervisor(private_shm, one_python, mark, tmp_path):
     """Processes that need the supervisor wait however long it is stopped, and continue when it does."""
     began = time.monotonic()
@@ -1153,7 +1169,7 @@ def test_names_of_a_crashed_supervisor(private_shm, python, mark, tmp_path):
     """Unlinking a name that was lost with the supervisor is not an error, and new names are real files."""
     job, out, err = by_name(private_shm, without_sanitizer(mark), tmp_path, python, "crash")
     assert (job.returncode, out) == (0, "went on 0\ncode 0\n"), err
-    assert wait_until(lambda: marked(mark) == [], 20)  # torch_shm_manager ends a little later
+    assert wait_until(lambda: marked(mark) == [])  # torch_shm_manager ends a little later
     assert shm_files(private_shm) == []
 
 
@@ -1225,7 +1241,7 @@ def test_killed_producer(private_shm, mark, tmp_path, version, method):
             mp.set_sharing_strategy("file_system")
             for i in range(6):
                 queue.put(torch.full((1 << (10 + 4 * (i % 3)),), i, dtype=torch.int64))
-            time.sleep(60)
+            time.sleep(3600)
 
         if __name__ == "__main__":
             mp.set_sharing_strategy("file_system")
@@ -1249,6 +1265,7 @@ def test_killed_producer(private_shm, mark, tmp_path, version, method):
 
 @needs_root
 @cells("version, kind", [("2.13", "gone"), ("system", "idle")], PYTHONS, ("gone", "idle"))
+@pytest.mark.timed
 def test_memory_comes_back(private_shm, mark, tmp_path, version, kind):
     """Memory is released while the trainer sleeps: after its loader is gone, or while workers wait for the next epoch."""
     job = private_shm.popen(PROGRAM, "run", "-q", "--", python_of(version), *QUIET_PYTHON, script(tmp_path, """
@@ -1285,12 +1302,12 @@ def test_memory_comes_back(private_shm, mark, tmp_path, version, kind):
         job.stdin.write(b"\n")
         job.stdin.flush()
         assert job.stdout.readline() == b"idle\n"
-        assert wait_until(lambda: held() < 1 << 20, 20)
+        assert wait_until(lambda: held() < 1 << 20)
         job.stdin.write(b"\n")  # it continues where it stopped, with every byte right
         job.stdin.flush()
         assert job.stdout.readline() == b"idle\n"
         job.stdin.close()
-        assert job.wait(30) == 0
+        assert job.wait(PATIENCE) == 0
     finally:
         end_marked(mark)
         job.wait()

@@ -11,7 +11,7 @@ import subprocess
 
 import pytest
 
-from conftest import PYTHONS, cells, children, holder, needs_root, prepared_namespace, python_of
+from conftest import PATIENCE, PYTHONS, cells, children, holder, needs_root, prepared_namespace, python_of
 
 pytestmark = needs_root
 
@@ -92,7 +92,7 @@ def test_apart_and_gone(somebody, small_shm):
         assert shared == []
         job.stdin.write(b"\n")
         job.stdin.close()
-        assert job.wait(30) == 7
+        assert job.wait(PATIENCE) == 7
     finally:
         job.kill()
         job.wait()
@@ -101,12 +101,12 @@ def test_apart_and_gone(somebody, small_shm):
 
 
 def test_signal_reaches_the_job(somebody):
-    job = somebody.popen(somebody.program, "run", "-q", "--shm", "100M", "--", "sh", "-c", "echo ready; exec sleep 60",
+    job = somebody.popen(somebody.program, "run", "-q", "--shm", "100M", "--", "sh", "-c", "echo ready; exec sleep 3600",
                          stdout=subprocess.PIPE)
     try:
         assert job.stdout.readline() == b"ready\n"
         os.kill(job.pid, signal.SIGTERM)
-        assert job.wait(30) == 128 + signal.SIGTERM
+        assert job.wait(PATIENCE) == 128 + signal.SIGTERM
     finally:
         job.kill()
         job.wait()

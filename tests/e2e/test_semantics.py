@@ -13,7 +13,7 @@ import textwrap
 
 import pytest
 
-from conftest import PROGRAM, PYTHONS, SANITIZED, free_port, needs_root, python_of, skip_without_torchrun
+from conftest import PATIENCE, PROGRAM, PYTHONS, SANITIZED, free_port, needs_root, python_of, skip_without_torchrun
 
 CASES = pathlib.Path(__file__).with_name("semantics.py")
 LIBRARY = pathlib.Path(PROGRAM).resolve().parent / "libshmguard-preload.so"
@@ -58,7 +58,7 @@ def results(done):
 
 def run_cases(prefix, size, python, *options, **more):
     done = subprocess.run([*private(size, *prefix, python, *QUIET_PYTHON, CASES, *options)], stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=environment_of_users(**more), text=True, timeout=300,
+                          stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=environment_of_users(**more), text=True, timeout=2 * PATIENCE,
                           check=False)
     return results(done)
 
@@ -119,7 +119,7 @@ newer_is_slow = pytest.mark.parametrize("version", ["system", pytest.param("2.13
 def launch(*command, size="1m", **more):
     """The results of the trainings, wherever they are in the launcher's output."""
     done = subprocess.run(private(size, PROGRAM, "run", "--quiet", "--", *command), stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=environment(**more), text=True, timeout=180,
+                          stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=environment(**more), text=True, timeout=2 * PATIENCE,
                           check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return re.findall(r"\b[0-9a-f]{16}\b", done.stdout)  # lines of several ranks may be mixed

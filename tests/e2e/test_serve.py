@@ -107,6 +107,7 @@ def test_a_strange_name_is_refused(served):
         assert served.get("/metrics", Host=host).status == status, host
 
 
+@pytest.mark.timed
 def test_stream(served):
     with served.stream() as event:
         first_id, name, data = event()
@@ -120,6 +121,7 @@ def test_stream(served):
     assert 0.8 < seconds[1] - seconds[0] < 3
 
 
+@pytest.mark.timed
 def test_a_stream_is_continued(served):
     with served.stream() as other:  # while somebody listens, samples are kept
         other()
@@ -131,9 +133,9 @@ def test_a_stream_is_continued(served):
         for unknown in ("0-1", f"{run}-999999", f"{run}-x", "x" * 200):
             with served.stream(unknown) as event:
                 assert event()[1] == "history", unknown
-    wait_until(lambda: served.metrics()["shmguard_open_pages"] == 0, 10, "nobody listens")
+    wait_until(lambda: served.metrics()["shmguard_open_pages"] == 0, "nobody listens")
     sampled = served.metrics()["shmguard_last_sample_timestamp_seconds"]
-    wait_until(lambda: served.metrics()["shmguard_last_sample_timestamp_seconds"] > sampled, 10, "a sample that nobody got")
+    wait_until(lambda: served.metrics()["shmguard_last_sample_timestamp_seconds"] > sampled, "a sample that nobody got")
     with served.stream(last) as event:
         names = [event()[1] for _ in range(6)]
     assert "history" in names, "there is a gap, so it begins again"
@@ -165,6 +167,7 @@ process.stdout.write(JSON.stringify(differences.slice(0, 4)));
 """
 
 
+@pytest.mark.timed
 def test_samples_add_up_to_the_history(tmp_path):
     """A page that has followed shows what a page that is opened now shows."""
     esbuild = PROJECT / "web" / "node_modules" / ".bin" / "esbuild"
@@ -250,6 +253,7 @@ HOSTILE = [b"", b"\r\n\r\n", b"GET", b"GET /metrics", b"GET /metrics HTTP/1.1\r\
            b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n" * 50]
 
 
+@pytest.mark.timed
 def test_bad_clients_disturb_nobody():
     """Clients that are slow, talk nonsense, do not read, or vanish: samples are taken on time, and scrapes answered at once."""
     with serving() as served, served.stream() as event:
@@ -280,7 +284,7 @@ def test_bad_clients_disturb_nobody():
                     pass
         for connection in stuck:
             connection.close()
-        wait_until(lambda: served.metrics()["shmguard_open_pages"] == 1, 10, "those who are gone are forgotten")
+        wait_until(lambda: served.metrics()["shmguard_open_pages"] == 1, "those who are gone are forgotten")
 
 
 def test_too_many_pages():
@@ -288,14 +292,14 @@ def test_too_many_pages():
         request = b"GET /api/stream HTTP/1.0\r\nHost: localhost\r\n\r\n"
         pages = [served.connect(request) for _ in range(400)]
         try:
-            wait_until(lambda: served.metrics()["shmguard_open_pages"] == 400, 10, "all pages are open")
+            wait_until(lambda: served.metrics()["shmguard_open_pages"] == 400, "all pages are open")
             one_more = served.get("/api/stream")
             assert one_more.status == 503 and one_more.headers["Retry-After"]
             assert served.get("/healthz").status == 200
         finally:
             for page in pages:
                 page.close()
-        wait_until(lambda: served.metrics()["shmguard_open_pages"] == 0, 10, "they are forgotten")
+        wait_until(lambda: served.metrics()["shmguard_open_pages"] == 0, "they are forgotten")
 
 
 @contextlib.contextmanager
@@ -313,6 +317,7 @@ def one_thread_stopped(tid):
         libc.ptrace(detach, tid, None, None)
 
 
+@pytest.mark.timed
 def test_a_stuck_sampler_is_said():
     """Health is about samples, not about the server: with its sampler stuck, it answers, and says that it is."""
     with serving() as served:
@@ -322,17 +327,18 @@ def test_a_stuck_sampler_is_said():
         with one_thread_stopped(sampler):
             assert served.get("/healthz").status == 200, "a moment is not late"
             late = served.metrics()["shmguard_last_sample_timestamp_seconds"]
-            wait_until(lambda: served.get("/healthz").status == 503, 20, "it is late")
+            wait_until(lambda: served.get("/healthz").status == 503, "it is late")
             assert re.match(r"The machine has not answered for 1\d s: ", served.get("/healthz").text)
             assert served.metrics()["shmguard_last_sample_timestamp_seconds"] <= late + 1.5
             assert served.get("/api/snapshot").status == 200, "surveys have a thread of their own"
-        wait_until(lambda: served.get("/healthz").status == 200, 10, "it goes on")
+        wait_until(lambda: served.get("/healthz").status == 200, "it goes on")
 
 
+@pytest.mark.timed
 def test_textfile(tmp_path):
     file = tmp_path / "shmguard.prom"
     with serving("--textfile", tmp_path, listen=None) as process:
-        wait_until(file.exists, 10, "the file is there")
+        wait_until(file.exists, "the file is there")
         seen, until = set(), time.monotonic() + 6
         while time.monotonic() < until:
             text = file.read_text()
@@ -365,6 +371,7 @@ def test_rights_of_the_unit(private_shm, public):
 
 
 @pytest.mark.skipif(SANITIZED, reason="a sanitizer keeps memory that was freed")
+@pytest.mark.timed
 def test_memory_stays_flat():
     """The short form of bench/serve.py: pages and scrapes come and go."""
     with serving("--interval", "0.1s") as served:

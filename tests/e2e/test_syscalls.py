@@ -46,6 +46,7 @@ def strace(tmp_path, calls, *arguments):
     return trace.read_text(errors="replace"), done.stdout.decode()
 
 
+@pytest.mark.timed
 def test_recording_looks_at_each_process_once(tmp_path):
     calls, printed = strace(tmp_path, "openat", "run", "--record", tmp_path / "run.db", "--", "/usr/bin/python3", "-c", JOB)
     workers = set(printed.split())

@@ -12,7 +12,7 @@ import unicodedata
 
 import pytest
 
-from conftest import MIB, PYTHONS, needs_root
+from conftest import MIB, PATIENCE, PYTHONS, needs_root
 from test_doctor import commands
 
 CODES = re.compile(r"\x1b\[[0-9;]*m")
@@ -133,12 +133,13 @@ def test_the_width_of_a_pipe(small_shm):
     assert widest(COLUMNS="0") <= 80 and widest(COLUMNS="wide") <= 80 and widest(COLUMNS="-5") <= 80
 
 
+@pytest.mark.timed
 def test_a_person_at_a_terminal_is_told_what_is_waited_for(here):
     master, slave = pty.openpty()
     job = here.popen(here.program, "explain", stdin=slave, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     os.close(slave)
     assert b"Ctrl-D" in job.stderr.readline()
     os.write(master, b"RuntimeError: received 0 items of ancdata\n\x04")
-    out, err = job.communicate(timeout=20)
+    out, err = job.communicate(timeout=PATIENCE)
     os.close(master)
     assert job.returncode == 0 and b"fd-exhausted" in out and err == b""

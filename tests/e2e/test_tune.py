@@ -12,7 +12,7 @@ import sys
 
 import pytest
 
-from conftest import PROGRAM, PROJECT, has_ended, needs_root, wait_until
+from conftest import PATIENCE, PROGRAM, PROJECT, has_ended, needs_root, wait_until
 from schema import loads_checked
 from test_bad_input import refused
 from test_run import PYTHON, end_marked, mark, marked, on_terminal, script  # noqa: F401
@@ -50,6 +50,7 @@ def answer_of(machine, *arguments, code=0, **kwargs):
     return loads_checked("tune", done)
 
 
+@pytest.mark.timed
 def test_the_search(here, fake):
     """It finds the best setting with a third of the grid."""
     answer = answer_of(here, "--trial", "1s", *RATE, *GRID, *fake)
@@ -61,6 +62,7 @@ def test_the_search(here, fake):
 
 @pytest.mark.parametrize("by", ["guard", "rate"])
 @pytest.mark.slow
+@pytest.mark.timed
 def test_a_real_loader(here, one_python, by):
     """By the guard's own count and by what the training prints: large batches beat single samples."""
     rate = RATE if by == "rate" else ()
@@ -72,6 +74,7 @@ def test_a_real_loader(here, one_python, by):
     assert all(trial["peaks"]["processes"] >= 2 for trial in answer["trials"])
 
 
+@pytest.mark.timed
 def test_text(here, fake):
     for locale in ("C.UTF-8", "C"):
         done = here.shmguard("tune", "--trial", "1s", "--trials", "2", *RATE, *GRID, *fake,
@@ -84,6 +87,7 @@ def test_text(here, fake):
         assert done.stderr.count(b"trial ") == 2 and b"\033" not in done.stderr
 
 
+@pytest.mark.timed
 def test_progress(fake, mark):
     """A terminal shows the trial, its setting and the time left. Ctrl-C ends the search and prints what is known."""
     line = [PROGRAM, "tune", "--trial", "2s", "--trials", "9", *map(str, [*RATE, *GRID, *fake])]
@@ -99,6 +103,7 @@ def test_progress(fake, mark):
 
 @needs_root
 @pytest.mark.slow
+@pytest.mark.timed
 def test_a_ceiling(small_shm, one_python):
     """Settings that do not fit are not tried, or not chosen. The small /dev/shm does not matter."""
     answer = answer_of(small_shm, "--trial", "1s", *RATE, "--memory", "700M", "--trials", "4", "--vary", "batch=1,16,256", "--vary", "workers=1,2",
@@ -110,6 +115,7 @@ def test_a_ceiling(small_shm, one_python):
     assert answer["skipped"] or too_large
 
 
+@pytest.mark.timed
 def test_begins_where_it_is_safe(here, fake):
     """The size of a sample decides where the search begins, and what is ruled out before the first trial."""
     line = ("--trial", "1s", "--trials", "1", "--memory", "2G", *RATE, *GRID)
@@ -124,6 +130,7 @@ def test_begins_where_it_is_safe(here, fake):
     refused(here.shmguard("tune", *line, "--sample", "uint8[1073741824]", *fake), 65, "none of the settings fits in 2.0 GiB")
 
 
+@pytest.mark.timed
 def test_trials_that_die(here, fake):
     answer = answer_of(here, "--trial", "1s", "--trials", "3", *RATE, *GRID, *fake, env={**os.environ, "FAKE_FAIL": "4,3"})
     died = [trial for trial in answer["trials"] if trial["cause"]["id"] != "ok"]
@@ -132,14 +139,15 @@ def test_trials_that_die(here, fake):
     assert died[0]["rate"] is None and answer["best"]["values"] != died[0]["values"]
 
 
+@pytest.mark.timed
 def test_going_on(here, fake, tmp_path, mark):
     """An interrupted search keeps its results. The same command resumes it, and repeats no trial."""
     state = tmp_path / "state.json"
     line = [PROGRAM, "tune", "--trial", "1s", "--trials", "5", "--state", str(state), *map(str, [*RATE, *GRID, *fake])]
     job = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=mark)
-    wait_until(lambda: state.exists() and len(json.loads(state.read_text())["trials"]) >= 2, 60, "two trials")
+    wait_until(lambda: state.exists() and len(json.loads(state.read_text())["trials"]) >= 2, "two trials")
     job.send_signal(signal.SIGTERM)
-    out, err = job.communicate(timeout=30)
+    out, err = job.communicate(timeout=PATIENCE)
     assert job.returncode == 128 + signal.SIGTERM, err
     assert b"interrupted" in out
     assert marked(mark) == []
@@ -159,6 +167,7 @@ def test_going_on(here, fake, tmp_path, mark):
     refused(here.shmguard("tune", "--state", tmp_path / "no" / "file", *GRID, *fake), 65, "No such file")
 
 
+@pytest.mark.timed
 def test_nothing_is_left(here, tmp_path, mark):
     """A command that ignores SIGTERM is ended all the same, with children that ignore it too."""
     stubborn = script(tmp_path, """
@@ -172,7 +181,7 @@ def test_nothing_is_left(here, tmp_path, mark):
     answer = answer_of(here, "--trial", "1s", "--trials", "1", *RATE, "--vary", "n=1,2", "--", sys.executable, stubborn, "{n}",
                        env=mark)
     assert answer["best"]["rate"] == 5
-    wait_until(lambda: all(map(has_ended, marked(mark))), 10, "all of it ends")
+    wait_until(lambda: all(map(has_ended, marked(mark))), "all of it ends")
     end_marked(mark)
 
 
@@ -224,6 +233,7 @@ def test_wrong_usage(here, line, said):
     ("while :; do echo {n}; sleep 0.1; done", (), ["no shared tensor", "--rate"]),
     ("echo rate: 5 {n}", RATE, ["ended after", "more steps"]),
 ])
+@pytest.mark.timed
 def test_trials_that_tell_nothing(here, shell, rate, said):
     done = here.shmguard("tune", "--json", *QUICK, *rate, "--vary", "n=1,2,3", "--", "sh", "-c", shell)
     refused(done, 65, "tune: the first trial failed", *said)

@@ -123,6 +123,7 @@ def line(workload, answer):
 
 @needs_root
 @pytest.mark.slow
+@pytest.mark.timed
 def test_each_verdict(tmp_path):
     python = python_of("system")
     answers = judge_all(python, SHORT, 12, 3, tmp_path)

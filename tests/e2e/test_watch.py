@@ -15,12 +15,11 @@ import time
 
 import pytest
 
-from conftest import HERE, PROGRAM, PYTHONS, TRAIN, children, end_tree, has_ended, needs_root, scratch_directory, wait_until
+from conftest import HERE, PATIENCE, PROGRAM, PYTHONS, TRAIN, children, end_tree, has_ended, needs_root, scratch_directory, wait_until
 from test_bad_input import refused
 from test_terminal import CODES, on_terminal, width
 
 needs_tmux = pytest.mark.skipif(not shutil.which("tmux"), reason="needs tmux")
-PATIENCE = 60  # the longest that anything may take, in seconds
 
 
 class Screen:
@@ -63,7 +62,7 @@ class Screen:
             return found and not (absent and re.search(absent, text, re.M))
 
         try:
-            wait_until(there, PATIENCE, f"{pattern!r} on the screen")
+            wait_until(there, f"{pattern!r} on the screen")
         except AssertionError as error:
             raise AssertionError(f"{error}; it shows\n{self.text()}") from None
         return found
@@ -115,7 +114,7 @@ def test_a_person_looks_around(small_shm, one_python):
         screen.press("t")
         screen.wait(rf"^ *{workers[0]} worker", absent="├")
         screen.press("I")
-        wait_until(lambda: (pids := [pid for pid, _ in rows_of(screen)]) == sorted(pids, reverse=True), PATIENCE, "falling pids")
+        wait_until(lambda: (pids := [pid for pid, _ in rows_of(screen)]) == sorted(pids, reverse=True), "falling pids")
         screen.press("I", ">", ">", ">", ">")
         screen.wait("RSS▼")
         screen.press("<")
@@ -166,7 +165,7 @@ def test_a_person_looks_around(small_shm, one_python):
             screen.resize(columns, rows)
             screen.press("Down")
             wait_until(lambda c=columns, r=rows: screen.command("display-message", "-p", "#{pane_width} #{pane_height}").split()
-                       == [str(c), str(r)], PATIENCE, "the size")
+                       == [str(c), str(r)], "the size")
             screen.press("Tab", "Tab", "Tab")
         screen.press("F1")  # keys act in order: when this one has, all have
         screen.wait("what would become free if the process ended")
@@ -217,7 +216,7 @@ def test_stopped_and_continued(here):
         screen.resize(100, 30)
         screen.type("fg\n")
         screen.wait("^RAM")
-        wait_until(lambda: len(screen.text().splitlines()[0]) > 80, PATIENCE, "the new width is used")
+        wait_until(lambda: len(screen.text().splitlines()[0]) > 80, "the new width is used")
         pid = screen.pid()
         os.kill(pid, signal.SIGTSTP)
         screen.wait("(?s)Stopped.*Stopped", absent="^RAM")
@@ -249,6 +248,7 @@ def test_plain_terminals(small_shm):
 @needs_tmux
 @pytest.mark.skipif(not os.path.exists("/dev/fuse"), reason="needs FUSE to make a read of /proc hang")
 @pytest.mark.parametrize("from_start", [False, True])
+@pytest.mark.timed
 def test_a_process_that_hangs(private_shm, from_start):
     """A late sample is reported as late; keys still work, and q quits. The process reappears later."""
     job = private_shm.popen("sleep", "1000")
@@ -347,10 +347,10 @@ def test_replay(private_shm, tmp_path):
         workers = sorted(set(children(trainer)))
         recorder = private_shm.popen(private_shm.program, "record", "-o", recording, "--pid", trainer, "--interval", "0.1s",
                                      stderr=subprocess.DEVNULL)
-        wait_until(lambda: b"2 workers" in private_shm.shmguard("watch", "--once", "--replay", recording).stdout, PATIENCE,
+        wait_until(lambda: b"2 workers" in private_shm.shmguard("watch", "--once", "--replay", recording).stdout,
                    "a recording that is being made can be looked at")
         os.kill(workers[0], signal.SIGKILL)  # the trainer notices and exits
-        wait_until(lambda: has_ended(trainer), PATIENCE, "the end")
+        wait_until(lambda: has_ended(trainer), "the end")
         assert recorder.wait(timeout=PATIENCE) == 0
     with watching(private_shm, "--replay", recording) as screen:
         screen.wait(r"recording night.db, 1 trainer, 2 workers")

@@ -7,15 +7,18 @@ The short tests share three trainings that run at the same time; make soak has a
 import os
 import re
 import signal
+import sqlite3
 import subprocess
 import time
 
 import pytest
 
-from conftest import HERE, PROGRAM, PROJECT, children, python_of, wait_until
+from conftest import HERE, PATIENCE, PROGRAM, PROJECT, children, python_of, wait_until
 from schema import loads_checked
 from test_bad_input import refused
-from test_lane import INTERPRETERS
+from test_lane import INTERPRETERS, version_name
+
+shares_trainings = pytest.mark.xdist_group("trainings")
 
 LEAKS = HERE / "leaks.py"
 STUB = PROJECT / "tests" / "guard" / "where_stub.py"
@@ -84,7 +87,7 @@ class Training:
 
 def child_of(pid):
     """Of that process, when there is one."""
-    wait_until(lambda: list(children(pid)), 60, "a child")
+    wait_until(lambda: list(children(pid)), "a child")
     return str(next(iter(children(pid))))
 
 
@@ -102,6 +105,8 @@ def reports(tmp_path_factory):
 
 
 @pytest.mark.parametrize("kind", ["list", "trainer", "extension"])
+@shares_trainings
+@pytest.mark.timed
 def test_line_is_named(reports, kind):
     report, _ = reports[kind]
     assert is_named(report, kind), report["sites"]
@@ -112,26 +117,36 @@ def test_line_is_named(reports, kind):
     assert "explains" in first["words"] and LEAKS.name in first["words"]
 
 
+@shares_trainings
+@pytest.mark.timed
 def test_attribute_is_named(reports):
     attributes = [site["function"] for site in reports["list"][0]["sites"] if site["kind"] == "attribute"]
     assert "dataset.kept: list" in attributes
 
 
+@shares_trainings
+@pytest.mark.timed
 def test_nothing_is_named_for_a_steady_one(reports):
     report, _ = reports["steady"]
     assert report["sites"] == [] and report["site_notes"]
 
 
+@shares_trainings
+@pytest.mark.timed
 def test_report_and_page_show_the_line(reports, tmp_path):
     _, recording = reports["list"]
     text = subprocess.run([PROGRAM, "report", recording], stdout=subprocess.PIPE, check=True, text=True).stdout
     page = tmp_path / "page.html"
     subprocess.run([PROGRAM, "report", recording, "-o", page], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+    watched = subprocess.run([PROGRAM, "watch", "--once", "--replay", recording], stdout=subprocess.PIPE, check=True, text=True).stdout
     line = min(lines_of("list"))
-    assert f"leaks.py:{line} in do_list" in " ".join(text.split())
+    assert re.search(rf"^leak +leaks\.py:{line} in do_list: keeps ", watched, re.M)
+    assert re.search(rf"  leaks\.py:{line} in do_list: keeps [0-9.]+ MiB/min \(measured in worker \d over \d+ s\); explains \d+% of the growth\.", " ".join(text.split()).replace(" leaks", "  leaks"))
     assert f"leaks.py:{line} in do_list" in page.read_text()
 
 
+@shares_trainings
+@pytest.mark.timed
 def test_running_job_is_asked(reports):
     assert is_named(loads_checked("where", reports["asked"]), "trainer")
 
@@ -146,16 +161,34 @@ def test_ends_of_every_kind_leave_the_training_unharmed(tmp_path):
     job = subprocess.Popen([PROGRAM, "run", "--quiet", "--where", "--", python, *words_of("list", 60, tmp_path)], stdout=subprocess.DEVNULL)
     time.sleep(14)
     job.send_signal(signal.SIGTERM)
-    assert job.wait(timeout=30) == 128 + signal.SIGTERM
+    assert job.wait(PATIENCE) == 128 + signal.SIGTERM
 
 
-def test_not_guarded_is_said(here):
-    sleeper = subprocess.Popen(["sleep", "60"], env={})
-    try:
-        refused(here.shmguard("where", sleeper.pid), 69, "has no guard", "shmguard run --where")
-    finally:
-        sleeper.kill()
-        sleeper.wait()
+@pytest.fixture(scope="module")
+def rough(tmp_path_factory):
+    """Trainings that fork, and whose workers are killed or end, all the time; one of them with a search that is killed again and again."""
+    folder = tmp_path_factory.mktemp("rough")
+    library = extension_make(folder)
+    jobs = {}
+    for kind in ("forks", "ends"):
+        command = [PROGRAM, "run", "--quiet", "--where", "--record", folder / f"{kind}.db", "--", "/usr/bin/python3", STUB, kind, "50", library]
+        jobs[kind] = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    for _ in range(8):
+        time.sleep(3)
+        search = subprocess.Popen([PROGRAM, "where", str(jobs["ends"].pid)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(2)
+        search.kill()
+        search.wait()
+    return {kind: (folder / f"{kind}.db", job.communicate()[0], job.returncode) for kind, job in jobs.items()}
+
+
+@pytest.mark.parametrize("kind", ["forks", "ends"])
+def test_forks_and_ends_in_every_stage_harm_nothing(rough, kind):
+    recording, output, code = rough[kind]
+    assert (output, code) == ("0\n", 0), "no worker came to harm, and no child was traced"
+    with sqlite3.connect(recording) as db:
+        stages = {stage for (stage,) in db.execute("SELECT stage FROM site_window")}
+    assert stages >= ({1, 2, 3} if kind == "forks" else {1}), stages
 
 
 @pytest.mark.long
@@ -182,12 +215,13 @@ def everywhere(tmp_path_factory):
     return {version: (recording, job.communicate()[0], job.returncode) for version, (recording, job) in jobs.items()}
 
 
-@pytest.mark.parametrize("version", INTERPRETERS, ids=lambda version: "{}.{}".format(*version))
+@shares_trainings
+@pytest.mark.parametrize("version", INTERPRETERS, ids=version_name)
 def test_every_interpreter(everywhere, version):
     recording, output, code = everywhere[version]
     assert (output, code) == ("0\n", 0), "no worker came to harm"
     report = report_of(recording)
-    if not (3, 9) <= version <= (3, 13):
+    if not (3, 9) <= version <= (3, 14):
         assert "sites" not in report
         return
     first = found(report)[0]

@@ -4,6 +4,7 @@
 The library acts when multiprocessing starts a process whose function is torch.utils.data._utils.worker._worker_loop. So a module of that
 name, with a function of its parameters, is all that is needed here. A case prints what it found.
 """
+import array
 import collections
 import contextlib
 import copy
@@ -14,6 +15,7 @@ import multiprocessing
 import os
 import pathlib
 import pickle
+import random
 import signal
 import sys
 import threading
@@ -87,6 +89,22 @@ class Missing(dict):
         raise AssertionError("code of the program ran")
 
 
+class Word(str):
+    """A text with attributes."""
+
+
+class Open:
+    """Not plain, with plain attributes."""
+    count = 0
+
+    def __init__(self, number):
+        Open.count += 1
+        self.name, self.box = f"open {number}", [number + 0.5]
+
+    def __del__(self):
+        Open.count -= 1
+
+
 class Nosy:
     """Whatever is asked of it, it notices."""
     asked = []
@@ -150,7 +168,9 @@ def kinds():
         records=[Record(text(15), [1.5])], points=[Point(text(16), 7.5)], missing=Missing(a=text(17)), colours=[Colour.RED, text(18)],
         path=[pathlib.Path("/tmp", text(19))], span=[range(5)], bound=[Strange()])
     bad = Data(lock=[threading.Lock(), text(20)], function=[lambda: 1, text(21)], module=[os, text(22)], file=[sys.stdout, text(23)],
-               final=[Final(), text(24)], elsewhere=[local_class(), text(25)], generator=[(n for n in ()), text(26)], error=[ValueError(), text(27)])
+               final=[Final(), text(24)], elsewhere=[local_class(), text(25)], generator=[(n for n in ()), text(26)], error=[ValueError(), text(27)],
+               code=[text.__code__, text(30)], buffer=[array.array("d", [1]), text(31)], view=[memoryview(b"raw"), text(32)],
+               c_class=[random.Random(1), text(33)])
     data.bad = bad
     bad.deep = [[bad.lock], [text(28)]]
     watched = Plain(2)
@@ -162,6 +182,9 @@ def kinds():
             print(name, frozen(value) and all(map(frozen, value.values() if isinstance(value, dict) else value)))
     for name, value in vars(bad).items():
         print("bad", name, not frozen(value), not frozen(value[0]) and frozen(value[1]))
+    kinds_of_object = [Plain, text(34)]
+    load(Data(kinds_of_object=kinds_of_object))
+    print("class", not frozen(Plain), frozen(kinds_of_object))
     print("not its own", not frozen(data), not frozen(bad), len(cache))
 
 
@@ -408,6 +431,162 @@ def speed():
     data = Data(items=[{"name": text(n), "id": n + 1000, "x": n + 0.5, "box": (n + 0.25, n + 0.75)} for n in range(count // 7)])
     load(data)
     print(frozen(data.items))
+
+
+def owners():
+    """Frozen attribute dicts outlive instances that were not frozen, and what is not frozen is freed."""
+    watched, called = [Plain(n) for n in range(100)], []
+    references = [weakref.ref(plain, called.append) for plain in watched]
+    local_class = type("Elsewhere", (Plain,), {})
+    objects = [Open(n) for n in range(100)] + watched + [local_class(n) for n in range(100)]
+    dicts = [vars(thing) for thing in objects]
+    copies = copy.deepcopy(dicts)
+    data = Data(objects=objects)
+    load(data)
+    dicts[0]["box"].append(Open(0))
+    print(frozen(dicts[0]["box"]), frozen(objects[0]), Open.count)
+    dicts[0]["box"].pop()
+    objects.clear()
+    watched.clear()
+    gc.collect()
+    plain = [Plain(-n) for n in range(1000)]  # where they were
+    print(Open.count, len(called), references[0]() is None, dicts == copies, len(plain))
+    for names in dicts:
+        names["more"] = names.pop("name")
+        names.clear()
+
+
+def unpickled():
+    """The attribute dicts of instances that have them as objects leave the collector, too."""
+    data = Data(items=pickle.loads(pickle.dumps([Plain(n) for n in range(1000)])))
+    names = [vars(plain) for plain in data.items]
+
+    def tracked():
+        return sum(map(gc.is_tracked, names))
+    load(Data())
+    print(tracked(), load(data), tracked(), all(map(frozen, data.items)), frozen(vars(data.items[0])))
+
+
+def graphs():
+    """Random objects that refer to each other: what is frozen is what reaches only plain ones. Other counts are as before, and all that is not
+    frozen is freed."""
+    for seed in range(40):
+        pid = os.fork()
+        if pid == 0:  # after the first dataset that is dropped, a process freezes no other
+            graph(random.Random(seed))
+            os._exit(0)
+        if os.waitpid(pid, 0)[1] != 0:
+            print("seed", seed)
+    print("done")
+
+
+def graph(dice):
+    makers = [list, dict, set, Data, Missing, Numbers, collections.deque, collections.OrderedDict, lambda: collections.defaultdict(list),
+              lambda: (text(1), 1000)]
+    nodes, refers, opened = [], [], set()
+    for n in range(dice.choice([5, 50, 500])):
+        if dice.random() < 0.05:
+            opened.add(n)
+        nodes.append(Open(n) if n in opened else dice.choice(makers)())
+        refers.append(set())
+    for _ in range(2 * len(nodes)):
+        n, other = dice.randrange(len(nodes)), dice.randrange(len(nodes))
+        node, thing = nodes[n], nodes[other]
+        if n in opened or isinstance(node, tuple):
+            continue
+        if isinstance(node, (list, collections.deque)):
+            node.append(thing)
+        elif isinstance(node, dict):
+            node[text(other)] = thing
+        elif isinstance(node, Data):
+            setattr(node, f"to_{other}", thing)
+        elif isinstance(thing, Data):
+            node.add(thing)
+        else:
+            continue
+        refers[n].add(other)
+    data = Data(nodes=nodes)
+    counts = [sys.getrefcount(nodes[n]) for n in range(len(nodes))]
+    load(data)
+    while more := {n for n in range(len(nodes)) if refers[n] & opened} - opened:
+        opened |= more
+    for n, count in enumerate(counts):
+        assert frozen(nodes[n]) == (n not in opened), n
+        assert n not in opened or sys.getrefcount(nodes[n]) == count, n
+    del node, thing
+    nodes.clear()
+    gc.collect()
+    assert Open.count == 0
+
+
+def changes():
+    """Random changes of frozen objects, and the same of copies that are not frozen."""
+    data = Data(list=[[n + 0.5, text(n)] for n in range(99)], dict={text(n): [n] for n in range(99)}, set={text(n) for n in range(99)},
+                ordered=collections.OrderedDict((text(n), n) for n in range(99)),
+                default=collections.defaultdict(list, {text(n): [n] for n in range(99)}), queue=collections.deque(range(1000, 1099)),
+                raw=bytearray(99), plain=[Plain(n) for n in range(99)], slots=[Slots(n) for n in range(99)])
+    data.keep = list(vars(data).values())
+    mirror = Data(**copy.deepcopy(vars(data)))
+    load(data)
+    kinds_of_change = [
+        lambda d, n: d.list.append([text(n)]), lambda d, n: d.list.pop(n % 9), lambda d, n: d.list.__setitem__(slice(n % 9, n % 9 + 2), [[1], [n]]),
+        lambda d, n: d.list.reverse(), lambda d, n: d.list.sort(key=str), lambda d, n: d.dict.update({text(n): [n]}),
+        lambda d, n: d.dict.pop(text(n), 0),
+        lambda d, n: d.set.symmetric_difference_update([text(n)]), lambda d, n: d.ordered.update({text(n): n}),
+        lambda d, n: d.ordered.pop(text(n), 0),
+        lambda d, n: d.ordered.move_to_end(next(iter(d.ordered))), lambda d, n: d.default[text(n)].append(n), lambda d, n: d.default.pop(text(n), 0),
+        lambda d, n: d.queue.append(n), lambda d, n: d.queue.popleft(), lambda d, n: d.queue.rotate(n), lambda d, n: d.raw.extend(b"raw"),
+        lambda d, n: d.raw.__delitem__(slice(0, 2)), lambda d, n: setattr(d.plain[n % 99], f"more_{n % 7}", [n]),
+        lambda d, n: vars(d.plain[n % 99]).pop(f"more_{n % 7}", 0), lambda d, n: setattr(d.plain[n % 99], "__dict__", dict(vars(d.plain[n % 99]))),
+        lambda d, n: setattr(d.slots[n % 99], "first", d.slots[n % 99].first[:20] + text(n)), lambda d, n: sys.intern(d.slots[n % 99].first)]
+    dice = random.Random(1)
+    for step in range(20000):
+        change, n = dice.choice(kinds_of_change), dice.randrange(200)
+        change(data, n), change(mirror, n)
+        if step % 5000 == 0:
+            gc.collect()
+    del data.keep, mirror.keep
+    states = [[{**vars(d), "plain": list(map(vars, d.plain)), "slots": [(slots.first, slots.second) for slots in d.slots]} for d in (data, mirror)]]
+    print(frozen(data.list), states[0][0] == states[0][1], copy.deepcopy(states[0][0]) == states[0][1])
+
+
+def ranks():
+    """Several processes that freeze at the same time."""
+    barrier = multiprocessing.Barrier(3)
+    processes = []
+    for _ in range(3):
+        pid = os.fork()
+        if pid == 0:
+            data = Data(items=[bytes(100_000) for _ in range(400)])
+            barrier.wait()
+            load(data)
+            barrier.wait()
+            os._exit(0)
+        processes.append(pid)
+    print(any(os.waitpid(pid, 0)[1] for pid in processes))
+
+
+def much():
+    """More than may be frozen, in few objects, in one container, in a cycle, and in classes of the program. KIND says which."""
+    count = int(os.environ["OBJECTS"])
+    kind = os.environ["KIND"]
+    if kind == "raw":
+        items = [bytes(100_000) for _ in range(count // 1000)]
+    elif kind == "set":
+        items = {text(n) for n in range(count)}
+    elif kind == "keys":
+        items = collections.OrderedDict.fromkeys(text(n) for n in range(count))
+    elif kind == "words":
+        items = [Word(text(n) * 40) for n in range(count // 10)]
+    else:
+        items = ring = []
+        for n in range(count):
+            ring.append([float(n)])
+            ring = ring[-1]
+        ring.append(items)
+    data = Data(items=items)
+    load(data)
+    print(frozen(items))
 
 
 if __name__ == "__main__":

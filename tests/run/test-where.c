@@ -122,21 +122,33 @@ static void test_again_and_again(void **state)
     assert_true(strlen(job.stages) > 4);
 }
 
+/* The program uses tracemalloc itself. */
+static void python_is_refused(Job *job, WhereStage stage)
+{
+    if (stage == WHERE_PYTHON)
+        assert_int_equal(where_take(&job->where, WORKER, TEXT("failed\tin use\n"), job->now), 0);
+    else
+        job_say(job, WORKER, (int)stage, 0, 8 << 20, "");
+}
+
 static void test_stages_follow_growth(void **state)
 {
     (void)state;
     static const struct {
         Answer answer;
         const char *stages;
+        const char *unguarded; /* who could look at other memory? */
     } cases[] = {
-        {python_explains, "cp"},
-        {library_explains, "cpd"},
-        {both_grow_natively, "cpnpn"}, /* of the worker, then of the trainer */
+        {python_explains, "cp", "cp"},
+        {library_explains, "cpd", "cpd"},
+        {both_grow_natively, "cpnpn", "cpp"}, /* of the worker, then of the trainer */
+        {python_is_refused, "cpn", "cp"},
     };
-    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+    for (size_t i = 0; i < 2 * ARRAY_SIZE(cases); i++) {
         JOB(job, false);
-        job_go(&job, 300, cases[i].answer);
-        assert_string_equal(job.stages, cases[i].stages);
+        job.where.without_native = i % 2;
+        job_go(&job, 300, cases[i / 2].answer);
+        assert_string_equal(job.stages, i % 2 ? cases[i / 2].unguarded : cases[i / 2].stages);
         assert_int_equal(job.where.rounds, 1);
     }
 }

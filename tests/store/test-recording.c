@@ -136,6 +136,7 @@ static void test_what_was_written_is_read(void **state)
     ProcessMoment again[] = {trainer, process(11, 9, 5)}; /* a new process with the same pid */
     recording_set_open_files(recording, 1024);
     recording_set_open_files(recording, 4096);
+    recording_set_python(recording, 12);
     add(recording, 4, again, 2);
     recording_close(recording);
     assert_false(is_beside("-wal"));
@@ -148,6 +149,7 @@ static void test_what_was_written_is_read(void **state)
     assert_true(history.interval == 0.5);
     assert_int_equal(history.pid, 10);
     assert_int_equal(history.open_files, 4096);
+    assert_int_equal(history.python, 12);
     assert_string_equal(history.command, "python3 \xef\xbf\xbd train.py");
     assert_int_equal(history.series.n, 5);
     assert_true(history.series.seconds[4] == 4);

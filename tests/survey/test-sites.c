@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -60,6 +61,23 @@ static void test_what_makes_no_sense_is_refused(void **state)
     }
 }
 
+/* How many of a few samples are in the second half is chance. */
+static void test_few_samples_need_one_in_the_second_half(void **state)
+{
+    (void)state;
+    static const struct {
+        Site site;
+        bool goes_on;
+    } cases[] = {
+        {{.kind = SITE_NATIVE, .count = 7, .bytes = 7 << 19, .late_bytes = 1 << 19}, true},
+        {{.kind = SITE_NATIVE, .count = 7, .bytes = 7 << 19, .late_bytes = 0}, false},
+        {{.kind = SITE_NATIVE, .count = 20, .bytes = 20 << 19, .late_bytes = 1 << 19}, false},
+        {{.kind = SITE_PYTHON, .count = 7, .bytes = 7 << 19, .late_bytes = 1 << 19}, false},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+        assert_int_equal(site_goes_on(&cases[i].site), cases[i].goes_on);
+}
+
 static void test_texts_are_made_harmless(void **state)
 {
     (void)state;
@@ -70,6 +88,21 @@ static void test_texts_are_made_harmless(void **state)
     assert_int_equal(site_window_parse(text_of(text), &window), 0);
     assert_int_equal(strlen(window.sites[0].file), sizeof window.sites[0].file - 1);
     assert_null(strchr(window.sites[0].what, '\033'));
+}
+
+/* The end of a path says which file it is. No character is broken. */
+static void test_long_paths_keep_their_end(void **state)
+{
+    (void)state;
+    for (int n = 190; n < 200; n++) {
+        SiteWindow window;
+        char text[1024];
+        snprintf(text, sizeof text, HEAD "site\tpython\t1\t1\t1\t1\t/%*s\xc3\xa4\xc3\xa4/dataset.py\tload\n",
+                 n, "x");
+        assert_int_equal(site_window_parse(text_of(text), &window), 0);
+        assert_true(text_ends(text_of(window.sites[0].file), "/dataset.py"));
+        assert_true(((unsigned char)window.sites[0].file[0] & 0xc0) != 0x80);
+    }
 }
 
 static void test_growth_must_go_on(void **state)
@@ -123,7 +156,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_window_is_read),
         cmocka_unit_test(test_what_makes_no_sense_is_refused),
+        cmocka_unit_test(test_few_samples_need_one_in_the_second_half),
         cmocka_unit_test(test_texts_are_made_harmless),
+        cmocka_unit_test(test_long_paths_keep_their_end),
         cmocka_unit_test(test_growth_must_go_on),
         cmocka_unit_test(test_libraries_are_told_from_the_program),
     };

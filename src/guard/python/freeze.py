@@ -3,7 +3,7 @@
 
 Like the lane (lane.py), this text is inside the preload library and runs in the trainer. Given by the library:
 
-    freeze(dataset, probe, attribute, leaves, deque, defaultdict, array, address)
+    freeze(dataset, probe, attribute, owner, names, leaves, deque, defaultdict, array, address)
                     makes what is plain in the dataset immortal, once; the others show what objects look like
     decline(why)    says why this process freezes nothing
 """
@@ -35,14 +35,14 @@ def ours(error):
 
 
 def specimens():
-    probe = Probe([])
+    probe, owner = Probe([]), Probe([])
     numpy, dates = (vars(modules[name]) if name in modules else {} for name in ("numpy", "datetime"))
     leaves = [names[name] for names in (numpy, dates) for name in NUMBERS + ["date", "timedelta"] if name in names]
     array, address = None, 0
     if "ndarray" in numpy and "empty" in numpy:
         array = numpy["empty"]((2, 3), dtype=object)
         address = array.__array_interface__["data"][0]
-    return probe, probe.attribute, tuple(leaves), deque, defaultdict, array, address
+    return probe, probe.attribute, owner, vars(owner), tuple(leaves), deque, defaultdict, array, address
 
 
 def consider(process, forks):

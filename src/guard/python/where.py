@@ -12,6 +12,10 @@ are compared exactly, and attributes are read from where CPython keeps them. Giv
     native_begin(n, file, name, line, ...)  from now on allocations are sampled; whether that is possible here, where the stack is as given
     native_middle()       what is allocated from now on belongs to the second half
     native_end()          no more; a line of numbers and texts for each site of what is still allocated
+
+Without the guard (where_remote.py), the last three are missing, and there is
+
+    tracing(stop)         stop() will be called whatever happens; a function for when it has been
 """
 import gc
 import os
@@ -19,8 +23,8 @@ import sys
 from itertools import islice
 from time import monotonic, thread_time
 
-word, claim, release, say, native_begin, native_middle, native_end = map(
-    globals().get, ("word", "claim", "release", "say", "native_begin", "native_middle", "native_end"))
+word, claim, release, say, native_begin, native_middle, native_end, tracing = map(
+    globals().get, ("word", "claim", "release", "say", "native_begin", "native_middle", "native_end", "tracing"))
 modules = sys.modules
 
 CENSUS, PYTHON, PYTHON_DEEP, NATIVE = 1, 2, 3, 4
@@ -101,7 +105,7 @@ def own_dict(value):
 
 def slots(value):
     for kind in mro_of(type(value)):
-        for name, member in dict_of(kind).items():
+        for name, member in list(dict_of(kind).items()):
             if type(member) is Member:
                 try:
                     yield name, member.__get__(value)
@@ -143,7 +147,8 @@ def newest(value):
     if kind is list or kind is tuple:
         return value[-ITEMS_MOST:]
     if id(kind) in DICTS:
-        return [part for pair in islice(reversed(dict.items(value)), ITEMS_MOST) for part in pair]
+        pairs = list(islice(reversed(dict.items(value)), ITEMS_MOST))  # at once: another thread may change it
+        return [part for pair in pairs for part in pair]
     if kind is set or kind is frozenset:
         return list(islice(iter(value), ITEMS_MOST))
     if kind is collections.deque:
@@ -160,7 +165,7 @@ def place_of(value):
     code = getattr(value, "__code__", None) if type(value) is Function else None
     kinds = () if code else mro_of(type(value))
     for kind in kinds:
-        for member in dict_of(kind).values():
+        for member in list(dict_of(kind).values()):
             if type(member) is Function:
                 code = code or member.__code__
     return code.co_filename if code else ""
@@ -384,11 +389,13 @@ class PythonStage:
         self.trace = _tracemalloc
         self.before = None
         self.ours = False  # what is traced
+        self.ended = None
 
     def begin(self):
         if self.trace.is_tracing():
             raise RuntimeError("the program uses tracemalloc itself")
         self.blocks = sys.getallocatedblocks()
+        self.ended = tracing and tracing(self.trace.stop)
         self.ours = True
         self.trace.start(self.frames)
 
@@ -439,6 +446,9 @@ class PythonStage:
         if self.ours:
             self.trace.stop()
         self.ours = False
+        ended, self.ended = self.ended, None
+        if ended:
+            ended()
 
 
 class PythonDeepStage(PythonStage):
@@ -567,10 +577,11 @@ def leave():
 
 
 def is_leaving():
-    """Registers leave() with multiprocessing, once in each process: a worker that is forked forgets what its trainer has registered."""
+    """Registers leave() with multiprocessing, once in each process: a worker that is forked forgets what its trainer has registered. Without
+    the guard nothing may stay registered, and a process that ends says nothing."""
     global registered
     util = modules.get("multiprocessing.util")
-    if util and registered != os.getpid():
+    if util and registered != os.getpid() and not tracing:
         util.Finalize(None, leave, exitpriority=100)
         registered = os.getpid()
     return util is not None and util.is_exiting()
@@ -614,7 +625,8 @@ def step():
         window = begun[-1]
 
 
-os.register_at_fork(after_in_child=forked)
+if not tracing:
+    os.register_at_fork(after_in_child=forked)
 
 
 def attend():

@@ -51,6 +51,8 @@ bool check_covers(const CheckContext *check, const Process *process);
 /* The next process of an examined job; the first one when `process` is NULL. NULL at the end. */
 const Process *check_next(const CheckContext *check, const Process *process);
 
+/* Of all workers of the examined jobs: 3.N; 0: not known, or not the same. */
+unsigned check_python(const CheckContext *check);
 uint32_t check_workers(const CheckContext *check); /* of all examined jobs */
 
 /* A copy without control characters, for titles and evidence. NULL: no memory. */

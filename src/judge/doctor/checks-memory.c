@@ -38,8 +38,21 @@
 
 static void advise_against_copies(CheckContext *check)
 {
-    if (check_workers(check) > 0)
-        check_fix(check, NEEDS_RESTART, DOCTOR_COPIES_FIX, "shmguard run -- python train.py");
+    static const char command[] = "shmguard run -- python train.py";
+    if (check_workers(check) == 0)
+        return;
+    unsigned python = check_python(check);
+    switch (python_freezes(python)) {
+    case FREEZES_UNKNOWN:
+        check_fix(check, NEEDS_RESTART, DOCTOR_COPIES_FIX, command);
+        break;
+    case FREEZES_NEVER:
+        check_fix(check, NEEDS_NOTHING, SENTENCE(check, DOCTOR_COPIES_SHARE, python), NULL);
+        break;
+    case FREEZES_MAYBE:
+        check_fix(check, NEEDS_RESTART, DOCTOR_COPIES_FREEZE, command);
+        break;
+    }
 }
 
 void check_memory_low(CheckContext *check)

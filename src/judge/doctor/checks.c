@@ -91,6 +91,21 @@ uint32_t check_workers(const CheckContext *check)
     return workers;
 }
 
+unsigned check_python(const CheckContext *check)
+{
+    unsigned python = 0;
+    bool any = false;
+    for (const Process *process = check_next(check, NULL); process; process = check_next(check, process)) {
+        if (process->role != ROLE_WORKER)
+            continue;
+        if (any && process->python != python)
+            return 0;
+        python = process->python;
+        any = true;
+    }
+    return python;
+}
+
 const char *check_escape(CheckContext *check, Text text)
 {
     _cleanup_buffer_ Buffer escaped = {0};

@@ -10,13 +10,11 @@
 /*
  * A line must explain LINE_SHARE of the growth to be named, and MAIN_SHARE of it in all, or the answer says
  * that more is hidden. ATTRIBUTE_BYTES: per minute. NAMED_MOST: lines of each kind that are named.
- * SAMPLES_LEAST: from fewer samples only the order of magnitude is known (10 give a third more or less).
  * REPLACES_SHARE: lines that together keep so many times the growth replace memory that was freed.
  */
 #define LINE_SHARE      0.05
 #define MAIN_SHARE      0.5
 #define ATTRIBUTE_BYTES 16384.0
-#define SAMPLES_LEAST   10.0
 #define REPLACES_SHARE  1.3
 
 /* Of a verdict that is reached after some minutes: it outweighs what one window has seen. */
@@ -169,8 +167,35 @@ static int site_order(const void *a, const void *b)
 
 /* --- Words -------------------------------------------------------------------------------------------- */
 
-static const char *words_of(const LeakSite *site, Arena *arena)
+static size_t tail_start(const char *path, size_t n)
 {
+    while (n > 0 && path[n - 1] != '/')
+        n--;
+    return n;
+}
+
+/* The end of the path that says which of these files it is; a name that many files have is not enough. */
+static const char *file_shown(const SiteView *view, const char *file)
+{
+    size_t start = tail_start(file, strlen(file));
+    for (bool alone = false; !alone && start > 0;) {
+        alone = strcmp(file + start, "__init__.py") != 0 && strcmp(file + start, "__main__.py") != 0;
+        for (size_t i = 0; alone && i < view->n; i++) {
+            const char *other = view->items[i].file;
+            size_t n = strlen(other);
+            size_t tail = strlen(file + start);
+            alone = strcmp(other, file) == 0 || n < tail || strcmp(other + n - tail, file + start) != 0 ||
+                    (n > tail && other[n - tail - 1] != '/');
+        }
+        if (!alone)
+            start = tail_start(file, start - 1);
+    }
+    return file + start;
+}
+
+static const char *words_of(const SiteView *view, const LeakSite *site, Arena *arena)
+{
+    const char *file = file_shown(view, site->file);
     char who[32];
     char count[32];
     if (site->worker < 0)
@@ -180,7 +205,7 @@ static const char *words_of(const LeakSite *site, Arena *arena)
     snprintf(count, sizeof count, "%.0f", site->count_per_minute);
     const char *rate = SIZE_TEXT((uint64_t)MIN(site->bytes_per_minute, 0x1p62));
     const char *over = DURATION_TEXT(site->seconds);
-    bool few = site->kind == SITE_NATIVE && site->samples < SAMPLES_LEAST;
+    bool few = site->kind == SITE_NATIVE && site->samples < SITE_SAMPLES_LEAST;
     const char *about = few ? SITES_ABOUT : "";
     const char *end =
         few || site->replaces ? SITES_NO_SHARE : arena_printf(arena, SITES_SHARE, site->share * 100);
@@ -192,16 +217,15 @@ static const char *words_of(const LeakSite *site, Arena *arena)
     case SITE_TYPE:
         return arena_printf(arena, SITES_TYPE, site->what, count, who, over);
     case SITE_NATIVE:
-        return site->file[0] ? arena_printf(arena, SITES_NATIVE, site->file, site->line, site->what, about,
-                                            rate, who, over, end)
+        return site->file[0] ? arena_printf(arena, SITES_NATIVE, file, site->line, site->what, about, rate,
+                                            who, over, end)
                              : arena_printf(arena, SITES_NATIVE_UNKNOWN, about, rate, who, over, end);
     case SITE_PYTHON:
     case SITE_KINDS:
         break;
     }
-    return site->what[0]
-               ? arena_printf(arena, SITES_LINE, site->file, site->line, site->what, rate, who, over, end)
-               : arena_printf(arena, SITES_LINE_NAMELESS, site->file, site->line, rate, who, over, end);
+    return site->what[0] ? arena_printf(arena, SITES_LINE, file, site->line, site->what, rate, who, over, end)
+                         : arena_printf(arena, SITES_LINE_NAMELESS, file, site->line, rate, who, over, end);
 }
 
 static int note(SiteView *view, Arena *arena, const char *words)
@@ -273,7 +297,7 @@ static int notes_make(SiteView *view, SiteWindows windows, const Verdicts *verdi
     if (r >= 0 && view->replaces)
         r = note(view, arena, SITES_REPLACED);
     if (r >= 0 && grows && (lines == 0 || little))
-        r = note(view, arena, SITES_TRY);
+        r = note(view, arena, windows.unguarded ? SITES_TRY_GUARD : SITES_TRY);
     if (r >= 0)
         r = notes_of_verdicts(view, verdicts, arena);
     return r < 0 || !grows ? r : note_of_cost(view, windows, arena);
@@ -319,7 +343,7 @@ int site_view_make(SiteWindows windows, const Verdicts *verdicts, Arena *arena, 
     view.explained = MIN(MAX(explained[0], explained[1]), 1.0);
     named_limit(&view);
     for (size_t i = 0; i < view.n; i++) {
-        view.items[i].words = words_of(&view.items[i], arena);
+        view.items[i].words = words_of(&view, &view.items[i], arena);
         if (!view.items[i].words)
             return -ENOMEM;
     }

@@ -36,6 +36,9 @@
 #define SITES_TRY                                                                                            \
     _("Look again while it grows (shmguard where PID). What is left may be memory that the C library keeps " \
       "for reuse: start the training with MALLOC_ARENA_MAX=2 to see whether that is so.")
+#define SITES_TRY_GUARD                                                                                      \
+    _("Without the guard only Python objects can be looked at, and not the memory of tensors, arrays and C " \
+      "extensions. Start the training with: shmguard run --where -- python train.py")
 #define SITES_REPLACED                                                                                       \
     _("These lines keep more than memory grew by: some of it takes the place of what was freed, so no "      \
       "share of the growth is given.")

@@ -226,5 +226,7 @@ void verdict_add(VerdictContext *context, const Verdict *verdict)
         return;
     }
     *slot = *verdict;
-    context->r = verdict_advise(slot, context->guarded, context->frozen, context->arena);
+    context->r = verdict_advise(
+        slot, &(AdvisedJob){context->guarded, context->frozen_bytes > 0, context->history->python},
+        context->arena);
 }

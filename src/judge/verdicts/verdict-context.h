@@ -92,7 +92,7 @@ typedef struct VerdictContext {
     Arena *arena;
     double end;
     bool guarded;
-    bool frozen; /* a dataset was made immortal */
+    uint64_t frozen_bytes; /* of datasets that were made immortal */
     Verdicts verdicts;
     int r; /* the first error; nothing is added after it */
 } VerdictContext;

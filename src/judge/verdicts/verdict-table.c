@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "advice.h"
 #include "verdict-table.h"
 #include "verdicts-text.h"
 
@@ -14,11 +15,14 @@ enum {
     GUARDED = 1 << 5,
     UNFROZEN = 1 << 8, /* of jobs whose datasets were not made immortal */
     FROZEN = 1 << 9,
-    OF_TENSORS = 1 << 6, /* the descriptors are those of shared tensors */
-    OF_FILES = 1 << 7,   /* they are not */
+    FREEZES = 1 << 10, /* of jobs whose Python can make them so */
+    NO_FREEZES = 1 << 11,
+    PERHAPS_FREEZES = 1 << 12, /* it is not known */
+    OF_TENSORS = 1 << 6,       /* the descriptors are those of shared tensors */
+    OF_FILES = 1 << 7,         /* they are not */
 };
 
-enum { ADVICE_MAX = 7 };
+enum { ADVICE_MAX = 10 };
 
 typedef struct VerdictAdvice {
     unsigned scope; /* OF_… and (UN)GUARDED */
@@ -64,12 +68,16 @@ static const VerdictRow rows[VERDICT_IDS] = {
                                .meaning = VERDICT_COPY_ON_WRITE_MEANING,
                                .advice =
                                    {
-                                       {UNGUARDED, VERDICT_COPY_ON_WRITE_FREEZE,
+                                       {UNGUARDED | FREEZES, VERDICT_COPY_ON_WRITE_FREEZE,
                                         "shmguard run -- python train.py"},
-                                       {GUARDED | UNFROZEN, VERDICT_COPY_ON_WRITE_UNFROZEN},
+                                       {UNGUARDED | PERHAPS_FREEZES, VERDICT_COPY_ON_WRITE_PERHAPS,
+                                        "shmguard run -- python train.py"},
+                                       {GUARDED | UNFROZEN | FREEZES, VERDICT_COPY_ON_WRITE_UNFROZEN},
+                                       {GUARDED | UNFROZEN | PERHAPS_FREEZES, VERDICT_COPY_ON_WRITE_UNFROZEN},
                                        {GUARDED | FROZEN, VERDICT_COPY_ON_WRITE_FROZEN},
                                        {OF_ANY, VERDICT_COPY_ON_WRITE_SHARED},
                                        {OF_ANY, VERDICT_COPY_ON_WRITE_ARRAYS},
+                                       {NO_FREEZES, VERDICT_COPY_ON_WRITE_PYTHON},
                                        {OF_ANY, VERDICT_COPY_ON_WRITE_WORKERS},
                                        {OF_ANY, VERDICT_COPY_ON_WRITE_ROOM},
                                    }},
@@ -132,9 +140,14 @@ static const VerdictRow rows[VERDICT_IDS] = {
                                }},
 };
 
-static bool is_for(unsigned scope, const Verdict *verdict, bool guarded, bool frozen)
+static bool is_for(unsigned scope, const Verdict *verdict, const AdvisedJob *job)
 {
-    if (scope & (guarded ? UNGUARDED : GUARDED) || scope & (frozen ? UNFROZEN : FROZEN) ||
+    static const unsigned by_python[] = {
+        [FREEZES_UNKNOWN] = PERHAPS_FREEZES, [FREEZES_NEVER] = NO_FREEZES, [FREEZES_MAYBE] = FREEZES};
+    const unsigned pythons = PERHAPS_FREEZES | NO_FREEZES | FREEZES;
+    if (scope & pythons && !(scope & by_python[python_freezes(job->python)]))
+        return false;
+    if (scope & (job->guarded ? UNGUARDED : GUARDED) || scope & (job->frozen ? UNFROZEN : FROZEN) ||
         scope & (verdict->of_tensors ? OF_FILES : OF_TENSORS))
         return false;
     unsigned wanted = scope & (OF_TRAINERS | OF_WORKERS | OF_OTHERS | OF_JOBS);
@@ -153,12 +166,12 @@ static int command_make(const char *command, int pid, Arena *arena, const char *
     return at && !*ret ? -ENOMEM : 0;
 }
 
-int verdict_advise(Verdict *verdict, bool guarded, bool frozen, Arena *arena)
+int verdict_advise(Verdict *verdict, const AdvisedJob *job, Arena *arena)
 {
     const VerdictAdvice *advice = rows[verdict->id].advice;
     int r = 0;
     for (size_t i = 0; r >= 0 && i < ADVICE_MAX && advice[i].what; i++) {
-        if (!is_for(advice[i].scope, verdict, guarded, frozen))
+        if (!is_for(advice[i].scope, verdict, job))
             continue;
         const char *command = NULL;
         r = command_make(advice[i].command, verdict->pid, arena, &command);

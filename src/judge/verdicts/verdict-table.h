@@ -15,6 +15,12 @@ typedef enum VerdictLimit {
 
 VerdictLimit verdict_limit(VerdictId id);
 
-/* Adds the fixes of the verdict. `guarded`: the job runs under the guard; `frozen`: which has made a dataset
- * immortal. -ENOMEM. */
-int verdict_advise(Verdict *verdict, bool guarded, bool frozen, Arena *arena);
+/* What the advice depends on. */
+typedef struct AdvisedJob {
+    bool guarded;    /* it runs under the guard */
+    bool frozen;     /* which has made a dataset immortal */
+    unsigned python; /* 3.N; 0 unknown */
+} AdvisedJob;
+
+/* Adds the fixes of the verdict. -ENOMEM. */
+int verdict_advise(Verdict *verdict, const AdvisedJob *job, Arena *arena);

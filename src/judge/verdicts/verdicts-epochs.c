@@ -55,14 +55,17 @@ void copies_add(VerdictContext *context, JudgedJob *job, const ProcessTrack *tra
                 double shared)
 {
     double left = MAX(shared - growth_of(copies), 0.0);
-    group_add(
-        context, job, VERDICT_COPY_ON_WRITE, track,
-        &(VerdictGroup){.metric = "private",
-                        .rate = MAX(copies->slope, 0.0),
-                        .left_of_all = left,
-                        .confidence = confidence_of(copies),
-                        .evidence = WORDS(context, VERDICT_COPY_ON_WRITE_GREW, SUBJECT(track), GROWTH(copies),
-                                          BYTES(copies->from + shared), BYTES(shared), BYTES(left))});
+    const char *evidence = WORDS(context, VERDICT_COPY_ON_WRITE_GREW, SUBJECT(track), GROWTH(copies),
+                                 BYTES(copies->from + shared), BYTES(shared), BYTES(left));
+    if (context->frozen_bytes > 0)
+        evidence =
+            WORDS_AND(context, evidence, VERDICT_COPY_ON_WRITE_BESIDES, SIZE_TEXT(context->frozen_bytes));
+    group_add(context, job, VERDICT_COPY_ON_WRITE, track,
+              &(VerdictGroup){.metric = "private",
+                              .rate = MAX(copies->slope, 0.0),
+                              .left_of_all = left,
+                              .confidence = confidence_of(copies),
+                              .evidence = evidence});
 }
 
 /* A part of the life of a process. */

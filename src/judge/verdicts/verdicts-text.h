@@ -51,6 +51,9 @@
     N_("Until the leak is found, save checkpoints and restart the training from the latest one when memory " \
        "runs out.")
 #define VERDICT_COPY_ON_WRITE_FREEZE                                                                         \
+    N_("Run the job under the guard: before workers are forked, it makes the dataset's Python objects "      \
+       "immortal, and reading those writes nothing.")
+#define VERDICT_COPY_ON_WRITE_PERHAPS                                                                        \
     N_("Run the job under the guard, with Python 3.12 to 3.14 and workers that are forked: it makes the "    \
        "dataset's Python objects immortal, and reading those writes nothing.")
 #define VERDICT_COPY_ON_WRITE_UNFROZEN                                                                       \
@@ -66,6 +69,9 @@
 #define VERDICT_COPY_ON_WRITE_ARRAYS                                                                         \
     N_("Keep the dataset's index (paths, labels, annotations) in NumPy arrays, tensors or Arrow tables "     \
        "instead of lists and dicts of Python objects: pages without reference counts stay shared.")
+#define VERDICT_COPY_ON_WRITE_PYTHON                                                                         \
+    N_("Or use Python 3.12 to 3.14: there, the guard makes the dataset's Python objects immortal before "    \
+       "workers are forked, and reading those writes nothing. The Python of this job cannot.")
 #define VERDICT_COPY_ON_WRITE_WORKERS N_("Lower num_workers: each worker makes its own copy.")
 #define VERDICT_COPY_ON_WRITE_ROOM                                                                           \
     N_("Or leave room for one copy of the dataset per worker: the growth stops there, and is not a leak.")
@@ -176,6 +182,12 @@
 #define VERDICT_STEADY_STAYED  _("Private memory of pid %d (%s) stayed at about %s for %s.")
 #define VERDICT_STEADY_STEPPED _("Private memory of pid %d (%s) rose once, to %s, in %s.")
 #define VERDICT_STEADY_SETTLED _("Private memory of pid %d (%s) settled at %s in %s.")
+/* What was made immortal, and by how much the private memory of a worker grew. */
+#define VERDICT_STEADY_FROZEN                                                                                \
+    _("The guard has made %s of the dataset immortal: since they were forked, workers have copied at most "  \
+      "%s.")
+/* A size. */
+#define VERDICT_COPY_ON_WRITE_BESIDES _("%s of the dataset are immortal, and not among these copies.")
 /* %s: a size. */
 #define VERDICT_STEADY_SEEN                                                                                  \
     _("Continuing growth of %s per minute would have been detected, and no other figure keeps growing; "     \

@@ -128,6 +128,30 @@ static int jobs_list(const History *history, Arena *arena, Jobs *ret)
     return 0;
 }
 
+/* By how much the unshared memory of a worker has grown at most; U64_UNKNOWN. */
+static uint64_t workers_copied(const VerdictContext *context, int job)
+{
+    uint64_t most = U64_UNKNOWN;
+    for (size_t i = 0; i < context->history->n_tracks; i++) {
+        const ProcessTrack *track = &context->history->tracks[i];
+        if (track->last.role != ROLE_WORKER || track->last.job != job)
+            continue;
+        ValueSeries own = process_figures(track, PROCESS_USS);
+        uint64_t first = U64_UNKNOWN;
+        for (size_t k = 0; k < own.n; k++) {
+            uint64_t value = own.values[k];
+            if (value == U64_UNKNOWN)
+                continue;
+            if (first == U64_UNKNOWN)
+                first = value;
+            uint64_t grown = value > first ? value - first : 0;
+            if (most == U64_UNKNOWN || grown > most)
+                most = grown;
+        }
+    }
+    return most;
+}
+
 static const char *steady_evidence(VerdictContext *context, const JudgedJob *job)
 {
     const Trend *trend = &job->judged_trend;
@@ -140,7 +164,12 @@ static const char *steady_evidence(VerdictContext *context, const JudgedJob *job
                                : rose && trend->kind == TREND_STEPPED ? VERDICT_STEADY_STEPPED
                                                                       : VERDICT_STEADY_STAYED,
                                SUBJECT(job->judged), BYTES(trend->until), DURATION_TEXT(span));
-    return WORDS_AND(context, course, VERDICT_STEADY_SEEN, BYTES(seen * 60));
+    const char *evidence = WORDS_AND(context, course, VERDICT_STEADY_SEEN, BYTES(seen * 60));
+    uint64_t copied = workers_copied(context, job->id);
+    if (context->frozen_bytes == 0 || copied == U64_UNKNOWN)
+        return evidence;
+    return WORDS_AND(context, evidence, VERDICT_STEADY_FROZEN, SIZE_TEXT(context->frozen_bytes),
+                     SIZE_TEXT(copied));
 }
 
 static void judge_steady(VerdictContext *context, const JudgedJob *job)
@@ -227,7 +256,7 @@ static int judge_all(VerdictContext *context)
     context->end = history->series.seconds[history->series.n - 1];
     context->guarded = job_at(context, JOB_GUARD_BYTES, context->end) != U64_UNKNOWN;
     uint64_t frozen_bytes = job_at(context, JOB_GUARD_FROZEN, context->end);
-    context->frozen = frozen_bytes != U64_UNKNOWN && frozen_bytes > 0;
+    context->frozen_bytes = frozen_bytes == U64_UNKNOWN ? 0 : frozen_bytes;
     Jobs jobs = {0};
     context->r = jobs_list(history, context->arena, &jobs);
     for (size_t i = 0; context->r >= 0 && i < jobs.n; i++)

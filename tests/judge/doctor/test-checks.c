@@ -2,6 +2,7 @@
 #include "fixture.h"
 
 #include "checks.h"
+#include "doctor-text.h"
 #include "documents.h"
 
 /* What a check should report: a severity, or one of these. */
@@ -1227,6 +1228,41 @@ static void test_copies(void **state)
         }
 }
 
+/* What is advised against copies depends on the workers' Python. */
+static void test_copies_by_python(void **state)
+{
+    (void)state;
+    static const struct {
+        unsigned python, other; /* of three workers, and of the fourth */
+        const char *forked, *short_of_memory;
+    } cases[] = {
+        {12, 12, DOCTOR_FORK_COPIES_FREEZE, DOCTOR_COPIES_FREEZE},
+        {14, 14, DOCTOR_FORK_COPIES_FREEZE, DOCTOR_COPIES_FREEZE},
+        {11, 11, NULL, "Python 3.11 cannot make it immortal"},
+        {15, 15, NULL, "Python 3.15 cannot make it immortal"},
+        {12, 11, NULL, DOCTOR_COPIES_FIX},
+        {0, 0, NULL, DOCTOR_COPIES_FIX},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        Fixture *f = fixture_new();
+        fixture_job(f, 100, 4);
+        for (size_t k = 1; k <= 4; k++) {
+            f->processes[k].start = START_FORK;
+            f->processes[k].uss_bytes = 4 * GIB;
+            f->processes[k].python = k == 4 ? cases[i].other : cases[i].python;
+        }
+        f->survey.machine.memory.total_bytes = 64 * GIB;
+        f->survey.machine.memory.available_bytes = GIB;
+        Findings findings = run(f, &ready, 0);
+        const Finding *forked = finding(&findings, "fork-copies");
+        const Finding *memory = finding(&findings, "memory-low");
+        assert_true(forked && memory && fix_with(forked, "SharedList"));
+        assert_int_equal(fix_with(forked, DOCTOR_FORK_COPIES_FREEZE) != NULL, cases[i].forked != NULL);
+        assert_non_null(fix_with(memory, cases[i].short_of_memory));
+        fixture_free(f);
+    }
+}
+
 static void test_remove_ipc(void **state)
 {
     (void)state;
@@ -1453,6 +1489,7 @@ int main(void)
         cmocka_unit_test(test_owners_of_shm),
         cmocka_unit_test(test_workers_that_are_threads),
         cmocka_unit_test(test_copies),
+        cmocka_unit_test(test_copies_by_python),
         cmocka_unit_test(test_remove_ipc),
         cmocka_unit_test(test_guard_unavailable),
         cmocka_unit_test(test_shm_huge_pages),

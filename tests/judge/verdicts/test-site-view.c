@@ -78,6 +78,46 @@ static void test_windows_are_merged(void **state)
                         "30 s); explains 75% of the growth.");
 }
 
+/* A path is shown by its end, as much of it as tells it from the others. */
+static void test_files_are_told_apart(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *file;
+        const char *other;
+        const char *shown;
+    } cases[] = {
+        {"/home/me/project/dataset.py", "/home/me/project/train.py", "dataset.py:42 in load"},
+        {"/home/me/project/dataset.py", "/home/me/other/dataset.py", "project/dataset.py:42 in load"},
+        {"/home/me/project/dataset.py", "/home/me/project/my_dataset.py", "dataset.py:42 in load"},
+        {"/home/me/data/__init__.py", "/home/me/train.py", "data/__init__.py:42 in load"},
+        {"dataset.py", "/a/dataset.py", "dataset.py:42 in load"},
+        {"<string>", "/a/dataset.py", "<string>:42 in load"},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        _cleanup_arena_ Arena arena = {0};
+        SiteWindow window = window_of(SITE_STAGE_PYTHON, 2, 11, 8 << 20);
+        window_add(&window, site_of(SITE_PYTHON, cases[i].file, 42, MIB_(5), MIB_(4)));
+        window_add(&window, site_of(SITE_PYTHON, cases[i].other, 42, MIB_(3), MIB_(2)));
+        SiteView view = view_of(&window, 1, NULL, &arena);
+        assert_int_equal(view.n, 2);
+        assert_int_equal(strncmp(view.items[0].words, cases[i].shown, strlen(cases[i].shown)), 0);
+        assert_string_equal(view.items[0].file, cases[i].file);
+    }
+}
+
+/* Only the guard could look at what is left. */
+static void test_without_the_guard_it_is_the_remedy(void **state)
+{
+    (void)state;
+    _cleanup_arena_ Arena arena = {0};
+    SiteView view;
+    SiteWindow window = window_of(SITE_STAGE_PYTHON, 0, 11, 8 << 20);
+    SiteWindows windows = {&window, 1, .unguarded = true};
+    assert_int_equal(site_view_make(windows, NULL, &arena, &view), 0);
+    assert_true(has_note(&view, "Without the guard only Python objects"));
+}
+
 static void test_less_than_half_is_said(void **state)
 {
     (void)state;
@@ -217,6 +257,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_not_sought),
         cmocka_unit_test(test_windows_are_merged),
+        cmocka_unit_test(test_files_are_told_apart),
+        cmocka_unit_test(test_without_the_guard_it_is_the_remedy),
         cmocka_unit_test(test_less_than_half_is_said),
         cmocka_unit_test(test_few_samples_have_no_share),
         cmocka_unit_test(test_what_replaces_has_no_share),

@@ -1049,7 +1049,7 @@ static void test_table(void **state)
         for (Role role = ROLE_OTHER; role <= ROLE_MANAGER; role++) {
             Verdict verdict = {.id = id, .pid = 1, .role = role};
             _cleanup_arena_ Arena arena = {0};
-            assert_int_equal(verdict_advise(&verdict, false, false, &arena), 0);
+            assert_int_equal(verdict_advise(&verdict, &(AdvisedJob){0}, &arena), 0);
             advised = advised || verdict.fixes.n > 0;
         }
         if (advised == (verdict_severity(id) == SEVERITY_GOOD))
@@ -1073,20 +1073,26 @@ static void test_advice_against_copies(void **state)
 {
     (void)state;
     static const struct {
-        bool guarded, frozen;
-        const char *first;
+        AdvisedJob job;
+        const char *advice[2];
     } cases[] = {
-        {false, false, VERDICT_COPY_ON_WRITE_FREEZE},
-        {true, false, VERDICT_COPY_ON_WRITE_UNFROZEN},
-        {true, true, VERDICT_COPY_ON_WRITE_FROZEN},
+        {{false, false, 0}, {VERDICT_COPY_ON_WRITE_PERHAPS, VERDICT_COPY_ON_WRITE_SHARED}},
+        {{false, false, 12}, {VERDICT_COPY_ON_WRITE_FREEZE, VERDICT_COPY_ON_WRITE_SHARED}},
+        {{false, false, 14}, {VERDICT_COPY_ON_WRITE_FREEZE, VERDICT_COPY_ON_WRITE_SHARED}},
+        {{false, false, 11}, {VERDICT_COPY_ON_WRITE_SHARED, VERDICT_COPY_ON_WRITE_ARRAYS}},
+        {{false, false, 15}, {VERDICT_COPY_ON_WRITE_SHARED, VERDICT_COPY_ON_WRITE_ARRAYS}},
+        {{true, false, 0}, {VERDICT_COPY_ON_WRITE_UNFROZEN, VERDICT_COPY_ON_WRITE_SHARED}},
+        {{true, false, 13}, {VERDICT_COPY_ON_WRITE_UNFROZEN, VERDICT_COPY_ON_WRITE_SHARED}},
+        {{true, false, 8}, {VERDICT_COPY_ON_WRITE_SHARED, VERDICT_COPY_ON_WRITE_ARRAYS}},
+        {{true, true, 13}, {VERDICT_COPY_ON_WRITE_FROZEN, VERDICT_COPY_ON_WRITE_SHARED}},
     };
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         Verdict verdict = {.id = VERDICT_COPY_ON_WRITE, .pid = 1, .role = ROLE_WORKER};
         _cleanup_arena_ Arena arena = {0};
-        assert_int_equal(verdict_advise(&verdict, cases[i].guarded, cases[i].frozen, &arena), 0);
+        assert_int_equal(verdict_advise(&verdict, &cases[i].job, &arena), 0);
         assert_int_equal(verdict.fixes.n, 5);
-        assert_string_equal(verdict.fixes.items[0].what, cases[i].first);
-        assert_string_equal(verdict.fixes.items[1].what, VERDICT_COPY_ON_WRITE_SHARED);
+        for (size_t k = 0; k < ARRAY_SIZE(cases[i].advice); k++)
+            assert_string_equal(verdict.fixes.items[k].what, cases[i].advice[k]);
     }
 }
 

@@ -39,6 +39,7 @@ static void moment_add(Made *made, double seconds)
         memset(process->values, 0xFF, sizeof process->values);
         process->values[PROCESS_ANON] = made->rss[i];
         process->values[PROCESS_FILE] = process->values[PROCESS_SHMEM] = 0;
+        process->values[PROCESS_USS] = process->values[PROCESS_SHM] = MIB;
         process->values[PROCESS_FDS] = (uint64_t)(10 + i);
         if (seconds == 0 && i != 2) /* read once, and of worker 2 never */
             process->values[PROCESS_PSS] = (uint64_t)i * MIB;
@@ -215,6 +216,23 @@ static void test_runs(void **state)
     assert_has(text,
                "\nshmguard_process_max_fds{pid=\"100\",role=\"trainer\",job=\"4711\",rank=\"3\"} 1024\n");
     assert_has(text, "\nshmguard_process_rss_bytes{pid=\"rest\",role=\"worker\",job=\"4711\"} ");
+
+    /* With all that a view can have, no metric of the table is without a value. */
+    Segment segment = {.kind = KIND_TORCH, .backing = BACKING_SHM, .allocated_bytes = MIB};
+    Survey survey = {.segments = &segment, .n_segments = 1};
+    view.segments = &survey;
+    view.orphan_bytes = view.orphans = view.own_bytes = 1;
+    MetricsChoice all = {0};
+    _cleanup_free_ char *full = written(&view, METRICS_PROMETHEUS, &all);
+    for (size_t i = 0; metric_at(i); i++) {
+        char line[100];
+        snprintf(line, sizeof line, "\n%s", metric_at(i)->name);
+        const char *row = strstr(full, line);
+        while (row && row[strlen(line)] != ' ' && row[strlen(line)] != '{')
+            row = strstr(row + 1, line);
+        if (!row)
+            fail_msg("no value: %s", metric_at(i)->name);
+    }
     history_free(&made.history);
 }
 
