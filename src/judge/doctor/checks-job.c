@@ -344,7 +344,7 @@ void check_fork_copies(CheckContext *check)
     if (!copies_are_large(check, &copies))
         return;
     if (python_freezes(check_python(check)) == FREEZES_MAYBE)
-        check_fix(check, NEEDS_NOTHING, DOCTOR_FORK_COPIES_FREEZE, "shmguard run -- python train.py");
+        check_fix(check, NEEDS_NOTHING, _(DOCTOR_FORK_COPIES_FREEZE), "shmguard run -- python train.py");
     check_fix(check, NEEDS_NOTHING, DOCTOR_FORK_COPIES_FIX, NULL);
     check_fix(check, NEEDS_NOTHING, DOCTOR_FORK_COPIES_SHARE, NULL);
     check_advice(check, advise_less_memory(check->machine, check->arena, &check->fixes));

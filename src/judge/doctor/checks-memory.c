@@ -44,13 +44,13 @@ static void advise_against_copies(CheckContext *check)
     unsigned python = check_python(check);
     switch (python_freezes(python)) {
     case FREEZES_UNKNOWN:
-        check_fix(check, NEEDS_RESTART, DOCTOR_COPIES_FIX, command);
+        check_fix(check, NEEDS_RESTART, _(DOCTOR_COPIES_FIX), command);
         break;
     case FREEZES_NEVER:
         check_fix(check, NEEDS_NOTHING, SENTENCE(check, DOCTOR_COPIES_SHARE, python), NULL);
         break;
     case FREEZES_MAYBE:
-        check_fix(check, NEEDS_RESTART, DOCTOR_COPIES_FREEZE, command);
+        check_fix(check, NEEDS_RESTART, _(DOCTOR_COPIES_FREEZE), command);
         break;
     }
 }

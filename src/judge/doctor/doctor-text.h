@@ -215,16 +215,17 @@
 #define DOCTOR_MEMORY_LOW_FIX _("See which processes use it.")
 /* By the Python of the jobs: not known, 3.12 to 3.14, another one (3.%u). */
 #define DOCTOR_COPIES_FREEZE                                                                                 \
-    _("If workers copy a dataset of Python objects (shmguard report says so: copy-on-write), run the job "   \
-      "under the guard: it makes the dataset immortal before workers are forked.")
+    N_("If workers copy a dataset of Python objects (shmguard report says so: copy-on-write), run the job "  \
+       "under the guard: it makes the dataset immortal before workers are forked.")
 #define DOCTOR_COPIES_SHARE                                                                                  \
     _("If workers copy a dataset of Python objects (shmguard report says so: copy-on-write), keep it in a "  \
       "shmguard.SharedList or SharedDict, or in arrays. Python 3.%u cannot make it immortal; 3.12 to 3.14 "  \
       "can.")
 #define DOCTOR_COPIES_FIX                                                                                    \
-    _("If workers copy a dataset of Python objects (shmguard report says so: copy-on-write), run the job "   \
-      "under the guard with Python 3.12 to 3.14, which makes the dataset immortal; with another Python, or " \
-      "workers that are not forked, keep it in a shmguard.SharedList or SharedDict, or in arrays.")
+    N_("If workers copy a dataset of Python objects (shmguard report says so: copy-on-write), run the job "  \
+       "under the guard with Python 3.12 to 3.14, which makes the dataset immortal; with another Python, "   \
+       "or "                                                                                                 \
+       "workers that are not forked, keep it in a shmguard.SharedList or SharedDict, or in arrays.")
 #define DOCTOR_MEMORY_LOW_SKIPPED _("the machine's free memory is not known")
 
 #define DOCTOR_CGROUP_MEANING "The control group is near its memory limit."
@@ -409,8 +410,8 @@
     _("Keep the dataset's index in NumPy arrays or tensors instead of lists and dicts of Python objects, "   \
       "whose reference counts make pages private.")
 #define DOCTOR_FORK_COPIES_FREEZE                                                                            \
-    _("Run the job under the guard: it makes the dataset's Python objects immortal before workers are "      \
-      "forked, and reading those makes no page private.")
+    N_("Run the job under the guard: it makes the dataset's Python objects immortal before workers are "     \
+       "forked, and reading those makes no page private.")
 #define DOCTOR_FORK_COPIES_SHARE                                                                             \
     _("Or keep the dataset's records in a shmguard.SharedList or SharedDict: there is one copy for all "     \
       "workers.")
