@@ -51,6 +51,7 @@ enum { METHOD_ARGUMENTS = 1 }; /* METH_VARARGS */
     X(Object *, PyMemoryView_FromMemory, (char *bytes, ssize_t size, int flags))                             \
     X(ssize_t, PyTuple_Size, (Object * tuple))                                                               \
     X(Object *, PyTuple_GetItem, (Object * tuple, ssize_t place))                                            \
+    X(int, PyList_Append, (Object * list, Object * value))                                                   \
     X(Object *, PyTuple_New, (ssize_t size))                                                                 \
     X(int, PyTuple_SetItem, (Object * tuple, ssize_t place, Object * value))                                 \
     X(Object *, PyErr_SetFromErrno, (Object * class))                                                        \
