@@ -362,4 +362,5 @@ const PythonPart lane_part = {
     .methods = methods,
     .is_wanted = lane_is_wanted,
     .decline = python_decline,
+    .in_loaders = true,
 };

@@ -92,6 +92,7 @@ RESULTS = {
     "other_loop": ["plain"],
     "own_reducer": ["plain"],
     "no_loader": ["('100 locks', False)"],
+    "progress_bar": ["(100, False, 'by value')"],
     "interrupted_get": ["passed on"],
     "fork_of_a_trainer": ["done"],
     "dropped_queues": ["(4, True)"],  # of the loader that is kept, its worker and the queue from it

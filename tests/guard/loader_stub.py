@@ -98,6 +98,13 @@ def reduce_tensor(tensor):
     raise TypeError("there are none")
 
 
+def of_a_loader(function):
+    """The library looks for the loader's file among the callers of sem_open."""
+    if hasattr(function.__code__, "replace"):  # since 3.8
+        function.__code__ = function.__code__.replace(co_filename="/any/where/torch/utils/data/dataloader.py")
+    return function
+
+
 BATCHES = [b"batch" * 100, b"x" * (8 << 20)], [b"longer" * 1000, b"y" * 3000, b"z" * (1 << 20)]
 
 
@@ -127,6 +134,7 @@ def echo(index_queue, result_queue):
 class Iterator:
     """The queues of a loader."""
 
+    @of_a_loader
     def __init__(self, worker):
         self._worker_result_queue = multiprocessing.Queue()
         self._index_queues = [multiprocessing.Queue()]
@@ -163,6 +171,7 @@ def make_torch(version="2.13.0+stub", loop=_worker_loop):
     ForkingPickler.register(TypedStorage, None)
 
 
+@of_a_loader
 def load(method="fork"):
     """As a DataLoader does: a queue, then a worker. How small storages came; large ones come in segments if those come by value."""
     context = multiprocessing.get_context(method)
@@ -188,8 +197,9 @@ def is_installed():
     return hasattr(sys.modules.get("torch.multiprocessing.reductions"), "_shmguard")
 
 
-def semaphores():
-    locks = [multiprocessing.Lock() for _ in range(100)]
+@of_a_loader
+def semaphores(count=100):
+    locks = [multiprocessing.Lock() for _ in range(count)]
     return "%d locks" % len(locks)
 
 
@@ -225,8 +235,7 @@ def case_other_loop():
 
     worker = sys.modules["torch.utils.data._utils.worker"]
     known, worker._worker_loop = worker._worker_loop, _worker_loop
-    multiprocessing.Lock()
-    time.sleep(0)
+    semaphores()
     worker._worker_loop = known
     return load()
 
@@ -235,6 +244,14 @@ def case_no_loader():
     for name in [name for name in sys.modules if name.startswith("torch")]:
         del sys.modules[name]
     return semaphores(), is_installed()
+
+
+def case_progress_bar():
+    """It makes semaphores, and PyTorch is there, but no loader."""
+    locks = [multiprocessing.Lock() for _ in range(100)]
+    time.sleep(0)
+    before = is_installed()
+    return len(locks), before, load()
 
 
 def case_late_loader():
@@ -259,7 +276,7 @@ def case_half_imported():
 def case_thread():
     """The loader is made by another thread while the main thread works."""
     ways = []
-    thread = threading.Thread(target=lambda: (multiprocessing.Lock(), time.sleep(0.1), ways.append(load())))
+    thread = threading.Thread(target=lambda: (semaphores(1), time.sleep(0.1), ways.append(load())))
     thread.start()
     while thread.is_alive():
         time.sleep(0.001)
@@ -382,7 +399,7 @@ def case_alarm():
             signal.signal(signal.SIGALRM, handler)
             try:
                 signal.setitimer(signal.ITIMER_REAL, 0.0001 + number * 0.00003)
-                multiprocessing.Lock()
+                semaphores(1)
                 end = time.perf_counter() + 0.02
                 while time.perf_counter() < end:
                     pass
@@ -520,7 +537,7 @@ def case_cost():
     """Milliseconds of the processor: in the trainer for its first semaphore, in its first worker, and in one that it starts after it has had a
     loader."""
     start = time.process_time()
-    multiprocessing.Lock()
+    semaphores(1)
     time.sleep(0)
     print((time.process_time() - start) * 1e3, flush=True)
     os.environ["STUB_COST"] = "1"
