@@ -135,10 +135,11 @@ class Iterator:
     """The queues of a loader."""
 
     @of_a_loader
-    def __init__(self, worker):
-        self._worker_result_queue = multiprocessing.Queue()
-        self._index_queues = [multiprocessing.Queue()]
-        self.worker = multiprocessing.Process(target=worker, args=(self._index_queues[0], self._worker_result_queue))
+    def __init__(self, worker, method):
+        context = multiprocessing.get_context(method)
+        self._worker_result_queue = context.Queue()
+        self._index_queues = [context.Queue()]
+        self.worker = context.Process(target=worker, args=(self._index_queues[0], self._worker_result_queue))
         self.worker.start()
         self._reset()
 
@@ -412,8 +413,8 @@ def case_alarm():
     return lost, seen > 100
 
 
-def made_iterator(worker=echo):
-    return sys.modules["torch.utils.data.dataloader"]._MultiProcessingDataLoaderIter(worker)
+def made_iterator(worker=echo, method="fork"):
+    return sys.modules["torch.utils.data.dataloader"]._MultiProcessingDataLoaderIter(worker, method)
 
 
 def case_queues():
@@ -505,6 +506,59 @@ def case_fork_of_a_trainer():
     assert first._worker_result_queue.get(timeout=60) == (0, "xxxxx")
     first._index_queues[0].put(None)
     return "done"
+
+
+def raised(function, *arguments):
+    try:
+        return function(*arguments)
+    except Exception as error:
+        return type(error).__name__
+
+
+def case_queue_methods():
+    """What else programs call. All of it answers as Python's own queue does, also in a spawned process that replaces a worker."""
+    iterator = made_iterator(method="spawn")
+    to, back = iterator._index_queues[0], iterator._worker_result_queue
+    seen = [raised(back.get, True, timeout) for timeout in (0, -1, 1e-9)] + [raised(back.get_nowait)]
+    to.put_nowait((0, [1]))
+    seen.append(raised(back.get, True, 1e6))
+    to.put(None)
+    iterator.worker.join()
+    to.put((1, [2]))
+    seen += [to.qsize(), to.empty(), to.full(), back.qsize(), back.empty()]
+    worker = multiprocessing.get_context("spawn").Process(target=echo, args=(to, back))
+    worker.start()
+    seen.append(raised(back.get, True, 60))
+    to.put(None)
+    worker.join()
+    to.put((2, [3]))
+    to.cancel_join_thread()
+    for each in to, back:
+        each.close()
+        each.close()
+        each.join_thread()
+    return [*seen, worker.exitcode, raised(to.put, None) in ("ValueError", "AssertionError")]
+
+
+def put_many(to, first):
+    for number in range(first, first + 500):
+        to.put((number, [number % 50]))
+    to.close()
+    to.join_thread()
+
+
+def case_two_writers():
+    """A forked child writes, too, while the queue's thread of its parent writes messages in parts."""
+    iterator = made_iterator()
+    to, back = iterator._index_queues[0], iterator._worker_result_queue
+    child = multiprocessing.get_context("fork").Process(target=put_many, args=(to, 1000))
+    child.start()
+    for number in range(500):
+        to.put((number, [number % 50] + [0] * (2000 if number % 100 == 50 else 0)))
+    got = sorted(back.get(timeout=60) for _ in range(1000))
+    child.join()
+    to.put(None)
+    return got == [(number, "x" * (number % 50)) for number in [*range(500), *range(1000, 1500)]]
 
 
 def case_dropped_queues():
