@@ -134,8 +134,8 @@ static void lane_close(Lane *lane)
         if (kept[i].head.number != 0 && kept[i].head.worker == lane->worker)
             kept_close(&kept[i]);
     if (!lane->inherited && own_is_open(&lane->socket)) {
-        char first;
-        while (recv(lane->socket.fd, &first, sizeof first, MSG_DONTWAIT) > 0) /* closes the descriptors, too */
+        char first; /* without room for them, descriptors are closed */
+        while (recv(lane->socket.fd, &first, sizeof first, MSG_DONTWAIT) > 0)
             ;
     }
     own_close(&lane->socket);

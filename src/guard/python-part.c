@@ -17,11 +17,12 @@
  * When: Python's multiprocessing makes semaphores "/mp-..." for every queue, and a DataLoader makes its
  * queues before its workers. At each semaphore the interpreter is asked to call us (Py_AddPendingCall), which
  * it does in its main thread, under its lock, between two instructions of the program. A process without such
- * semaphores pays nothing. One whose semaphores are not a loader's pays for a look at its callers and one into
- * sys.modules: `import torch` alone imports the loader's modules, and progress bars make semaphores, so it is
- * the loader's own file among the callers that tells. A child that was spawned finds it in the file that
- * starts such children. A child that was forked inherits the answer. A part on request is called, in the same way, when
- * the supervisor asks for it: the request is made between two batches, where Python waits in poll.
+ * semaphores pays nothing. One whose semaphores are not a loader's pays for a look at its callers and one
+ * into sys.modules: `import torch` alone imports the loader's modules, and progress bars make semaphores, so
+ * it is the loader's own file among the callers that tells. A child that was spawned finds it in the file
+ * that starts such children. A child that was forked inherits the answer. A part on request is called, in the
+ * same way, when the supervisor asks for it: the request is made between two batches, where Python waits in
+ * poll.
  *
  * Nothing of the interpreter is kept between two calls, so it may be finalized at any time. An interpreter
  * that is started after that gets a part of its own.
