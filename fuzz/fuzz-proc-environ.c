@@ -7,7 +7,10 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     LauncherNames names = launcher_names_parse((Text){(const char *)data, size});
-    if (strpbrk(names.job, "\"\\\n{}") || text_digits(text_of(names.rank)).size != strlen(names.rank))
+    if (strpbrk(names.job, "\"\\\n{}") || strpbrk(names.node, "\"\\\n{}") ||
+        text_digits(text_of(names.rank)).size != strlen(names.rank) ||
+        (launcher_number(names.ranks) == U64_UNKNOWN) != (names.ranks[0] == '\0') ||
+        names.launcher >= LAUNCHERS)
         __builtin_trap();
     return 0;
 }

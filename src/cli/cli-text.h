@@ -218,6 +218,14 @@
 #define CLI_PLAN_FILE_SYSTEM                                                                                 \
     "With file_system, the batches of a loop that ends early stay in /dev/shm until the training ends: "     \
     "each early end needs as much again."
+#define CLI_PLAN_NODES_LINE   "plan: %s:%zu: %s" /* a file, a line, what is wrong with it */
+#define CLI_PLAN_NODES        "plan: %s: %s"
+#define CLI_PLAN_NODES_READ   "plan: --nodes %s: %s; give a file with a list of nodes, or - for standard input"
+#define CLI_PLAN_NODES_LARGE  "plan: --nodes %s is larger than %s; give the nodes as CSV"
+#define CLI_PLAN_PRIVATE_IDLE "plan: --process-memory needs --nodes FILE"
+#define CLI_PLAN_NODES_KIND                                                                                  \
+    "plan: --kind and --nodes cannot be combined: a rule of thumb says too little; give --sample, --batch "  \
+    "and --workers"
 #define CLI_PLAN_TOO_MUCH "plan: this is more than any machine has; check the numbers"
 
 /* --- ps ----------------------------------------------------------------------------------------------- */
@@ -266,8 +274,13 @@
 /* --- report ------------------------------------------------------------------------------------------- */
 
 #define CLI_REPORT_NO_FILE "report: the recording is missing; give its file: shmguard report FILE"
-#define CLI_REPORT_NO_NAME "report: -o needs the name of a file, for example -o report.html"
-#define CLI_REPORT_TWICE   "report: the page and --json cannot both go to standard output; give -o a file"
+#define CLI_REPORT_NO_RECORDINGS                                                                             \
+    "report: there is no recording in the directory %s; give the directory that shmguard run --record "      \
+    "DIR/NAME.db wrote into, or the files"
+#define CLI_REPORT_DIRECTORY_DENIED "report: the directory %s may not be read; ask its owner"
+#define CLI_REPORT_MANY             "report: %s has more than %d recordings; give some of the files"
+#define CLI_REPORT_NO_NAME          "report: -o needs the name of a file, for example -o report.html"
+#define CLI_REPORT_TWICE            "report: the page and --json cannot both go to standard output; give -o a file"
 #define CLI_REPORT_NO_PAGE                                                                                   \
     "report: this program was built without the page; in its source directory, make page installs nodejs "   \
     "and npm and builds it; or remove -o"
@@ -280,13 +293,27 @@
 
 /* --- run ---------------------------------------------------------------------------------------------- */
 
+/* --retry where another program restarts the job, or nobody can. The launcher's name comes first. */
+#define CLI_RUN_RESTARTS_COMMAND                                                                             \
+    "run: %s restarts the whole job itself (up to %llu times), so --retry makes no further attempts; to "    \
+    "leave that to shmguard, start it without --max-restarts"
+#define CLI_RUN_RESTARTS_LAUNCHER                                                                            \
+    "run: %s, which started this as rank %llu of %llu, restarts the whole job (up to %llu times), so "       \
+    "--retry makes no further attempts"
+#define CLI_RUN_RESTARTS_NOBODY                                                                              \
+    "run: this is rank %llu of %llu that %s started, and one rank cannot be restarted alone, so --retry "    \
+    "makes no further attempts; start the whole job with: shmguard run --retry N -- %s ..."
+
 /* What the parser says about the value. */
-#define CLI_RUN_DEGRADE     "run: --degrade: %s"
-#define CLI_RUN_RESUME      "run: --resume: %s"
-#define CLI_RUN_NEEDS_GUARD "run: --%s needs the guard; remove --%s or --no-guard"
-#define CLI_RUN_NEEDS_RETRY "run: --%s needs --retry N, the number of further attempts"
-#define CLI_RUN_REPORT      "run: --report %s: %s; the command was not started"
-#define CLI_RUN_REPORT_LOST "the report could not be written: %s"
+#define CLI_RUN_DEGRADE      "run: --degrade: %s"
+#define CLI_RUN_RESUME       "run: --resume: %s"
+#define CLI_RUN_NEEDS_GUARD  "run: --%s needs the guard; remove --%s or --no-guard"
+#define CLI_RUN_NEEDS_RETRY  "run: --%s needs --retry N, the number of further attempts"
+#define CLI_RUN_FORKED       "run: --forked starts the command once and as it is; remove --%s"
+#define CLI_RUN_FORKED_NONE  "run: --forked %d: no child of this process waits there"
+#define CLI_RUN_FORKED_PLAIN "run: the command goes on without shmguard"
+#define CLI_RUN_REPORT       "run: --report %s: %s; the command was not started"
+#define CLI_RUN_REPORT_LOST  "the report could not be written: %s"
 /* Why, as private-shm.h has it. */
 #define CLI_RUN_NO_SHM     "run: --shm: %s; the command was not started"
 #define CLI_RUN_SHARED_SHM "the job has no /dev/shm of its own: %s"

@@ -35,6 +35,8 @@ typedef struct PlanOptions {
     const char *margin;
     const char *shm;
     const char *memory;
+    const char *nodes;
+    const char *process_memory;
     bool measure;
     double for_seconds;
     const char *from_batch;
@@ -95,6 +97,13 @@ static const Option plan_options[] = {
      .help = "the room in /dev/shm (default: this machine's)"},
     {OPTION_TEXT, 0, "memory", offsetof(PlanOptions, memory), "SIZE",
      .help = "the memory (default: this machine's)"},
+    {OPTION_TEXT, 0, "nodes", offsetof(PlanOptions, nodes), "FILE",
+     .help =
+         "say how many jobs fit on each node of a list: CSV or JSON lines of name, cpus, memory, shm, gpus "
+         "and open_files, or the output of scontrol show nodes, sinfo or kubectl get nodes -o json; - is "
+         "standard input; --shm and --memory are those of nodes that do not tell"},
+    {OPTION_TEXT, 0, "process-memory", offsetof(PlanOptions, process_memory), "SIZE",
+     .help = "with --nodes: the private memory of each process (default: not counted)"},
     OPTION_JSON(PlanOptions),
     OPTION_ROOT(PlanOptions),
     OPTION_COLOR(PlanOptions),
@@ -113,6 +122,8 @@ typedef struct Planning {
     PlanQuestion question;
     PlanMeasured measured;
     uint64_t from_batch; /* that was measured; 0: not given */
+    NodeList nodes;
+    uint64_t process_bytes; /* 0: not given */
     bool ranks_given;
 } Planning;
 
@@ -339,6 +350,81 @@ static bool measure_check(const Planning *planning, int *ret_code)
     return !wrong;
 }
 
+/* --- Nodes ---------------------------------------------------------------------------------------------- */
+
+#define NODES_MOST_BYTES (UINT64_C(256) << 20)
+
+/* EX_OK, or the exit code for what went wrong, which was said. */
+static int nodes_read(const char *path, const char *safe, Buffer *ret)
+{
+    char block[1 << 16];
+    bool is_stdin = strcmp(path, "-") == 0;
+    FILE *file = is_stdin ? stdin : fopen(path, "re");
+    int code = EX_OK;
+    size_t n = 0;
+    if (!file)
+        return complain(errno == EACCES ? EX_NOPERM : EX_DATAERR, CLI_PLAN_NODES_READ, safe, strerror(errno));
+    while (code == EX_OK && (n = fread(block, 1, sizeof block, file)) > 0)
+        if (ret->size + n > NODES_MOST_BYTES)
+            code = complain(EX_DATAERR, CLI_PLAN_NODES_LARGE, safe, SIZE_TEXT(NODES_MOST_BYTES));
+        else if (buffer_append(ret, block, n) < 0)
+            code = complain(EX_SOFTWARE, CLI_OUT_OF_MEMORY);
+    if (code == EX_OK && ferror(file))
+        code = complain(EX_DATAERR, CLI_PLAN_NODES_READ, safe, strerror(errno));
+    if (!is_stdin)
+        fclose(file);
+    return code;
+}
+
+/* What the list does not tell is as --shm and --memory say. */
+static void nodes_complete(NodeList *nodes, uint64_t shm_bytes, uint64_t memory_bytes)
+{
+    for (size_t i = 0; i < nodes->n; i++) {
+        NodeRoom *room = &nodes->items[i];
+        room->shm_bytes = room->shm_bytes == U64_UNKNOWN ? shm_bytes : room->shm_bytes;
+        room->memory_bytes = room->memory_bytes == U64_UNKNOWN ? memory_bytes : room->memory_bytes;
+    }
+}
+
+static bool nodes_take(Planning *planning, int *ret_code)
+{
+    const PlanOptions *options = &planning->options;
+    uint64_t shm_bytes = U64_UNKNOWN;
+    uint64_t memory_bytes = U64_UNKNOWN;
+    size_t line = 0;
+    _cleanup_buffer_ Buffer text = {0};
+    _cleanup_buffer_ Buffer safe = {0};
+    _cleanup_buffer_ Buffer error = {0};
+    if (!size_take("process-memory", options->process_memory, &planning->process_bytes, ret_code))
+        return false;
+    if (!options->nodes && options->process_memory)
+        *ret_code = complain(EX_USAGE, CLI_PLAN_PRIVATE_IDLE);
+    if (!options->nodes)
+        return !options->process_memory;
+    if (planning->question.basis == BASIS_KIND) {
+        *ret_code = complain(EX_USAGE, CLI_PLAN_NODES_KIND);
+        return false;
+    }
+    if (!size_take("shm", options->shm, &shm_bytes, ret_code) ||
+        !size_take("memory", options->memory, &memory_bytes, ret_code))
+        return false;
+    (void)text_escape(text_of(options->nodes), &safe);
+    *ret_code = nodes_read(options->nodes, buffer_text(&safe), &text);
+    if (*ret_code != EX_OK)
+        return false;
+    int r = node_list_parse((Text){buffer_text(&text), text.size}, &planning->arena, &planning->nodes, &line,
+                            &error);
+    if (r == -ENOMEM)
+        *ret_code = complain(EX_SOFTWARE, CLI_OUT_OF_MEMORY);
+    else if (r < 0 && line > 0)
+        *ret_code = complain(EX_DATAERR, CLI_PLAN_NODES_LINE, buffer_text(&safe), line, buffer_text(&error));
+    else if (r < 0)
+        *ret_code = complain(EX_DATAERR, CLI_PLAN_NODES, buffer_text(&safe), buffer_text(&error));
+    else
+        nodes_complete(&planning->nodes, shm_bytes, memory_bytes);
+    return r >= 0;
+}
+
 static bool planning_parse(const Command *command, int argc, char **argv, Planning *planning, int *ret_code)
 {
     Operands operands;
@@ -347,7 +433,8 @@ static bool planning_parse(const Command *command, int argc, char **argv, Planni
     argv[place] = NULL;
     return command_parse(command, place, argv, &planning->options, &operands, ret_code) &&
            usual_take(planning, ret_code) && question_take(planning, ret_code) &&
-           measure_check(planning, ret_code) && basis_take(planning, ret_code);
+           measure_check(planning, ret_code) && basis_take(planning, ret_code) &&
+           nodes_take(planning, ret_code);
 }
 
 /* --- Measuring ------------------------------------------------------------------------------------------ */
@@ -454,6 +541,10 @@ static bool room_take(const Planning *planning, const Machine *machine, PlanQues
                                                  : shm->available_bytes;
     question->memory_bytes = memory_granted_bytes(machine);
     question->memory_room_bytes = memory_room_bytes(machine);
+    if (planning->nodes.n > 0) { /* it is not this machine that is asked about */
+        question->shm_bytes = question->memory_bytes = question->memory_room_bytes = U64_UNKNOWN;
+        return true;
+    }
     if (planning->options.memory) {
         if (!size_take("memory", planning->options.memory, &question->memory_bytes, ret_code))
             return false;
@@ -474,6 +565,7 @@ static int plan_answer(Planning *planning, const Machine *machine)
 {
     PlanQuestion *question = &planning->question;
     Plan plan = {0};
+    NodesPlan nodes = {0};
     ShmFlags flags;
     question->collectives = planning->options.collectives != COLLECTIVES_NOT_GIVEN
                                 ? (PlanCollectives)planning->options.collectives
@@ -486,6 +578,9 @@ static int plan_answer(Planning *planning, const Machine *machine)
         r = measured_notes(&planning->measured, &planning->usual, &planning->arena, &plan);
     if (r >= 0 && question->file_system && question->basis == BASIS_LOADERS)
         r = plan_note(&plan, &planning->arena, CLI_PLAN_FILE_SYSTEM);
+    if (r >= 0 && planning->nodes.n > 0)
+        r = plan_nodes_make(question, &plan, &planning->nodes, planning->process_bytes, &planning->arena,
+                            &nodes);
     if (r >= 0 && plan.recommended_bytes > 0)
         r = shm_flags_make(machine, plan.recommended_bytes, &planning->arena, &flags);
     if (r == -EOVERFLOW)
@@ -494,8 +589,12 @@ static int plan_answer(Planning *planning, const Machine *machine)
         return complain(EX_SOFTWARE, CLI_OUT_OF_MEMORY);
 
     GuardOffer guard = guard_offer_find(machine);
-    PlanView view = {question, &plan, plan.recommended_bytes > 0 ? &flags : NULL, &guard,
-                     measured ? &planning->measured : NULL};
+    PlanView view = {question,
+                     &plan,
+                     plan.recommended_bytes > 0 ? &flags : NULL,
+                     &guard,
+                     measured ? &planning->measured : NULL,
+                     planning->nodes.n > 0 ? &nodes : NULL};
     Terminal terminal = terminal_of(result_stream(), (ColorMode)planning->options.color);
     if (planning->options.json)
         return json_finish(json_plan(terminal.out, terminal.is_tty, &view));

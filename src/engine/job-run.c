@@ -145,6 +145,8 @@ int attempt_next(JobRun *job, AttemptAnswer *ret, NextAttempt *ret_next, const c
     });
     unsigned failed = (unsigned)job->report.n_attempts;
     const char *why_not = retry_words(retry);
+    if (!why_not)
+        why_not = restarts_words(job->report.restarts.by);
     if (!why_not && failed > (unsigned)MAX(job->retries, 0))
         why_not = JOB_LAST_ATTEMPT;
     if (retry == RETRY_DONE || job->retries <= 0 || why_not) {

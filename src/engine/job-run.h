@@ -12,6 +12,7 @@
 #include "causes.h"
 #include "checkpoint.h"
 #include "recorder.h"
+#include "restarts.h"
 #include "run.h"
 
 /* A value that replaced {name} in the command of an attempt. */
@@ -33,7 +34,10 @@ typedef struct RunReport {
     RunAttempt *attempts; /* in order; the last one decides how the run ended */
     size_t n_attempts;    /* at least one */
     size_t attempts_capacity;
-    Peaks peaks;      /* of all attempts */
+    Peaks peaks; /* of all attempts */
+    JobPlace place;
+    Restarts restarts;
+    bool retries;     /* --retry was given */
     const char *path; /* of the JSON report; NULL: not asked for */
 } RunReport;
 

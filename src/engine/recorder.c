@@ -13,6 +13,7 @@
 
 #include "clock.h"
 #include "crash.h"
+#include "job-place.h"
 #include "recorder.h"
 #include "sampler.h"
 
@@ -50,6 +51,8 @@ struct Recorder {
     bool attempt_due;
     Event *events;
     size_t events_capacity;
+    JobPlace place;
+    bool place_learned;
     uint64_t open_files;        /* the limit of the trainer; 0 unknown */
     const ProcessMoment *there; /* the processes of the newest sample */
     size_t n_there;
@@ -82,6 +85,16 @@ static void guard_take(Recorder *recorder, uint64_t *values)
     values[JOB_GUARD_WAITS] = guard.waits;
     values[JOB_GUARD_REFUSED] = guard.refused;
     values[JOB_GUARD_FROZEN] = guard.freeze.bytes;
+    values[JOB_GUARD_WAITED_MSEC] = (uint64_t)(guard.queued_seconds * 1000);
+}
+
+static void trainer_waits_note(Recorder *recorder)
+{
+    pthread_mutex_lock(&recorder->mutex);
+    for (size_t i = 0; i < recorder->guard.n_trainer_waits; i++)
+        sampler_note_wait(recorder->sampler, recorder->guard.trainer_waits[i].pid,
+                          recorder->guard.trainer_waits[i].msec);
+    pthread_mutex_unlock(&recorder->mutex);
 }
 
 /* Those that wait. While another program writes into the file, they wait longer. */
@@ -168,16 +181,34 @@ static void open_files_learn(Recorder *recorder, const Moment *moment)
     recording_set_open_files(recorder->recording, recorder->open_files);
 }
 
+/* torchrun's id of the job, for instance, is known to its ranks only. */
+static void place_learn_from(Recorder *recorder, const Moment *moment)
+{
+    LauncherNames names;
+    size_t i = 0;
+    while (i < moment->n_processes && moment->processes[i].rank == RANK_UNKNOWN)
+        i++;
+    if (recorder->place_learned || i == moment->n_processes ||
+        launcher_names_read(&recorder->root, moment->processes[i].pid, &names) < 0)
+        return;
+    JobPlace trainer = job_place_of(&names);
+    recorder->place_learned = true;
+    job_place_learn(&recorder->place, &trainer);
+    recording_set_place(recorder->recording, &recorder->place);
+}
+
 /* -ESRCH: the job has ended. */
 static int moment_record(Recorder *recorder)
 {
     Moment moment;
+    trainer_waits_note(recorder);
     int r = sampler_look(recorder->sampler, &moment);
     if (r < 0)
         return r;
     recorder->there = moment.processes;
     recorder->n_there = moment.n_processes;
     open_files_learn(recorder, &moment);
+    place_learn_from(recorder, &moment);
     moment_relay_put(recorder->relay, &moment); /* before the disk, which may hang */
     return moment_add(recorder, moment);
 }
@@ -357,12 +388,17 @@ int recorder_open(const char *path, const char *command, double interval, Record
         .root = ROOT_NONE,
         .mutex = PTHREAD_MUTEX_INITIALIZER,
     };
-    History head = {.began = clock_seconds(CLOCK_REALTIME), .interval = interval, .command = (char *)command};
     int r = recorder->over_fd < 0 || recorder->stop_fd < 0 ? -EMFILE : 0;
     if (r >= 0)
         r = moment_relay_open(&recorder->relay);
     if (r >= 0)
         r = root_open(NULL, &recorder->root);
+    if (r >= 0)
+        recorder->place = job_place_here(&recorder->root);
+    History head = {.began = clock_seconds(CLOCK_REALTIME),
+                    .interval = interval,
+                    .command = (char *)command,
+                    .place = recorder->place};
     if (r >= 0)
         r = recording_create(path, &head, &recorder->recording);
     if (r < 0) {

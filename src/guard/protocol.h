@@ -70,7 +70,7 @@ enum { ISSUES_PER_PRODUCER = 1 << 14, PRODUCERS_MAX = 1 << 9 };
 
 /* Changes with what the two sides expect of each other. A supervisor and a library that do not agree do
  * without each other. */
-#define PROTOCOL_MAGIC UINT32_C(0x53484d48) /* SHMH */
+#define PROTOCOL_MAGIC UINT32_C(0x53484d49) /* SHMI */
 
 enum { PROTOCOL_NAME_MAX = 256 };
 
@@ -205,6 +205,15 @@ typedef struct FreezeShare {
 
 enum { FREEZE_SHARES = 64 };
 
+/* How long a trainer's main thread has waited for its loaders, by pid. 0: free. Another process may take the
+ * place of one that has ended. */
+typedef struct LoaderWait {
+    _Atomic int32_t pid;
+    _Atomic uint64_t msec;
+} LoaderWait;
+
+enum { LOADER_WAITS = 64 };
+
 /*
  * How far the search for the line that leaks has come (src/guard/python/where.py has the same numbers). The
  * word in the page is made of a number that makes each word a new one, the stage, and the phase of its
@@ -285,4 +294,5 @@ typedef struct Counters {
     _Atomic uint32_t where;       /* the word of the search; 0: none. Set by the supervisor */
     _Atomic int32_t where_pid;    /* the process that is asked; 0: any one worker. Set by the supervisor */
     _Atomic int32_t where_worker; /* that worker: the first one to put its pid here. 0: none yet */
+    LoaderWait loader_waits[LOADER_WAITS];
 } Counters;

@@ -2,9 +2,11 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "guard.h"
@@ -211,6 +213,34 @@ static void arrival_read(int fd, int msec, Arrival *ret)
         ret->kind = read(fd, ret->text, ret->size) == (ssize_t)ret->size ? ARRIVAL_SHORT : ARRIVAL_FAILED;
 }
 
+/*
+ * The main thread's waits are those of the training: with pin_memory=True another thread waits for the next
+ * batch most of the time, and that delays nobody. Killed between any two lines, a process leaves a place that
+ * the next one finds free; after fork the child's pid is another, and it takes a place of its own.
+ */
+static void loader_waited(uint64_t msec)
+{
+    Counters *counters = counters_reached();
+    int32_t self = getpid();
+    LoaderWait *ours = NULL;
+    if (syscall(SYS_gettid) != self)
+        return;
+    for (size_t i = 0; i < LOADER_WAITS && !ours; i++)
+        if (atomic_load_explicit(&counters->loader_waits[i].pid, memory_order_relaxed) == self)
+            ours = &counters->loader_waits[i];
+    for (size_t i = 0; i < LOADER_WAITS && !ours; i++) {
+        LoaderWait *wait = &counters->loader_waits[i];
+        int32_t pid = atomic_load_explicit(&wait->pid, memory_order_relaxed);
+        bool is_free = pid == 0 || (kill(pid, 0) != 0 && errno == ESRCH);
+        if (is_free && atomic_compare_exchange_strong(&wait->pid, &pid, self)) {
+            atomic_store_explicit(&wait->msec, 0, memory_order_relaxed);
+            ours = wait;
+        }
+    }
+    if (ours)
+        atomic_fetch_add_explicit(&ours->msec, msec, memory_order_relaxed);
+}
+
 /* How long to wait at a time. While copies are polled, too, a signal may come when poll does not wait. */
 static int turn_msec(uint64_t end)
 {
@@ -230,7 +260,8 @@ static Object *part_receive(Object *self, Object *arguments)
     Arrival arrival;
     if (!PyArg_ParseTuple(arguments, "id", &fd, &seconds))
         return NULL;
-    uint64_t end = now_msec() + (seconds < INT_MAX / 1e3 ? (uint64_t)(seconds * 1e3 + 0.999) : INT_MAX);
+    uint64_t began = now_msec();
+    uint64_t end = began + (seconds < INT_MAX / 1e3 ? (uint64_t)(seconds * 1e3 + 0.999) : INT_MAX);
     /* A message that is here already is read at once: to let other threads run costs a change to and fro. */
     for (int msec = 0;; msec = turn_msec(end)) {
         void *thread = msec > 0 ? python_let_run() : NULL;
@@ -245,6 +276,7 @@ static Object *part_receive(Object *self, Object *arguments)
         if (PyErr_CheckSignals() < 0)
             return NULL;
     }
+    loader_waited(now_msec() - began);
     if (arrival.kind == ARRIVAL_SHORT)
         return PyBytes_FromStringAndSize(arrival.text, (ssize_t)arrival.size);
     return PyLong_FromLong(arrival.kind == ARRIVAL_LATE   ? LATE

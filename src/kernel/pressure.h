@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /proc/pressure/memory (PSI): the share of time that tasks waited for memory. */
+/* /proc/pressure/{memory,io} (PSI): the share of time that tasks waited for memory, or for a disk. */
 #pragma once
 
 #include "root.h"
@@ -9,9 +9,11 @@ typedef struct Pressure {
     double some_avg60;
     double full_avg10; /* per cent in which all tasks waited */
     double full_avg60;
+    uint64_t some_usec; /* since boot, in which at least one task waited */
 } Pressure;
 
 /* -EBADMSG: the "some" line is missing. A missing "full" line (cpu before 5.13) gives zeros. */
 int pressure_parse(Text text, Pressure *ret);
-int pressure_read(const Root *root,
-                  Pressure *ret); /* -ENOENT: kernel without PSI; -EOPNOTSUPP: switched off */
+
+/* what: "memory" or "io". -ENOENT: kernel without PSI; -EOPNOTSUPP: switched off. */
+int pressure_read(const Root *root, const char *what, Pressure *ret);

@@ -601,6 +601,18 @@ static FreezingNow freezing_now(const Counters *counters)
                          atomic_load_explicit(&counters->freezing_objects, memory_order_relaxed)};
 }
 
+static void trainer_waits_take(const Counters *counters, GuardFigures *figures)
+{
+    _Static_assert((int)TRAINER_WAITS == (int)LOADER_WAITS, "one each");
+    for (size_t i = 0; i < LOADER_WAITS; i++) {
+        const LoaderWait *wait = &counters->loader_waits[i];
+        TrainerWait *slot = &figures->trainer_waits[figures->n_trainer_waits];
+        slot->pid = atomic_load_explicit(&wait->pid, memory_order_relaxed);
+        slot->msec = atomic_load_explicit(&wait->msec, memory_order_relaxed);
+        figures->n_trainer_waits += slot->pid > 0;
+    }
+}
+
 /* As last counted. */
 static GuardFigures figures_now(const Broker *broker)
 {
@@ -646,6 +658,7 @@ static GuardFigures figures_now(const Broker *broker)
     };
 #undef READ
     memcpy(figures.refusals, broker->admission.refusals, sizeof figures.refusals);
+    trainer_waits_take(counters, &figures);
     return figures;
 }
 

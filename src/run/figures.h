@@ -31,6 +31,14 @@ typedef struct FreezeFigures {
     const char *why; /* an id, if nothing was frozen, or nothing more; NULL: there was no reason */
 } FreezeFigures;
 
+/* How long the main thread of a trainer has waited for its loaders. */
+typedef struct TrainerWait {
+    int pid;
+    uint64_t msec;
+} TrainerWait;
+
+enum { TRAINER_WAITS = 64 };
+
 /* A process that is freezing now. */
 typedef struct FreezingNow {
     double seconds; /* since it began; 0: none is */
@@ -69,6 +77,8 @@ typedef struct GuardFigures {
     bool served_after;      /* shared tensors were made after the last one */
     Refusal refusals[REFUSALS_MAX];
     size_t n_refusals;
+    TrainerWait trainer_waits[TRAINER_WAITS]; /* of trainers that have the lane */
+    size_t n_trainer_waits;
     uint64_t wrote_msec; /* CLOCK_MONOTONIC, when the job last wrote to the terminal; 0: not seen */
     bool unfinished;     /* that did not lead to an empty line */
     bool adrift;         /* the job moves the cursor in ways that are not followed */

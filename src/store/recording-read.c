@@ -201,6 +201,32 @@ static const char *kind_by(unsigned i)
 
 /* --- Tables ------------------------------------------------------------------------------------------- */
 
+/* NULL is what is not known. */
+static bool column_known(sqlite3_stmt *statement, int place, int *ret)
+{
+    return sqlite3_column_type(statement, place) == SQLITE_NULL || column_pid(statement, place, ret);
+}
+
+static bool column_label(sqlite3_stmt *statement, int place, char *ret, size_t size)
+{
+    const char *text = "";
+    if (sqlite3_column_type(statement, place) != SQLITE_NULL && !column_text(statement, place, &text))
+        return false;
+    snprintf(ret, size, "%s", text);
+    return true;
+}
+
+/* Older recordings have none of it. */
+static bool place_read(sqlite3_stmt *statement, int first, JobPlace *ret)
+{
+    return column_label(statement, first, ret->job, sizeof ret->job) &&
+           column_label(statement, first + 1, ret->node, sizeof ret->node) &&
+           column_known(statement, first + 2, &ret->node_number) &&
+           column_known(statement, first + 3, &ret->rank) &&
+           column_known(statement, first + 4, &ret->ranks) &&
+           column_known(statement, first + 5, &ret->attempt);
+}
+
 static int meta_read(Reader *reader)
 {
     _cleanup_statement_ sqlite3_stmt *statement = NULL;
@@ -208,7 +234,10 @@ static int meta_read(Reader *reader)
                            "SELECT (SELECT value FROM meta WHERE key = 'began'), (SELECT value FROM meta "
                            "WHERE key = 'interval'), (SELECT value FROM meta WHERE key = 'pid'), (SELECT "
                            "value FROM meta WHERE key = 'command'), (SELECT value FROM meta WHERE key = "
-                           "'open_files')",
+                           "'open_files'), (SELECT value FROM meta WHERE key = 'job'), (SELECT value FROM "
+                           "meta WHERE key = 'node'), (SELECT value FROM meta WHERE key = 'node_number'), "
+                           "(SELECT value FROM meta WHERE key = 'rank'), (SELECT value FROM meta WHERE key "
+                           "= 'ranks'), (SELECT value FROM meta WHERE key = 'attempt')",
                            &statement);
     if (r < 0)
         return r;
@@ -217,15 +246,18 @@ static int meta_read(Reader *reader)
     double pid = 0;
     const char *command = NULL;
     uint64_t open_files = 0;
+    JobPlace place = JOB_PLACE_UNKNOWN;
     int answer = sqlite3_step(statement);
     if (answer != SQLITE_ROW)
         return sqlite_errno(reader->db, answer);
     if (!column_seconds(statement, 0, &began) || !column_seconds(statement, 1, &interval) || interval <= 0 ||
         !column_seconds(statement, 2, &pid) || pid < 0 || pid > INT32_MAX ||
-        !column_text(statement, 3, &command) || !column_figure(statement, 4, &open_files))
+        !column_text(statement, 3, &command) || !column_figure(statement, 4, &open_files) ||
+        !place_read(statement, 5, &place))
         return -EBADMSG;
     int made = history_init(&reader->history, command, (int)pid, began, interval);
     /* Older recordings have none. */
+    reader->history.place = place;
     reader->history.open_files = open_files == U64_UNKNOWN ? 0 : open_files;
     return made;
 }
@@ -234,6 +266,7 @@ static int row_read(Reader *reader, sqlite3_stmt *statement)
 {
     ProcessRow row = {.ended = INFINITY, .seconds = -INFINITY};
     ProcessMoment *process = &row.process;
+    process->rank = RANK_UNKNOWN;
     unsigned role = 0;
     unsigned start = 0;
     const char *comm = NULL;
@@ -246,7 +279,9 @@ static int row_read(Reader *reader, sqlite3_stmt *statement)
         !column_name(statement, 6, start_by, START_FORKSERVER + 1, &start) ||
         !column_text(statement, 7, &comm) || !column_text(statement, 8, &command) ||
         !column_seconds(statement, 9, &process->started) || !column_seconds(statement, 10, &row.first) ||
-        (ended && !column_seconds(statement, 11, &row.ended)) || reader->n_rows >= PROCESSES_MOST)
+        (ended && !column_seconds(statement, 11, &row.ended)) ||
+        !column_known(statement, 12, &process->rank) || !column_known(statement, 13, &process->attempt) ||
+        reader->n_rows >= PROCESSES_MOST)
         return -EBADMSG;
     process->role = role;
     process->start = start;
@@ -298,7 +333,7 @@ static int processes_read(Reader *reader)
     _cleanup_statement_ sqlite3_stmt *statement = NULL;
     int r = sqlite_prepare(reader->db,
                            "SELECT id, pid, start_ticks, ppid, job, role, start_method, comm, command, "
-                           "started, first, ended FROM process ORDER BY id",
+                           "started, first, ended, rank, attempt FROM process ORDER BY id",
                            &statement);
     int answer = SQLITE_DONE;
     sqlite3_int64 last = INT64_MIN;

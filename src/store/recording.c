@@ -46,6 +46,8 @@ struct Recording {
     bool pid_due; /* it is not in the file yet */
     uint64_t open_files;
     bool open_files_due;
+    JobPlace place;
+    bool place_due;
     PendingMoments pending;
     Buffer text;
     Thin thin;
@@ -74,6 +76,12 @@ static int is_recording(int fd)
         (uint32_t)head[68] << 24 | (uint32_t)head[69] << 16 | (uint32_t)head[70] << 8 | (uint32_t)head[71];
     return n == sizeof head && memcmp(head, "SQLite format 3", 16) == 0 &&
            application == RECORDING_APPLICATION;
+}
+
+int recording_is(const char *path)
+{
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    return fd < 0 ? -errno : is_recording(fd);
 }
 
 /* Every process that has a database open in WAL mode holds a lock on these bytes. If one of them may write,
@@ -255,17 +263,16 @@ static int statements_prepare(Recording *recording)
         const char *sql;
         sqlite3_stmt **statement;
     } statements[] = {
-        {"INSERT INTO process(ppid, job, role, start_method, comm, command, pid, start_ticks, started, "
-         "first, "
-         "first_moment, id) VALUES(?,?,?,?,?,?,?,?,?,?,?,?)",
+        {"INSERT INTO process(ppid, job, role, start_method, comm, command, rank, attempt, pid, start_ticks, "
+         "started, first, first_moment, id) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
          &recording->add_process},
-        {"UPDATE process SET ppid = ?, job = ?, role = ?, start_method = ?, comm = ?, command = ?, ended = "
-         "NULL, last_moment = NULL WHERE id = ?",
+        {"UPDATE process SET ppid = ?, job = ?, role = ?, start_method = ?, comm = ?, command = ?, rank = ?, "
+         "attempt = ?, ended = NULL, last_moment = NULL WHERE id = ?",
          &recording->set_process},
         {"UPDATE process SET ended = ?, last_moment = ? WHERE id = ?", &recording->end_process},
         {"INSERT INTO event(seconds, kind, pid, role, text) VALUES(?,?,?,?,?)", &recording->add_event},
         {"DELETE FROM event WHERE id BETWEEN ? AND ? AND kind IN ('born', 'ended')", &recording->thin_events},
-        {"INSERT INTO meta VALUES(?,?)", &recording->add_meta},
+        {"INSERT OR REPLACE INTO meta VALUES(?,?)", &recording->add_meta},
         {"INSERT INTO site_window VALUES(NULL,?,?,?,?,?,?,?,?,?,?)", &recording->add_window},
         {"INSERT INTO site VALUES(NULL,?,?,?,?,?,?,?,?)", &recording->add_site},
     };
@@ -329,6 +336,42 @@ void recording_set_open_files(Recording *recording, uint64_t limit)
     recording->open_files_due = true;
 }
 
+void recording_set_place(Recording *recording, const JobPlace *place)
+{
+    recording->place = *place;
+    recording->place_due = true;
+}
+
+/* What is not known has no row. */
+static int place_write(Recording *recording, const JobPlace *place)
+{
+    const struct {
+        const char *key;
+        const char *text; /* NULL: a number */
+        int number;
+        bool known;
+    } items[] = {
+        {"job", place->job, 0, place->job[0] != '\0'},
+        {"node", place->node, 0, place->node[0] != '\0'},
+        {"node_number", NULL, place->node_number, place->node_number != RANK_UNKNOWN},
+        {"rank", NULL, place->rank, place->rank != RANK_UNKNOWN},
+        {"ranks", NULL, place->ranks, place->ranks > 0},
+        {"attempt", NULL, place->attempt, place->attempt > 0},
+    };
+    int r = 0;
+    for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(items); i++) {
+        if (!items[i].known)
+            continue;
+        (void)sqlite3_bind_text(recording->add_meta, 1, items[i].key, -1, SQLITE_STATIC);
+        if (items[i].text)
+            bind_text(recording, recording->add_meta, 2, items[i].text);
+        else
+            (void)sqlite3_bind_int(recording->add_meta, 2, items[i].number);
+        r = statement_run(recording->add_meta);
+    }
+    return r;
+}
+
 int recording_create(const char *path, const History *head, Recording **ret)
 {
     if (path[0] == '\0')
@@ -351,6 +394,7 @@ int recording_create(const char *path, const History *head, Recording **ret)
         r = statements_prepare(recording);
     if (r >= 0)
         r = head_write(recording, head);
+    recording_set_place(recording, &head->place);
     if (r >= 0)
         r = wal_begin(recording);
     if (r < 0) {
@@ -367,6 +411,11 @@ int recording_create(const char *path, const History *head, Recording **ret)
 
 /* --- A moment ----------------------------------------------------------------------------------------- */
 
+static void bind_known(sqlite3_stmt *statement, int place, int number, int unknown)
+{
+    bind_figure(statement, place, number == unknown ? U64_UNKNOWN : (uint64_t)number);
+}
+
 static void bind_process(Recording *recording, sqlite3_stmt *statement, const ProcessMoment *process)
 {
     (void)sqlite3_bind_int(statement, 1, process->ppid);
@@ -375,6 +424,8 @@ static void bind_process(Recording *recording, sqlite3_stmt *statement, const Pr
     (void)sqlite3_bind_text(statement, 4, start_method_name(process->start), -1, SQLITE_STATIC);
     bind_text(recording, statement, 5, process->comm);
     bind_text(recording, statement, 6, process->command);
+    bind_known(statement, 7, process->rank, RANK_UNKNOWN);
+    bind_known(statement, 8, process->attempt, 0);
 }
 
 static int process_insert(Recording *recording, const ProcessMoment *process, double seconds,
@@ -382,19 +433,19 @@ static int process_insert(Recording *recording, const ProcessMoment *process, do
 {
     sqlite3_stmt *statement = recording->add_process;
     bind_process(recording, statement, process);
-    (void)sqlite3_bind_int(statement, 7, process->pid);
-    bind_figure(statement, 8, process->start_ticks);
-    (void)sqlite3_bind_double(statement, 9, process->started);
-    (void)sqlite3_bind_double(statement, 10, seconds);
-    (void)sqlite3_bind_int64(statement, 11, recording->moment);
-    (void)sqlite3_bind_int64(statement, 12, id);
+    (void)sqlite3_bind_int(statement, 9, process->pid);
+    bind_figure(statement, 10, process->start_ticks);
+    (void)sqlite3_bind_double(statement, 11, process->started);
+    (void)sqlite3_bind_double(statement, 12, seconds);
+    (void)sqlite3_bind_int64(statement, 13, recording->moment);
+    (void)sqlite3_bind_int64(statement, 14, id);
     return statement_run(statement);
 }
 
 static int process_update(Recording *recording, const ProcessMoment *process, sqlite3_int64 id)
 {
     bind_process(recording, recording->set_process, process);
-    (void)sqlite3_bind_int64(recording->set_process, 7, id);
+    (void)sqlite3_bind_int64(recording->set_process, 9, id);
     return statement_run(recording->set_process);
 }
 
@@ -410,8 +461,8 @@ static bool process_changed(const WrittenProcess *row, const ProcessMoment *proc
 {
     const ProcessMoment *last = &row->last;
     return row->command_hash != hash || last->ppid != process->ppid || last->job != process->job ||
-           last->role != process->role || last->start != process->start ||
-           strcmp(last->comm, process->comm) != 0;
+           last->role != process->role || last->start != process->start || last->rank != process->rank ||
+           last->attempt != process->attempt || strcmp(last->comm, process->comm) != 0;
 }
 
 /* Where pid is, or would be. */
@@ -566,6 +617,8 @@ static int moments_write(Recording *recording, const Moment *moment)
         r = meta_write(recording, "pid", (uint64_t)recording->pid);
     if (r >= 0 && recording->open_files_due)
         r = meta_write(recording, "open_files", recording->open_files);
+    if (r >= 0 && recording->place_due)
+        r = place_write(recording, &recording->place);
     for (size_t i = 0; r >= 0 && i < recording->pending.n; i++)
         r = moment_add(recording, recording->pending.items[i]);
     if (r >= 0 && moment)
@@ -578,6 +631,7 @@ static int moments_write(Recording *recording, const Moment *moment)
     }
     recording->pid_due = false;
     recording->open_files_due = false;
+    recording->place_due = false;
     pending_moments_clear(&recording->pending);
     return 0;
 }

@@ -18,14 +18,18 @@ typedef struct Recording Recording;
 /*
  * Creates the file. An existing recording becomes FILE.old; any other existing file is -EEXIST, and stays; so
  * does a recording that another process has open (-EBUSY), or if FILE.old is not a recording (-ENOTEMPTY).
- * The head comes from the history (command, pid, began, interval). Errors are negative errno; -EOPNOTSUPP:
- * the file system cannot share memory between processes.
+ * The head comes from the history (command, pid, began, interval, place). Errors are negative errno;
+ * -EOPNOTSUPP: the file system cannot share memory between processes.
  */
 int recording_create(const char *path, const History *head, Recording **ret);
 
 /* The job's first process, which did not exist when the file was created; of several attempts, that of the
  * last one. It is written with the next moment. */
 void recording_set_pid(Recording *recording, int pid);
+
+/* Where in a distributed job it is; of an outer job, known only when a trainer is seen. It is written with
+ * the next moment. */
+void recording_set_place(Recording *recording, const JobPlace *place);
 
 /* The limit of open files of the trainer, which may become known later. It is written with the next moment.
  */
@@ -54,6 +58,9 @@ void recording_close(Recording *recording);
 
 /* Undoes recording_create: FILE.old is FILE again. */
 void recording_discard(Recording *recording);
+
+/* Whether the file is one, by its first bytes. Negative errno if it cannot be read. */
+int recording_is(const char *path);
 
 /*
  * Reads all of it, even while it is being written, and after its writer was killed. -EBADMSG: it is not a

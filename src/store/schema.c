@@ -14,7 +14,8 @@ static const struct {
     [TABLE_PROCESS] = {"process",
                        "CREATE TABLE process(id INTEGER PRIMARY KEY, pid INTEGER, start_ticks INTEGER, "
                        "ppid INTEGER, job INTEGER, role TEXT, start_method TEXT, comm TEXT, command TEXT, "
-                       "started REAL, first REAL, ended REAL, first_moment INTEGER, last_moment INTEGER)",
+                       "started REAL, first REAL, ended REAL, first_moment INTEGER, last_moment INTEGER, "
+                       "rank INTEGER, attempt INTEGER)",
                        ""},
     [TABLE_MOMENT] = {"moment", "CREATE TABLE moment(id INTEGER PRIMARY KEY, seconds REAL", ")"},
     [TABLE_SAMPLE] = {"sample", "CREATE TABLE sample(moment INTEGER, process INTEGER",

@@ -21,6 +21,8 @@ static const char *const process_metric_names[PROCESS_METRICS] = {
     [PROCESS_MINOR_FAULTS] = "minor_faults",
     [PROCESS_MAJOR_FAULTS] = "major_faults",
     [PROCESS_CPU_MSEC] = "cpu_msec",
+    [PROCESS_CPU_WAIT_MSEC] = "cpu_wait_msec",
+    [PROCESS_LOADER_WAIT_MSEC] = "loader_wait_msec",
 };
 
 static const char *const job_metric_names[JOB_METRICS] = {
@@ -41,6 +43,8 @@ static const char *const job_metric_names[JOB_METRICS] = {
     [JOB_GUARD_WAITS] = "guard_waits",
     [JOB_GUARD_REFUSED] = "guard_refused",
     [JOB_GUARD_FROZEN] = "guard_frozen",
+    [JOB_GUARD_WAITED_MSEC] = "guard_waited_msec",
+    [JOB_DISK_WAIT_MSEC] = "disk_wait_msec",
     [JOB_KIND_BYTES + KIND_OTHER] = "segments_other",
     [JOB_KIND_BYTES + KIND_TORCH] = "segments_torch",
     [JOB_KIND_BYTES + KIND_NCCL] = "segments_nccl",
@@ -302,7 +306,8 @@ int history_init(History *history, const char *command, int pid, double began, d
     char *copy = strdup(command);
     if (!copy)
         return -ENOMEM;
-    *history = (History){.began = began, .interval = interval, .command = copy, .pid = pid};
+    *history = (History){
+        .began = began, .interval = interval, .command = copy, .pid = pid, .place = JOB_PLACE_UNKNOWN};
     return 0;
 }
 

@@ -24,9 +24,11 @@ typedef enum ProcessMetric {
     PROCESS_MAPS,     /* a number */
     PROCESS_FDS,      /* a number; before Linux 6.2 in turns */
     PROCESS_THREADS,
-    PROCESS_MINOR_FAULTS, /* since it started, like the next two */
+    PROCESS_MINOR_FAULTS, /* since it started, like the next four */
     PROCESS_MAJOR_FAULTS,
     PROCESS_CPU_MSEC,
+    PROCESS_CPU_WAIT_MSEC,    /* its main thread was ready to run, and no CPU was free for it */
+    PROCESS_LOADER_WAIT_MSEC, /* of a trainer with the guard's lane: its main thread waited for a batch */
     PROCESS_METRICS,
 } ProcessMetric;
 
@@ -48,8 +50,10 @@ typedef enum JobMetric {
     JOB_GUARD_WAITING, /* now */
     JOB_GUARD_WAITS,   /* since the start */
     JOB_GUARD_REFUSED,
-    JOB_GUARD_FROZEN, /* bytes of datasets made immortal, since the start */
-    JOB_KIND_BYTES,   /* allocated in segments that the job holds, by kind; read in turns */
+    JOB_GUARD_FROZEN,      /* bytes of datasets made immortal, since the start */
+    JOB_GUARD_WAITED_MSEC, /* in which at least one request waited, since the start */
+    JOB_DISK_WAIT_MSEC,    /* in which at least one task of the machine waited for a disk, since boot */
+    JOB_KIND_BYTES,        /* allocated in segments that the job holds, by kind; read in turns */
     JOB_METRICS = JOB_KIND_BYTES + SEGMENT_KINDS,
 } JobMetric;
 
@@ -77,6 +81,20 @@ typedef struct EventList {
     size_t n;
 } EventList;
 
+enum { RANK_UNKNOWN = -1 };
+
+/* What the launcher and the scheduler call the job and its place. A text is "" if it is not known. */
+typedef struct JobPlace {
+    char job[64];
+    char node[64];
+    int node_number; /* RANK_UNKNOWN */
+    int rank;        /* of the whole job, which is a rank of a larger one; RANK_UNKNOWN */
+    int ranks;       /* of the larger one, in all; 0 unknown */
+    int attempt;     /* of the launcher, from 1 on; 0 unknown */
+} JobPlace;
+
+#define JOB_PLACE_UNKNOWN ((JobPlace){.node_number = RANK_UNKNOWN, .rank = RANK_UNKNOWN})
+
 /* One process at one time. */
 typedef struct ProcessMoment {
     int pid;
@@ -88,6 +106,8 @@ typedef struct ProcessMoment {
     int job;              /* the trainer's pid; 0: none */
     char comm[COMM_MAX];
     const char *command; /* as command_read has it; valid until the sampler's next look */
+    int rank;            /* of a trainer, as its launcher has it; RANK_UNKNOWN */
+    int attempt;         /* of that launcher, from 1 on; 0 unknown */
     uint64_t values[PROCESS_METRICS];
 
     /* Only a sampler fills these in; they are not recorded. */
@@ -127,10 +147,11 @@ typedef struct ProcessTrack {
 } ProcessTrack;
 
 typedef struct History {
-    double began;         /* seconds since 1970, of second 0 */
-    double interval;      /* requested seconds between two moments */
-    char *command;        /* of the job; "" for a machine */
-    int pid;              /* of the job's first process; 0 for a machine */
+    double began;    /* seconds since 1970, of second 0 */
+    double interval; /* requested seconds between two moments */
+    char *command;   /* of the job; "" for a machine */
+    int pid;         /* of the job's first process; 0 for a machine */
+    JobPlace place;
     uint64_t open_files;  /* the soft limit of the trainer, which its workers inherit; 0 unknown */
     Series series;        /* of JOB_METRICS */
     ProcessTrack *tracks; /* in the order in which they were first seen */

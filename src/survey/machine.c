@@ -52,7 +52,7 @@ int machine_read(const Root *root, int pid, unsigned parts, Arena *arena, Machin
         machine.limits = (RLimits){U64_UNKNOWN, U64_UNKNOWN, U64_UNKNOWN, U64_UNKNOWN};
     sysctl_read(root, "vm/max_map_count", &machine.max_map_count);
     vmstat_read_oom_kills(root, &machine.oom_kills);
-    machine.has_pressure = pressure_read(root, &machine.pressure) >= 0;
+    machine.has_pressure = pressure_read(root, "memory", &machine.pressure) >= 0;
 
     ProcStatus self = {0};
     proc_status_read(root, 0, &self);

@@ -12,9 +12,12 @@
 #include "event-text.h"
 #include "fds.h"
 #include "internal.h"
+#include "job-place.h"
 #include "job-processes.h"
 #include "maps.h"
+#include "pressure.h"
 #include "proc-path.h"
+#include "proc-schedstat.h"
 #include "proc-status.h"
 #include "sampler.h"
 #include "smaps.h"
@@ -60,6 +63,10 @@ typedef struct SampledProcess {
     bool holds;     /* segments */
     bool has_now;   /* figures of this look */
     bool waits;     /* in the kernel: its locks may be held */
+    bool named;     /* rank and attempt are what its launcher says */
+    int rank;
+    int attempt;
+    uint64_t loader_wait_msec;
     uint32_t uid;
     uint64_t rss_bytes;
     uint64_t rss_peak_bytes;
@@ -206,6 +213,8 @@ static int process_meet(Sampler *sampler, const JobProcess *process)
         .met = sampler->now,
         .turn_at = -1,
         .born_due = sampler->now > 0,
+        .rank = RANK_UNKNOWN,
+        .loader_wait_msec = U64_UNKNOWN,
     };
     memcpy(watched.actor.comm, stat.comm, sizeof watched.actor.comm);
     sampler->roles_stale = true;
@@ -306,6 +315,7 @@ static void stat_take(const Sampler *sampler, const ProcStat *stat, SampledProce
     watched->values[PROCESS_MAJOR_FAULTS] = stat->major_faults;
     watched->values[PROCESS_CPU_MSEC] = (uint64_t)msec;
     watched->values[PROCESS_THREADS] = stat->threads;
+    watched->values[PROCESS_LOADER_WAIT_MSEC] = watched->loader_wait_msec;
 }
 
 /* False: an exiting process has no memory for some time before it is gone, and zeros would look as if it had
@@ -329,6 +339,11 @@ static bool status_take(Sampler *sampler, const ProcStatus *status, SampledProce
     return true;
 }
 
+static bool trains(const SampledProcess *watched)
+{
+    return watched->actor.role == ROLE_TRAINER || watched->actor.role == ROLE_WORKER;
+}
+
 /* False: it has ended. */
 static bool figures_read(Sampler *sampler, SampledProcess *watched)
 {
@@ -348,6 +363,10 @@ static bool figures_read(Sampler *sampler, SampledProcess *watched)
         return true; /* the next look will know */
     stat_take(sampler, &stat, watched);
     watched->has_now = status_take(sampler, &status, watched);
+    ProcSchedstat sched;
+    if (watched->has_now && !sampler->wish.light && trains(watched) &&
+        proc_schedstat_read(root, pid, &sched) >= 0)
+        watched->values[PROCESS_CPU_WAIT_MSEC] = sched.waited_nsec / 1000000;
     uint64_t fds = 0;
     if (watched->has_now && fds_count_quick(root, pid, &fds) == 0)
         watched->values[PROCESS_FDS] = fds;
@@ -447,6 +466,23 @@ static void roles_look(Sampler *sampler)
     searches_look(sampler);
     if (sampler->roles_stale)
         roles_assign(sampler);
+}
+
+/* A process keeps the environment that it was started with. */
+static void names_look(Sampler *sampler)
+{
+    for (size_t i = 0; i < sampler->n; i++) {
+        SampledProcess *watched = &sampler->watched[i];
+        LauncherNames names;
+        if (watched->named || watched->actor.role != ROLE_TRAINER || !can_be_asked(watched))
+            continue;
+        watched->named = true;
+        if (launcher_names_read(sampler->root, watched->actor.pid, &names) < 0)
+            continue;
+        JobPlace place = job_place_of(&names);
+        watched->rank = place.rank;
+        watched->attempt = place.attempt;
+    }
 }
 
 /* --- What is looked at in turns ----------------------------------------------------------------------- */
@@ -672,12 +708,15 @@ static void job_look(Sampler *sampler, uint64_t *values)
 {
     MemInfo memory;
     Cgroup group;
+    Pressure disk;
     int eyes = eyes_of(sampler);
     if (meminfo_read(sampler->root, &memory) >= 0) {
         values[JOB_MEMORY_TOTAL] = memory.total_bytes;
         values[JOB_MEMORY_AVAILABLE] = memory.available_bytes;
         values[JOB_SWAP_FREE] = memory.swap_free_bytes;
     }
+    if (pressure_read(sampler->root, "io", &disk) >= 0)
+        values[JOB_DISK_WAIT_MSEC] = disk.some_usec / 1000;
     bool in_group = eyes >= 0 && cgroup_read(sampler->root, eyes, &sampler->mounts, &group) >= 0 &&
                     group.memory_limit_bytes != U64_UNKNOWN;
     if (in_group) {
@@ -706,6 +745,8 @@ static ProcessMoment moment_of(const SampledProcess *watched)
         .role = actor->role,
         .start = actor->start,
         .job = actor->job,
+        .rank = watched->rank,
+        .attempt = watched->attempt,
         .command = actor->command ? actor->command : "",
         .uid = watched->uid,
         .torch = actor->torch,
@@ -764,6 +805,7 @@ int sampler_look(Sampler *sampler, Moment *ret)
     roles_look(sampler);
     counts_look(sampler);
     if (!sampler->wish.light) {
+        names_look(sampler);
         turns_look(sampler);
         job_look(sampler, moment.values);
         segments_look(sampler, moment.values);
@@ -799,6 +841,13 @@ int sampler_look_at(Sampler *sampler, int pid, ProcessMoment *ret)
     }
     *ret = moment_of(watched);
     return 0;
+}
+
+void sampler_note_wait(Sampler *sampler, int pid, uint64_t msec)
+{
+    SampledProcess *watched = watched_find(sampler, pid);
+    if (watched)
+        watched->loader_wait_msec = msec;
 }
 
 bool sampler_covers(const Sampler *sampler, int pid)

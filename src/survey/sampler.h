@@ -42,6 +42,9 @@ int sampler_look(Sampler *sampler, Moment *ret);
  * out of scope. */
 int sampler_look_at(Sampler *sampler, int pid, ProcessMoment *ret);
 
+/* How long the trainer has waited for its loaders so far, as the guard has counted it; for the next look. */
+void sampler_note_wait(Sampler *sampler, int pid, uint64_t msec);
+
 /* Whether the process is in scope, as the kernel says now; for SAMPLER_CHILDREN. */
 bool sampler_covers(const Sampler *sampler, int pid);
 

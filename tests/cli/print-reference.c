@@ -44,6 +44,8 @@ static const char *const process_metrics[PROCESS_METRICS] = {
     [PROCESS_MINOR_FAULTS] = "number of minor page faults since its start",
     [PROCESS_MAJOR_FAULTS] = "number of major page faults since its start",
     [PROCESS_CPU_MSEC] = "milliseconds of CPU time since its start",
+    [PROCESS_CPU_WAIT_MSEC] = "milliseconds that its main thread waited for a CPU; of trainers and workers",
+    [PROCESS_LOADER_WAIT_MSEC] = "milliseconds that a trainer waited for batches; with the guard's lane",
 };
 
 static const char *const job_metrics[JOB_KIND_BYTES] = {
@@ -64,6 +66,8 @@ static const char *const job_metrics[JOB_KIND_BYTES] = {
     [JOB_GUARD_WAITS] = "number of requests that have waited",
     [JOB_GUARD_REFUSED] = "number of requests that were refused",
     [JOB_GUARD_FROZEN] = "bytes of datasets that were made immortal",
+    [JOB_GUARD_WAITED_MSEC] = "milliseconds in which requests waited for room",
+    [JOB_DISK_WAIT_MSEC] = "milliseconds since boot in which tasks of the machine waited for a disk",
 };
 
 static const char *const events[EVENT_KINDS] = {

@@ -23,6 +23,21 @@ VERDICTS = {"steady", "leak", "copy-on-write", "sawtooth", "backlog", "fd-leak",
 
 SITE = {"file": (str, None), "line": (int, None), "function": str, "kind": {"python", "native", "attribute", "type"}, "bytes_per_minute": float,
         "count_per_minute": float, "share": float, "pid": int, "worker": (int, None), "stage": int, "seconds": float, "words": str}
+WAITS = {"loader": (float, None), "room": (float, None), "cpu": (float, None), "disk": (float, None)}
+FLEET = {
+    "job": (str, None), "jobs": int, "clock": {"basis": {"marks", "mixed", "wall-clock"}, "note": (str, None)},
+    "nodes": [{"node": (str, None), "node_number": (int, None), "ranks": int, "recordings": int,
+               "shm": {"size": (int, None), "used_peak": (int, None)},
+               "memory": {"total": (int, None), "available_least": (int, None)},
+               "cgroup": {"limit": (int, None), "used_peak": (int, None)},
+               "guard": {"budget": (int, None), "bytes_peak": (int, None), "waits": (int, None),
+                         "waited_seconds": (float, None), "refused": (int, None)}, "oom_kills": (int, None)}],
+    "ranks": [{"rank": (int, None), "node": (str, None), "node_number": (int, None), "job": (str, None), "attempt": (int, None),
+               "pid": (int, None), "file": str, "seconds": float, "marks": int, "step_seconds": (float, None),
+               "behind_seconds": (float, None), "waits": WAITS, "work_share": (float, None), "rss_peak": (int, None),
+               "straggler": bool, "why": ({"room", "cpu", "disk", "work", "unknown"}, None), "evidence": (str, None),
+               "advice": (str, None), "clock": {"marks", "wall-clock"}, "clock_offset": float}],
+}
 SITES = {"sites": [SITE], "types": [SITE], "explained": float, "site_notes": [str]}
 
 SHAPES = {
@@ -116,6 +131,7 @@ SHAPES = {
         "peaks": {"shm": (int, None), "rss": (int, None), "fds": (int, None), "processes": int,
                   "cgroup_used": (int, None), "memory_available_least": (int, None), "oom_kills": (int, None),
                   "estimated": {"pss": (int, None)}},
+        **FLEET,
         "processes": [{"pid": int, "ppid": int, "role": {"trainer", "worker", "manager", "other"}, "command": str,
                        "first": float, "ended": (float, None), "peaks": {"rss": (int, None), "uss": (int, None)}}],
         "events": [{"seconds": float, "kind": {"born", "ended", "oom-kill", "attempt", "mark", "epoch"}, "pid": (int, None),

@@ -378,3 +378,28 @@ def test_epochs_are_marks(browser, report, tmp_path):
         with contextlib.closing(sqlite3.connect(recording)) as db:
             first, last = db.execute("SELECT min(seconds), max(seconds) FROM moment").fetchone()
         assert words[1] in hover(page, "memory", (times[1] - first) / (last - first)).inner_text()
+
+
+def test_several_recordings_on_one_page(browser, tmp_path):
+    """A row for each rank; the late one is marked, and its recording is the one that is shown first."""
+    if not has_page():
+        missing("the program was built without the page: scripts/need web, and build again")
+    for number, waited in enumerate((0, 900_000)):
+        file = make_recording(tmp_path / f"node-{number}.db", 1200, 1, 2)
+        with contextlib.closing(sqlite3.connect(file)) as db, db:
+            db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", [("node", f"<b>node-{number}"), ("rank", number)])
+            db.execute("UPDATE process SET rank = NULL")
+            db.execute("UPDATE moment SET guard_waited_msec = CAST(? * seconds / 1200 AS INTEGER)", [waited])
+    html = tmp_path / "report.html"
+    done = Machine().shmguard("report", tmp_path, "-o", html)
+    assert done.returncode == 0, done
+    with opened(browser, html) as page:
+        assert page.locator("#late h3").all_inner_texts() == ["Late: rank 1, <b>node-1"]
+        assert page.locator("#ranks tbody tr").count() == page.locator("#nodes tbody tr").count() == 2
+        assert "waits for room" in page.locator("#ranks tbody tr").nth(1).inner_text()
+        assert page.locator("#recording option:checked").inner_text().endswith("node-1.db")
+        page.get_by_role("button", name="rank 0, <b>node-0").click()
+        assert page.locator("#recorded").inner_text().endswith("node-0.db")
+        assert page.locator("#recording option:checked").inner_text().endswith("node-0.db")
+    with opened(browser, html, viewport={"width": 390, "height": 800}) as page:
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390

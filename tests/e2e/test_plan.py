@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """`shmguard plan`: its figures compared with real DataLoaders, its options, and what it refuses."""
 
+import json
 import statistics
 import subprocess
 import sys
 
 import pytest
 
-from conftest import MIB, PROGRAM, ROOTS, TRAIN, needs_root
+from conftest import MIB, PROGRAM, ROOTS, TRAIN, Machine, needs_root
 from planned import case, error, loader, measure, predict
 from schema import loads_checked
 from test_bad_input import refused
@@ -226,3 +227,25 @@ SIZE = ["--batch-bytes", "1M"]
 ])
 def test_bad_input(here, line, said):
     refused(here.shmguard("plan", *line), 64, *said)
+
+
+def test_nodes_of_a_cluster(tmp_path):
+    """A list in each format, of the same two kinds of nodes."""
+    lists = {
+        "csv": "name,cpus,memory,shm\nbig,64,256G,64G\nsmall,8,16G,512M\n",
+        "lines": '{"name": "big", "cpus": 64, "memory": "256G", "shm": "64G"}\n{"name": "small", "cpus": 8, "memory": "16G", "shm": "512M"}\n',
+        "scontrol": "NodeName=big CPUTot=64 RealMemory=262144 State=IDLE\nNodeName=small CPUTot=8 RealMemory=16384 State=IDLE\n",
+        "kubernetes": json.dumps({"items": [{"metadata": {"name": name}, "status": {"allocatable": {"cpu": cpus, "memory": memory}}}
+                                            for name, cpus, memory in (("big", "64", "256Gi"), ("small", "8000m", "16Gi"))]}),
+    }
+    for kind, text in lists.items():
+        done = Machine().run(PROGRAM, "plan", "--batch-bytes", "100M", "--batch", "8", "--workers", "3", "--jobs", "17", "--nodes", "-", "--json",
+                             input=text.encode())
+        assert done.returncode == 0, done
+        plan = json.loads(done.stdout)
+        assert plan["schema"] == "shmguard.plan/1"
+        told = kind in ("csv", "lines")
+        groups = {group["example"]: (group["jobs"], group["limit"], group["guarded_jobs"]) for group in plan["node_groups"]}
+        assert groups == {"big": (16, "cpus", 16), "small": (0 if told else 2, "shm" if told else "cpus", 2)}, kind
+        assert (plan["fits"], plan["nodes"]["jobs"]) == ((False, 16) if told else (True, 18)), kind
+        assert [node["name"] for node in plan["node_list"]] == ["big", "small"]

@@ -94,6 +94,7 @@ def test_built_without_the_page(here, recording, tmp_path):
 
 def test_bad_input(here, recording, tmp_path):
     html = tmp_path / "out.html"
+    (tmp_path / "site").mkdir()
     none = tmp_path / "none.db"
     none.write_bytes(b"SQLite format 3\0 but not really" + bytes(4096))
     other = tmp_path / "other.db"
@@ -107,9 +108,9 @@ def test_bad_input(here, recording, tmp_path):
     empty.touch()
     nothing = make_recording(tmp_path / "nothing.db", 0, 1, 0)
     refused(here.shmguard("report"), 64, "the recording is missing", "shmguard report FILE")
-    refused(here.shmguard("report", recording, "more"), 64, '"more"')
+    refused(here.shmguard("report", recording, "more"), 65, "more: No such file")
     refused(here.shmguard("report", tmp_path / "absent.db"), 65, "absent.db", "No such file", "shmguard record")
-    refused(here.shmguard("report", tmp_path), 65, "directory", "shmguard record")
+    refused(here.shmguard("report", tmp_path / "site"), 65, "no recording in the directory", "--record")
     refused(here.shmguard("report", "/dev/null"), 65, "/dev/null", "not a recording")
     for file in (none, other):
         refused(here.shmguard("report", file, "--json"), 65, file.name, "not a recording", "shmguard record")

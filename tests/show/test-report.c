@@ -22,6 +22,7 @@ typedef struct Made {
     History history;
     Verdicts verdicts;
     ReportView view;
+    FleetView fleet;
 } Made;
 
 static int moment_take(void *context, const Moment *moment)
@@ -63,6 +64,7 @@ static void made_open(Made *made, const MadeJob *job)
     }
     assert_int_equal(
         report_view_make("a\nrecording", &made->history, &made->verdicts, &made->arena, &made->view), 0);
+    assert_int_equal(fleet_view_make(&made->view, 1, &made->arena, &made->fleet), 0);
 }
 
 static void made_close(Made *made)
@@ -95,12 +97,12 @@ static void test_view(void **state)
     made_close(&made);
 }
 
-static json_t *json_shown(const ReportView *view)
+static json_t *json_shown(const FleetView *fleet)
 {
     char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
-    assert_int_equal(json_report(out, false, view), 0);
+    assert_int_equal(json_report(out, false, fleet), 0);
     fclose(out);
     json_t *object = json_loadb(text, size, JSON_REJECT_DUPLICATES, NULL);
     free(text);
@@ -118,7 +120,7 @@ static void test_json(void **state)
     (void)state;
     Made made;
     made_open(&made, &(MadeJob){60, 1, 3});
-    json_t *report = json_shown(&made.view);
+    json_t *report = json_shown(&made.fleet);
     assert_string_equal(string_at(report, "schema"), "shmguard.report/1");
     assert_string_equal(string_at(report, "overall"), "leak");
     const json_t *verdicts = json_object_get(report, "verdicts");
@@ -145,12 +147,12 @@ static void test_json(void **state)
     made_close(&made);
 }
 
-static char *text_shown(const ReportView *view, unsigned columns, bool utf8, bool color)
+static char *text_shown(const FleetView *fleet, unsigned columns, bool utf8, bool color)
 {
     char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
-    show_report(&(Terminal){.out = out, .columns = columns, .utf8 = utf8, .color = color}, view);
+    show_report(&(Terminal){.out = out, .columns = columns, .utf8 = utf8, .color = color}, fleet);
     fclose(out);
     return text;
 }
@@ -162,8 +164,8 @@ static void test_text(void **state)
     made_open(&made, &(MadeJob){60, 1, 8});
     static const unsigned widths[] = {40, 80, 200};
     for (size_t i = 0; i < ARRAY_SIZE(widths); i++) {
-        _cleanup_free_ char *plain = text_shown(&made.view, widths[i], false, false);
-        _cleanup_free_ char *rich = text_shown(&made.view, widths[i], true, false);
+        _cleanup_free_ char *plain = text_shown(&made.fleet, widths[i], false, false);
+        _cleanup_free_ char *rich = text_shown(&made.fleet, widths[i], true, false);
         for (const char *c = plain; *c; c++)
             assert_true((*c >= 0x20 && *c < 0x7F) || *c == '\n');
         for (size_t at = 0; widths[i] >= 80 && at < 2; at++)
@@ -172,7 +174,7 @@ static void test_text(void **state)
         assert_non_null(strstr(rich, "█"));
         assert_null(strstr(rich, "\033"));
     }
-    _cleanup_free_ char *text = text_shown(&made.view, 80, true, false);
+    _cleanup_free_ char *text = text_shown(&made.fleet, 80, true, false);
     assert_ptr_equal(strstr(text, "✗ leak: worker 4101"), text); /* what matters first comes first */
     assert_non_null(strstr(text, "14.3 MiB/min"));
     assert_non_null(strstr(text, "(estimated)"));
@@ -182,7 +184,7 @@ static void test_text(void **state)
     assert_non_null(strstr(text, "processes started: 40, ended: 40, OOM kills: 1, epochs: 5\n"));
     assert_non_null(strstr(text, "PSS, estimated"));
     assert_non_null(strstr(text, "29 more processes are listed by --json.\n"));
-    _cleanup_free_ char *colored = text_shown(&made.view, 80, true, true);
+    _cleanup_free_ char *colored = text_shown(&made.fleet, 80, true, true);
     assert_non_null(strstr(colored, "\033[1;31m"));
     made_close(&made);
 }
@@ -201,10 +203,11 @@ static void test_unknown(void **state)
     Verdict short_one = {.id = VERDICT_TOO_SHORT, .metric = "private", .exhausts_in = INFINITY};
     made.verdicts = (Verdicts){&short_one, 1, 1};
     assert_int_equal(report_view_make("f", &made.history, &made.verdicts, &made.arena, &made.view), 0);
-    _cleanup_free_ char *text = text_shown(&made.view, 80, false, false);
+    assert_int_equal(fleet_view_make(&made.view, 1, &made.arena, &made.fleet), 0);
+    _cleanup_free_ char *text = text_shown(&made.fleet, 80, false, false);
     assert_non_null(strstr(text, "i too-short\n"));
     assert_non_null(strstr(text, "? (PSS could not be read)"));
-    json_t *report = json_shown(&made.view);
+    json_t *report = json_shown(&made.fleet);
     assert_true(json_is_null(json_object_get(json_object_get(report, "peaks"), "shm")));
     json_decref(report);
     _cleanup_buffer_ Buffer data = {0};
@@ -295,7 +298,7 @@ static void test_page_fits(void **state)
     char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
-    assert_int_equal(page_write(out, &made.view), 0);
+    assert_int_equal(page_write(out, &made.fleet), 0);
     fclose(out);
     assert_true(size > PAGE_MOST_BYTES / 2 && size <= PAGE_MOST_BYTES);
     assert_non_null(strstr(text, "</html>"));

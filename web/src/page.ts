@@ -3,6 +3,7 @@
 import { Chart, Span } from "./chart";
 import { byId, make, table, update } from "./dom";
 import { showEvents } from "./events";
+import { showFleet, type Bundle } from "./fleet";
 import { bytes, clock, count, duration, share } from "./format";
 import { fdsFrame, machineFrame, memoryFrame, shmFrame, type Subject } from "./frames";
 import { follow } from "./live";
@@ -191,7 +192,23 @@ class Page {
     }
 }
 
-const data = JSON.parse(byId("data").textContent ?? "") as Data | null;
+function showBundle(page: Page, { fleet, recordings }: Bundle): void {
+    const select = byId<HTMLSelectElement>("recording");
+    const show = (place: number) => {
+        const data = recordings[place];
+        if (!data) return;
+        select.value = String(place);
+        page.show(decode(data), null);
+        document.title = text.pageTitle(fleet.job ?? text.MERGED);
+    };
+    select.replaceChildren(...recordings.map(({ recording }, place) => make("option", { value: String(place) }, recording.file)));
+    select.addEventListener("change", () => show(Number(select.value)));
+    showFleet(fleet, show);
+    show(0);
+}
+
+const data = JSON.parse(byId("data").textContent ?? "") as Data | Bundle | null;
 const page = new Page();
-if (data) page.show(decode(data), null);
+if (data && "fleet" in data) showBundle(page, data);
+else if (data) page.show(decode(data), null);
 else follow((model, keep) => page.show(model, keep));

@@ -61,6 +61,28 @@ export const CONNECTED = "● Live";
 export const lateSample = (age: string) => `The last sample is ${age} old: the machine does not answer.`;
 export const disconnected = (since: string) => `Connection lost at ${since}, trying again. What is shown is from before.`;
 
+// --- Several recordings ---------------------------------------------------------------------------------------------
+
+export const MERGED = "several recordings";
+export const nodeName = (name: string, number: number | null) => (number === null ? name : `${name} (${number})`);
+export const rankName = (rank: number, node: string) => `rank ${rank}, ${node}`;
+export const isLate = (name: string) => `Late: ${name}`;
+export const NONE_LATE = "No rank is late: none waits for batches much longer than the others.";
+export const lateWhy = {
+    room: "waits for room",
+    cpu: "waits for a CPU",
+    disk: "waits for a disk",
+    work: "its workers compute",
+    unknown: "why is not known",
+};
+export const SHOW_RECORDING = "Show its recording below";
+export const unshownRecordings = (n: number) => `${plural(n, "recording is", "recordings are")} not in this page; the rows of their ranks are.`;
+export const rankCount = (n: number) => plural(n, "rank", "ranks");
+export const nodeCount = (n: number) => plural(n, "node", "nodes");
+export const RANK_HEADS = ["Rank", "Late", "Attempt", "Time", "Per mark", "Batches", "Room", "CPU", "Disk", "At work", "RSS"];
+export const NODE_HEADS = ["Node", "Ranks", "Least memory available", "Control group", "/dev/shm", "Guard", "Waits", "OOM kills"];
+export const partOf = (part: string, whole: string) => `${part} of ${whole}`;
+
 // --- Verdicts -------------------------------------------------------------------------------------------------------
 
 export const WHOLE_JOB = "the whole job";

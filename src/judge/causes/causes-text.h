@@ -187,6 +187,12 @@
 #define EVIDENCE_REFUSED_BY        "%llu came from %s." /* how many of them; WHO_*_INSIDE */
 #define EVIDENCE_REFUSED_BY_OTHERS "The rest came from other processes."
 #define EVIDENCE_BUDGET            "The job's budget was %s."
+#define EVIDENCE_BUDGET_MACHINE                                                                              \
+    "The job's budget was %s, three quarters of the memory that the machine could spare at the start."
+#define EVIDENCE_BUDGET_GROUP                                                                                \
+    "The job's budget was %s, three quarters of the memory that its control group could spare at the start."
+#define EVIDENCE_BUDGET_SLURM                                                                                \
+    "The job's budget was %s, three quarters of the memory that Slurm has allotted to the task."
 
 /* --- What to do --- */
 
@@ -356,6 +362,9 @@
 #define RETRY_WORDS_ASKED    "it was asked to stop"
 #define RETRY_WORDS_NO_START "it could not be started"
 #define RETRY_WORDS_ERROR    "the same exception would occur again"
+#define RETRY_WORDS_COMMAND  "the launcher restarts the job itself (--max-restarts)"
+#define RETRY_WORDS_LAUNCHER "this is one rank of a job that its launcher restarts as a whole"
+#define RETRY_WORDS_NOBODY   "this is one rank of a job, which cannot be restarted alone"
 #define RETRY_WORDS_NOT_LESS                                                                                 \
     "smaller values do not help against this; with --resume it would continue with the same values"
 

@@ -39,6 +39,21 @@ Retry retry_judge(const RetryCase *ended)
     return ended->can_resume || !ended->can_degrade ? RETRY_SAME : RETRY_NOT_LESS;
 }
 
+const char *restarts_words(RestartsBy by)
+{
+    switch (by) {
+    case RESTARTS_COMMAND:
+        return RETRY_WORDS_COMMAND;
+    case RESTARTS_LAUNCHER:
+        return RETRY_WORDS_LAUNCHER;
+    case RESTARTS_NOBODY:
+        return RETRY_WORDS_NOBODY;
+    case RESTARTS_OURS:
+        break;
+    }
+    return NULL;
+}
+
 const char *retry_words(Retry retry)
 {
     switch (retry) {

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "cause.h"
+#include "restarts.h"
 
 /* How the attempt ended, and what the user allows for the next one. */
 typedef struct RetryCase {
@@ -37,6 +38,9 @@ typedef enum Retry {
  * beginning.
  */
 Retry retry_judge(const RetryCase *ended);
+
+/* "this is one rank …": why somebody else makes further attempts, or nobody. NULL: we do. */
+const char *restarts_words(RestartsBy by);
 
 /* "it was asked to stop": why there is no further attempt. NULL if there is one. */
 const char *retry_words(Retry retry);

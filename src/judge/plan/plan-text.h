@@ -143,3 +143,66 @@
 #define PLAN_BAD_RANGE_ORDER "takes a range from the smaller to the larger number, not \"%s\""
 #define PLAN_BAD_RANGE_LONG  "takes a range of at most 1024 numbers, not \"%s\""
 #define PLAN_BAD_COLLATE     "takes stack or list, not \"%s\""
+
+/* --- Nodes: what to change on those of a group -----------------------------------------------------------
+ */
+
+#define NODES_CHANGE_SHM_ONE                                                                                 \
+    "Enlarge /dev/shm to %s (mount -o remount,size=) for %llu job, or start it with shmguard run."
+#define NODES_CHANGE_SHM_MANY                                                                                \
+    "Enlarge /dev/shm to %s (mount -o remount,size=) for %llu jobs, or start them with shmguard run."
+#define NODES_CHANGE_SMALLER                                                                                 \
+    "Lower the batch size, num_workers or prefetch_factor: each job takes less memory."
+#define NODES_CHANGE_CPUS    "Lower num_workers: each process counts as one CPU."
+#define NODES_CHANGE_WORKERS "With %llu workers per trainer, %llu jobs have a CPU for each process."
+#define NODES_CHANGE_FILES   "Raise the limit of open files to %llu or more: ulimit -n, or LimitNOFILE=."
+#define NODES_CHANGE_UNKNOWN "Nothing is known of these nodes: add columns to the list, or give --memory."
+
+#define NODES_TITLE         "Nodes like these, and how many jobs fit on each:"
+#define NODES_LABEL_TOTAL   "nodes"
+#define NODES_TOTAL         "%llu jobs on %llu of %llu nodes"
+#define NODES_LABEL_GUARDED "guarded"
+#define NODES_GUARDED       "%llu jobs (shmguard run: the size of /dev/shm does not matter)"
+#define NODES_LABEL_JOB     "each job"
+#define NODES_JOB           "/dev/shm %s, memory %s, CPUs %llu, open files %llu (estimated)"
+#define NODES_JOB_ALONE     "/dev/shm %s, memory %s, CPUs %llu"
+#define NODES_WANTED_NOT    "%llu jobs were asked for; %llu fit."
+#define NODES_WANTED        "All %llu jobs that were asked for fit."
+#define NODES_NOTE_UNKNOWN  "The list says nothing about: %s. That does not limit anything here."
+#define NODES_NOTE_PRIVATE                                                                                   \
+    "The private memory of the processes is not counted; give it with --process-memory SIZE (shmguard ps "   \
+    "shows the USS of a running job)."
+#define NODES_MORE         "%zu more kinds of nodes are listed by --json."
+#define NODES_HEAD_NODES   "NODES"
+#define NODES_HEAD_EXAMPLE "SUCH AS"
+#define NODES_HEAD_CPUS    "CPUS"
+#define NODES_HEAD_MEMORY  "MEMORY"
+#define NODES_HEAD_SHM     "SHM"
+#define NODES_HEAD_GPUS    "GPUS"
+#define NODES_HEAD_FILES   "FILES"
+#define NODES_HEAD_JOBS    "JOBS"
+#define NODES_HEAD_LIMIT   "LIMITED BY"
+#define NODES_HEAD_GUARDED "GUARDED"
+#define NODES_CHANGES      "What to change:"
+#define NODES_CHANGE       "%s: %s" /* the name of a node, a sentence */
+
+/* --- Mistakes in a list of nodes. FILE:LINE comes first --------------------------------------------------
+ */
+
+#define NODES_BAD_NAME  "\"%s\" is not the name of a node (letters, digits, dots and dashes; at most %d bytes)"
+#define NODES_BAD_SIZE  "%s takes a size (64G, 1.5TiB), not \"%s\""
+#define NODES_BAD_COUNT "%s takes a whole number, not \"%s\""
+#define NODES_BAD_COLUMN                                                                                     \
+    "\"%s\" is not one of the columns, or is there twice; they are name, cpus, memory, shm, gpus and "       \
+    "open_files"
+#define NODES_TOO_WIDE     "there are more than %zu columns; give name,cpus,memory,shm,gpus,open_files"
+#define NODES_NO_NAME      "the node has no name; give each line a name"
+#define NODES_TOO_MANY     "there are more than %d nodes; split the list"
+#define NODES_BAD_VALUE    "%s takes a number or a string"
+#define NODES_BAD_JSON     "this is not JSON: %s; write one object per line, as {\"name\": \"n1\", \"cpus\": 64}"
+#define NODES_NO_OBJECT    "this is not a JSON object; write one per line, as {\"name\": \"n1\", \"cpus\": 64}"
+#define NODES_BAD_QUANTITY "%s is \"%s\", which is not a quantity of Kubernetes"
+#define NODES_NO_ITEMS     "there are no items; give the output of kubectl get nodes -o json"
+#define NODES_NONE                                                                                           \
+    "there is no node in it; give lines of name,cpus,memory,shm,gpus,open_files, or the output of "          \
+    "scontrol show nodes, sinfo or kubectl get nodes -o json"

@@ -75,7 +75,8 @@ int json_plan(FILE *out, bool indented, const PlanView *view)
     json_writer_field(&writer, "bound", json_size(plan->bound_bytes));
     json_writer_field(&writer, "recommended", json_size(plan->recommended_bytes));
     json_writer_field(&writer, "available", json_size(question->shm_bytes));
-    json_writer_field(&writer, "fits", json_boolean(plan->fits));
+    json_writer_field(&writer, "fits",
+                      json_boolean(view->nodes ? view->nodes->jobs >= question->jobs : plan->fits));
     json_writer_field(&writer, "source", json_string(view->measured ? "measured" : "arithmetic"));
     json_writer_field(&writer, "basis", json_string(plan_basis_name(question->basis)));
     json_writer_field(&writer, "margin", json_real(question->margin));
@@ -113,6 +114,8 @@ int json_plan(FILE *out, bool indented, const PlanView *view)
             json_writer_item(&writer, json_row(&plan->table[i]));
         json_writer_list_end(&writer);
     }
+    if (view->nodes)
+        json_nodes(&writer, view->nodes, question->jobs);
     json_writer_field(&writer, "notes", json_proses(plan->notes, plan->n_notes));
     return json_writer_close(&writer);
 }

@@ -4,6 +4,7 @@
 
 #include "show-explain.h"
 #include "show-fixes.h"
+#include "show-fleet.h"
 #include "show-report.h"
 #include "show-sites.h"
 
@@ -95,8 +96,11 @@ static json_t *json_track(const TrackView *shown)
                      peaks);
 }
 
-int json_report(FILE *out, bool indented, const ReportView *view)
+int json_report(FILE *out, bool indented, const FleetView *fleet)
 {
+    const ReportView *view = fleet->sources[0].report;
+    if (fleet->n_sources > 1)
+        return json_merged(out, indented, fleet);
     const History *history = view->history;
     JsonWriter writer;
     json_writer_open(&writer, out, indented);
@@ -116,6 +120,7 @@ int json_report(FILE *out, bool indented, const ReportView *view)
     for (size_t i = 0; i < history->n_tracks; i++)
         json_writer_item(&writer, json_track(&view->tracks[i]));
     json_writer_list_end(&writer);
+    json_fleet(&writer, fleet);
     json_writer_list(&writer, "events");
     for (size_t i = 0; i < view->events.n; i++)
         json_writer_item(&writer, json_event(&view->events.items[i]));

@@ -2,6 +2,7 @@
 #include "idle.h"
 #include "show-explain.h"
 #include "show-fixes.h"
+#include "show-fleet.h"
 #include "show-run.h"
 
 static json_t *json_exit(const RunResult *result)
@@ -107,11 +108,21 @@ static json_t *json_keeper(const Keeper *keeper)
                                         role_name(keeper->role), "bytes_most", json_size(keeper->bytes));
 }
 
+static const char *budget_basis_name(BudgetBasis basis)
+{
+    static const char *const names[] = {[BUDGET_OF_NOTHING] = NULL,
+                                        [BUDGET_OF_USER] = "option",
+                                        [BUDGET_OF_MACHINE] = "machine",
+                                        [BUDGET_OF_GROUP] = "cgroup",
+                                        [BUDGET_OF_SLURM] = "slurm"};
+    return names[basis];
+}
+
 static json_t *json_guard(const RunResult *result, const Evidence *evidence)
 {
     const GuardFigures *guard = &result->guard;
     return json_pack("{s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:o, s:o, "
-                     "s:o, s:o, s:o, s:s?, s:o, s:b}",
+                     "s:o, s:o, s:o, s:s?, s:o, s:b, s:o, s:s?}",
                      "active", result->guarded, "segments_created", json_size(guard->segments_created),
                      "segments_reused", json_size(guard->segments_reused), "bytes_backed",
                      json_size(guard->bytes_backed), "small_backed", json_size(guard->small_backed),
@@ -125,7 +136,9 @@ static json_t *json_guard(const RunResult *result, const Evidence *evidence)
                      "keeper", json_keeper(&result->keeper), "batches", json_size(guard->batches),
                      "processes", json_size(evidence->coverage.guarded), "idle",
                      result->guarded ? idle_name(idle_judge(evidence)) : NULL, "unguarded",
-                     json_unguarded(&evidence->coverage), "joined", result->joined);
+                     json_unguarded(&evidence->coverage), "joined", result->joined, "budget_bytes",
+                     json_size(result->guarded ? guard->budget_bytes : U64_UNKNOWN), "budget_from",
+                     result->guarded ? budget_basis_name(result->budget_basis) : NULL);
 }
 
 static json_t *json_lane(const RunResult *result)
@@ -163,6 +176,27 @@ static json_t *json_stray_work(const StrayWork *work)
                      json_raw(text_of(work->command)), "cpu_seconds", work->cpu_seconds);
 }
 
+/* Which attempt of the job this is: the launcher's, or else the last one of our own. */
+static void json_place_fields(JsonWriter *writer, const RunReport *report)
+{
+    static const char *const names[] = {[RESTARTS_OURS] = "shmguard",
+                                        [RESTARTS_COMMAND] = "launcher",
+                                        [RESTARTS_LAUNCHER] = "launcher",
+                                        [RESTARTS_NOBODY] = "nobody"};
+    JobPlace place = report->place;
+    bool ours = report->restarts.by == RESTARTS_OURS;
+    place.attempt = place.attempt > 0 ? place.attempt : (int)report->n_attempts;
+    json_t *fields = json_job_place(&place);
+    const char *name = NULL;
+    json_t *value = NULL;
+    json_object_foreach(fields, name, value) json_writer_field(writer, name, json_incref(value));
+    json_decref(fields);
+    json_writer_field(writer, "restarts",
+                      json_pack("{s:s, s:s?}", "by",
+                                ours && !report->retries ? "nobody" : names[report->restarts.by], "launcher",
+                                ours ? NULL : report->restarts.launcher));
+}
+
 int json_run(FILE *out, bool indented, const RunReport *report)
 {
     const RunAttempt *last = report_last(report);
@@ -173,6 +207,7 @@ int json_run(FILE *out, bool indented, const RunReport *report)
     json_writer_field(&writer, "exit_code", json_integer(report_exit_code(report)));
     json_writer_field(&writer, "cause", json_judged(&last->judged));
     json_writer_field(&writer, "fixes", json_fixes(&last->judged.fixes));
+    json_place_fields(&writer, report);
     json_writer_list(&writer, "attempts");
     for (size_t i = 0; i < report->n_attempts; i++)
         json_writer_item(&writer, json_attempt(&report->attempts[i]));

@@ -4,6 +4,7 @@
 
 #include "downsample.h"
 #include "page.h"
+#include "show-fleet.h"
 #include "show-report.h"
 
 enum {
@@ -366,6 +367,38 @@ static void put_sites(PageData *data)
         put_json(data, json_prose(sites->notes[i]));
     }
     put_text(data, "]},");
+}
+
+int page_fleet(const FleetView *fleet, const size_t *shown, size_t n_shown, Buffer *out)
+{
+    PageData data = {.out = out};
+    put_text(&data, "{\"job\":");
+    put_json(&data, fleet->job[0] == '\0' ? json_null() : json_raw(text_of(fleet->job)));
+    put_text(&data, ",\"clock\":");
+    put_json(&data, json_clock(fleet));
+    put_text(&data, ",\"unshown\":");
+    put_number(&data, (int64_t)(fleet->n_sources - n_shown));
+    put_text(&data, ",\"nodes\":[");
+    for (size_t i = 0; i < fleet->n_nodes; i++) {
+        put_text(&data, i > 0 ? "," : "");
+        put_json(&data, json_node(&fleet->nodes[i]));
+    }
+    put_text(&data, "],\"ranks\":[");
+    for (size_t i = 0; i < fleet->n_ranks; i++) {
+        const RankView *rank = &fleet->ranks[i];
+        size_t place = 0;
+        while (place < n_shown && shown[place] != rank->source)
+            place++;
+        json_t *value = json_rank(fleet, rank);
+        if (!value ||
+            json_object_set_new(value, "recording",
+                                place < n_shown ? json_integer((json_int_t)place) : json_null()) < 0)
+            data.error = -ENOMEM;
+        put_text(&data, i > 0 ? "," : "");
+        put_json(&data, value);
+    }
+    put_text(&data, "]}");
+    return data.error;
 }
 
 int page_data(const ReportView *view, size_t points_most, Buffer *out)

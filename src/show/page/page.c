@@ -45,13 +45,55 @@ static void part_write(FILE *out, Text part)
     fwrite(part.data, 1, part.size, out);
 }
 
-int page_write(FILE *out, const ReportView *view)
+/* Those of late ranks first, then in the order given. */
+static size_t recordings_choose(const FleetView *fleet, size_t shown[static PAGE_RECORDINGS_MOST])
+{
+    size_t n = 0;
+    for (int late = 1; late >= 0; late--)
+        for (size_t i = 0; i < fleet->n_ranks + fleet->n_sources && n < PAGE_RECORDINGS_MOST; i++) {
+            bool of_rank = i < fleet->n_ranks;
+            size_t source = of_rank ? fleet->ranks[i].source : i - fleet->n_ranks;
+            bool wanted = of_rank ? fleet->ranks[i].late == late : late == 0;
+            size_t before = 0;
+            while (before < n && shown[before] != source)
+                before++;
+            if (wanted && before == n)
+                shown[n++] = source;
+        }
+    return n;
+}
+
+/* One recording: its data. Several: {"fleet": …, "recordings": […]}. */
+static int fleet_data(const FleetView *fleet, size_t most_bytes, Buffer *out)
+{
+    if (fleet->n_sources == 1 && fleet->n_ranks < 2)
+        return data_fit(fleet->sources[0].report, most_bytes, out);
+    size_t shown[PAGE_RECORDINGS_MOST];
+    size_t n = recordings_choose(fleet, shown);
+    int r = buffer_append_text(out, "{\"fleet\":");
+    if (r >= 0)
+        r = page_fleet(fleet, shown, n, out);
+    if (r >= 0)
+        r = buffer_append_text(out, ",\"recordings\":[");
+    size_t room = most_bytes > out->size ? most_bytes - out->size : 0;
+    for (size_t i = 0; r >= 0 && i < n; i++) {
+        _cleanup_buffer_ Buffer data = {0};
+        r = data_fit(fleet->sources[shown[i]].report, room / n, &data);
+        if (r >= 0 && i > 0)
+            r = buffer_append_text(out, ",");
+        if (r >= 0)
+            r = buffer_append(out, buffer_text(&data), data.size);
+    }
+    return r < 0 ? r : buffer_append_text(out, "]}");
+}
+
+int page_write(FILE *out, const FleetView *fleet)
 {
     PageParts parts;
     if (!page_split(&parts))
         return -ENOSYS;
     _cleanup_buffer_ Buffer data = {0};
-    int r = data_fit(view, PAGE_MOST_BYTES - page_template_size, &data);
+    int r = fleet_data(fleet, PAGE_MOST_BYTES - page_template_size, &data);
     if (r < 0)
         return r;
     part_write(out, parts.head);

@@ -311,8 +311,12 @@ void show_plan(const Terminal *terminal, const PlanView *view)
     if (view->measured)
         show_measured(terminal, view->measured);
     show_need(terminal, view);
-    show_room(terminal, view);
-    show_inverse(terminal, view);
+    if (view->nodes)
+        show_nodes(terminal, view->nodes, view->question->jobs);
+    else {
+        show_room(terminal, view);
+        show_inverse(terminal, view);
+    }
     if (view->question->table)
         show_range(terminal, plan);
     if (plan->n_notes > 0)
@@ -322,5 +326,6 @@ void show_plan(const Terminal *terminal, const PlanView *view)
         fprintf(terminal->out, "%s ", mark);
         terminal_wrap(terminal, (unsigned)text_columns(text_of(mark)) + 1, 2, plan->notes[i]);
     }
-    show_ways(terminal, view);
+    if (!view->nodes)
+        show_ways(terminal, view);
 }

@@ -5,6 +5,7 @@
 #include "advice.h"
 #include "json.h"
 #include "measured.h"
+#include "show-nodes.h"
 #include "terminal.h"
 
 typedef struct PlanView {
@@ -13,6 +14,7 @@ typedef struct PlanView {
     const ShmFlags *flags; /* NULL: nothing is recommended */
     const GuardOffer *guard;
     const PlanMeasured *measured; /* NULL: by arithmetic */
+    const NodesPlan *nodes;       /* NULL: this machine is asked about */
 } PlanView;
 
 void show_plan(const Terminal *terminal, const PlanView *view);

@@ -7,6 +7,7 @@
 #include "report-text.h"
 #include "show-explain.h"
 #include "show-fixes.h"
+#include "show-fleet.h"
 #include "show-report.h"
 #include "show-sites.h"
 #include "table.h"
@@ -343,12 +344,18 @@ static void show_processes(const Terminal *terminal, const ReportView *view)
     }
 }
 
-void show_report(const Terminal *terminal, const ReportView *view)
+void show_report(const Terminal *terminal, const FleetView *fleet)
 {
+    const ReportView *view = fleet->sources[0].report;
+    if (fleet->n_sources > 1) {
+        show_merged(terminal, fleet);
+        return;
+    }
     show_verdicts(terminal, view->verdicts);
     show_sites(terminal, &view->sites);
     show_job(terminal, view);
     show_peaks(terminal, view);
     show_events(terminal, &view->events);
     show_processes(terminal, view);
+    show_ranks(terminal, fleet);
 }
