@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """PyTorch's DataLoader with pin_memory=True to the GPU: plain, with recycled segments, and read where the worker wrote.
 
-    python3 bench/gpu.py PROGRAM [--rounds N] [--workers N] [--mib 32,64] [--strategy NAME]
+    python3 bench/gpu.py PROGRAM [--rounds N] [--workers N] [--mib 32,64] [--labels N] [--strategy NAME]
     python3 bench/gpu.py --profile PROGRAM       where the loader's thread spends its time
 
 Rounds of the three are interleaved on the same machine. For each size it prints the median and the spread of each side and of the ratio.
 It also prints two upper bounds: the rate of copies from memory that PyTorch itself has pinned, and the rate of as many processes that only
-copy, each from one place to three others. Needs a GPU. Fails when a target is missed.
+copy, each from one place to three others. With --labels, a batch has a second, small tensor, as that of a classifier has. Needs a GPU. Fails when a target is missed.
 """
 
 import argparse
@@ -22,7 +22,7 @@ RATE_TARGET = 20.0  # GiB/s
 WARM_BATCHES = 128  # a segment is registered when it is first reused
 
 
-def dataset(size, batches):
+def dataset(size, batches, labels):
     import torch
     from torch.utils.data import Dataset
 
@@ -38,13 +38,14 @@ def dataset(size, batches):
         def __getitem__(self, _):
             # Directly into shared memory, like the default collate.
             out = torch.empty(0, dtype=torch.uint8).set_(torch.UntypedStorage._new_shared(size))
-            return out.resize_(size).copy_(self.source)
+            images = out.resize_(size).copy_(self.source)
+            return (images, torch.arange(labels)) if labels else (images,)
 
     return Copies()
 
 
 class Clock:
-    """Adds up the time spent in some Python functions that one thread calls one after the other."""
+    """Adds up the time that the loader's thread spends in some functions, one after the other, and how much of it on a processor."""
 
     def __init__(self):
         self.seconds = {}
@@ -53,58 +54,54 @@ class Clock:
         inner = getattr(owner, name)
 
         def timed(*args, **kwargs):
-            start = time.perf_counter()
+            start, worked = time.perf_counter(), time.thread_time()
             try:
                 return inner(*args, **kwargs)
             finally:
                 if threading.current_thread() is not threading.main_thread():
-                    self.seconds[label] = self.seconds.get(label, 0) + time.perf_counter() - start
+                    whole, work = self.seconds.get(label, (0, 0))
+                    self.seconds[label] = whole + time.perf_counter() - start, work + time.thread_time() - worked
 
-        setattr(owner, name, staticmethod(timed) if isinstance(owner, type) and name.startswith("_new") else timed)
+        setattr(owner, name, timed)
 
 
-def load(size, batches, workers, strategy, profile):
+def load(size, batches, workers, strategy, labels, profile):
     """The rate in bytes per second, after the first batches."""
-    import multiprocessing.connection
-    import multiprocessing.resource_sharer
-
     import torch
-    import torch.multiprocessing.reductions
     from torch.utils.data import DataLoader
 
     torch.multiprocessing.set_sharing_strategy(strategy)
     torch.cuda.init()
     torch.zeros(1, device="cuda")
     clock = Clock()
-    loader = DataLoader(dataset(size, batches + WARM_BATCHES), batch_size=None, num_workers=workers, pin_memory=True,
+    loader = DataLoader(dataset(size, batches + WARM_BATCHES, labels), batch_size=None, num_workers=workers, pin_memory=True,
                         worker_init_fn=lambda _: torch.set_num_threads(1))
     iterator = iter(loader)
     if profile:
-        clock.wrap(multiprocessing.connection.Connection, "_recv_bytes", "waiting for a message, and reading it")
-        clock.wrap(multiprocessing.resource_sharer.DupFd, "detach", "asking the worker for the descriptor")
-        clock.wrap(torch.UntypedStorage, "_new_shared_fd_cpu", "mapping it")
-        clock.wrap(torch.Tensor, "pin_memory", "pinning it, or a copy of it")
+        clock.wrap(type(iterator._worker_result_queue), "get", "waiting for a batch, and making its tensors")
+        clock.wrap(torch.Tensor, "pin_memory", "pinning them, or copies of them")
     start = time.perf_counter()
-    waited = 0
+    waited = worked = 0
     for number in range(batches + WARM_BATCHES):
         if number == WARM_BATCHES:
             torch.cuda.synchronize()
             clock.seconds.clear()
             waited = 0
-            start = time.perf_counter()
+            worked, start = time.thread_time(), time.perf_counter()
         before = time.perf_counter()
         batch = next(iterator)
         waited += time.perf_counter() - before
-        device = batch.to("cuda", non_blocking=True)
+        device = [tensor.to("cuda", non_blocking=True) for tensor in batch]
         del batch
     torch.cuda.synchronize()
     seconds = time.perf_counter() - start
-    assert bool((device == 1).all())
+    assert bool((device[0] == 1).all())
     if profile:
         each = 1e6 / batches
-        print(f"  {seconds * each:.0f} µs a batch; the main thread waited for {waited * each:.0f} of them; the loader's thread:")
-        for label, total in sorted(clock.seconds.items(), key=lambda item: -item[1]):
-            print(f"    {total * each:6.0f} µs {label}")
+        print(f"  {seconds * each:.0f} µs a batch; the main thread waited for {waited * each:.0f} of them and used a processor for "
+              f"{(time.thread_time() - worked) * each:.0f}; the loader's thread (in parentheses: of it on a processor):")
+        for label, (whole, work) in sorted(clock.seconds.items(), key=lambda item: -item[1][0]):
+            print(f"    {whole * each:6.0f} ({work * each:.0f}) µs {label}")
     return size * batches / seconds
 
 
@@ -158,6 +155,7 @@ def main():
     parser.add_argument("--workers", type=int, default=8)
     parser.add_argument("--mib", default="32,64")
     parser.add_argument("--strategy", default="file_descriptor")
+    parser.add_argument("--labels", type=int, default=0, metavar="N", help="int64 numbers in a second tensor of each batch")
     parser.add_argument("--gib", type=float, default=16, help="of a round under the guard; a plain one has an eighth")
     parser.add_argument("--profile", action="store_true")
     parser.add_argument("--load", nargs=2, type=int, metavar=("BYTES", "BATCHES"), help="one load, and its rate")
@@ -168,7 +166,7 @@ def main():
         print("bench-gpu: skipped, there is no GPU that PyTorch could use")
         return 77
     if args.load:
-        print(load(*args.load, args.workers, args.strategy, args.profile))
+        print(load(*args.load, args.workers, args.strategy, args.labels, args.profile))
         return 0
     guard = [args.program, "run", "--quiet"]
     sides = {"plain": [], "recycled": [*guard, "--pin", "off", "--"], "in place": [*guard, "--"]}
@@ -183,7 +181,7 @@ def main():
             for side, before in sides.items():
                 gib = args.gib if side == "in place" else args.gib / 8
                 command = [*before, sys.executable, __file__, "--workers", str(args.workers), "--strategy", args.strategy,
-                           "--load", str(mib * MIB), str(int(gib * 1024 / mib))]
+                           "--labels", str(args.labels), "--load", str(mib * MIB), str(int(gib * 1024 / mib))]
                 profile = args.profile and number == 0
                 done = subprocess.run(command + ["--profile"] * profile, stdout=subprocess.PIPE, text=True, check=True)
                 *words, rate = done.stdout.splitlines()

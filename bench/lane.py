@@ -45,6 +45,38 @@ def images(count, size):
     return torch.utils.data.default_collate([(torch.zeros(3, size, size), number) for number in range(count)])
 
 
+def tokens(batch, length):
+    """As a tokenizer makes them."""
+    import torch
+
+    names = ("input_ids", "attention_mask", "token_type_ids", "labels")
+    return {name: torch.full((batch, length), number) for number, name in enumerate(names)}
+
+
+def graph():
+    """Of PyG: many graphs in one batch, as a node table, edges and a score of small tensors."""
+    import torch
+
+    small = {f"attribute_{number}": torch.full((64 + 100 * number,), float(number)) for number in range(16)}
+    return {"x": torch.zeros(3000, 32), "edge_index": torch.zeros(2, 12_000, dtype=torch.int64), "edge_attr": torch.zeros(12_000, 4),
+            "batch": torch.zeros(3000, dtype=torch.int64), **small}
+
+
+def video():
+    import torch
+
+    return {"clips": torch.zeros(4, 16, 3, 224, 224, dtype=torch.uint8), "labels": torch.zeros(4, dtype=torch.int64),
+            "starts": torch.zeros(4, dtype=torch.float64)}
+
+
+def jagged():
+    """Of a recommender: values of 26 features with their lengths, dense features and labels."""
+    import torch
+
+    return {"values": torch.zeros(200_000, dtype=torch.int64), "lengths": torch.zeros(26 * 4096, dtype=torch.int32),
+            "offsets": torch.zeros(26 * 4096 + 1, dtype=torch.int32), "dense": torch.zeros(4096, 13), "labels": torch.zeros(4096)}
+
+
 # name: how a batch is made, batches, workers, strategy, the ratio to reach
 SHAPES = {
     "48x1KiB": (lambda: tensors(48, KIB), 1500, 2, "file_descriptor", 12),
@@ -55,13 +87,18 @@ SHAPES = {
     "9MiB+labels": (lambda: images(16, 224), 400, 2, "file_descriptor", 4),
     "2MiB-tokens": (lambda: tensors(1, 2 * MIB), 800, 2, "file_descriptor", 2),
     "detection": (lambda: pictures(16, MIB), 150, 2, "file_descriptor", 4),
+    "tokens": (lambda: tokens(32, 128), 1500, 2, "file_descriptor", 4),
+    "long-tokens": (lambda: tokens(64, 2048), 600, 2, "file_descriptor", 2),
+    "graph": (graph, 600, 2, "file_descriptor", 4),
+    "video": (video, 300, 2, "file_descriptor", 2),
+    "jagged": (jagged, 600, 2, "file_descriptor", 2),
     "numpy": (arrays, 300, 2, "file_descriptor", 3),
     "strings": (lambda: ["one %d" % number for number in range(64)], 6000, 2, "file_descriptor", 0.97),
     "long-list": (lambda: list(range(100_000)), 300, 2, "file_descriptor", 1),
     "file_system-8x64KiB": (lambda: tensors(8, 64 * KIB), 800, 2, "file_system", 4),
     "file_system-48x1KiB": (lambda: tensors(48, KIB), 800, 2, "file_system", 4),
     "file_system-2MiB": (lambda: tensors(1, 2 * MIB), 800, 2, "file_system", 1),
-    "number": (lambda: 7, 12000, 2, "file_descriptor", 0.97),
+    "number": (lambda: 7, 12000, 2, "file_descriptor", 1),
     "tiny": (lambda: tensors(1, 32), 6000, 2, "file_descriptor", 2),
 }
 BUSY_SECONDS = 0.005

@@ -411,7 +411,9 @@ size_t lane_parts_max(void);
 
 /* In a worker: the packet's number; 0: it could not be sent now. The descriptors stay the caller's. */
 uint64_t lane_send(const LaneFds *fds);
-void lane_forget(void);         /* in a forked child */
+void lane_before_fork(void);
+void lane_inherit(void);        /* in a forked child: it may go on reading what its parent would */
+void lane_disown(void);         /* closes what was inherited */
 bool lane_any(void);            /* lock-free: this process has listened */
 void lane_child_end(pid_t pid); /* this process has waited for it: its lane is closed */
 

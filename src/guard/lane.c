@@ -35,8 +35,13 @@
  *   aside. KEPT_MAX packets are kept, in case a second thread of the trainer has read that message and not
  *   asked yet; older ones are closed.
  *
- * fork: a child has neither connection nor listener; both are closed in it. Otherwise it would keep, for as
- * long as it lives, what its parent closes. exec: close-on-exec.
+ * fork: a child of a trainer may go on reading its parent's loader, as it can without the lane. So it keeps
+ * the trainer's ends, marked as inherited: it takes packets from them when it reads messages that name them,
+ * and does nothing else with them. It has a listener of its own for workers of its own, and a worker closes
+ * what it has inherited. What nobody takes lives as long as one of both has the connection: therefore the
+ * trainer empties a connection before it closes it. If the trainer ends without that, a child keeps what was
+ * on its way, as it keeps the batches that its parent had. A child of a worker closes the worker's end.
+ * exec: close-on-exec.
  *
  * Descriptors are known by number, and a program may close them all: before each use, and before it is
  * closed, the number must still be our file.
@@ -56,6 +61,7 @@ typedef struct Lane {
     OwnFd socket;
     pid_t pid;
     uint64_t worker; /* 0: no packet has come yet */
+    bool inherited;  /* from the process that has forked this one, which has it, too */
 } Lane;
 
 typedef struct Packet {
@@ -71,6 +77,7 @@ typedef struct Kept {
 
 /* In the trainer: */
 static OwnFd listener = {.fd = -1};
+static bool listener_inherited;
 static LaneName listener_name;
 static atomic_bool listens;
 static Lane lanes[LANES_MAX];
@@ -103,14 +110,14 @@ static void kept_close(Kept *packet)
     packet->head.number = 0;
 }
 
-void lane_forget(void)
+void lane_inherit(void)
 {
     atomic_store_explicit(&listens, false, memory_order_relaxed);
-    own_close(&listener);
+    listener_inherited = true;
+    for (size_t i = 0; i < n_lanes; i++)
+        lanes[i].inherited = true;
     own_close(&trainer);
-    while (n_lanes > 0)
-        own_close(&lanes[--n_lanes].socket);
-    for (size_t i = 0; i < KEPT_MAX; i++)
+    for (size_t i = 0; i < KEPT_MAX; i++) /* for threads of the parent */
         kept_close(&kept[i]);
 }
 
@@ -126,8 +133,28 @@ static void lane_close(Lane *lane)
     for (size_t i = 0; i < KEPT_MAX; i++)
         if (kept[i].head.number != 0 && kept[i].head.worker == lane->worker)
             kept_close(&kept[i]);
+    if (!lane->inherited && own_is_open(&lane->socket)) {
+        char first; /* without room for them, descriptors are closed */
+        while (recv(lane->socket.fd, &first, sizeof first, MSG_DONTWAIT) > 0)
+            ;
+    }
     own_close(&lane->socket);
     *lane = lanes[--n_lanes];
+}
+
+static void listener_close(void)
+{
+    own_close(&listener);
+    listener_inherited = false;
+}
+
+void lane_disown(void)
+{
+    if (listener_inherited)
+        listener_close();
+    for (size_t i = n_lanes; i > 0; i--)
+        if (lanes[i - 1].inherited)
+            lane_close(&lanes[i - 1]);
 }
 
 static bool lane_is_dead(const Lane *lane)
@@ -161,6 +188,13 @@ static void lanes_accept(void)
         lane_learn(&lanes[i]);
 }
 
+/* Whichever of both reads then: it finds all workers that have connected. One that connects later is found by
+ * whichever reads first. */
+void lane_before_fork(void)
+{
+    lanes_accept();
+}
+
 void lane_child_end(pid_t pid)
 {
     lanes_accept();
@@ -179,7 +213,7 @@ static bool listener_make(void)
     if (bind(listener.fd, (struct sockaddr *)&name, sizeof name.sun_family) < 0 ||
         listen(listener.fd, BACKLOG) < 0 || getsockname(listener.fd, (struct sockaddr *)&name, &size) < 0 ||
         size - offsetof(struct sockaddr_un, sun_path) > sizeof listener_name.text) {
-        own_close(&listener);
+        listener_close();
         return false;
     }
     listener_name.n = size - offsetof(struct sockaddr_un, sun_path);
@@ -190,6 +224,8 @@ static bool listener_make(void)
 
 const LaneName *lane_listen(void)
 {
+    if (listener_inherited)
+        listener_close();
     lanes_accept();
     for (size_t i = n_lanes; i > 0; i--)
         if (lane_is_dead(&lanes[i - 1]))
@@ -287,6 +323,7 @@ uint64_t lane_connect(const LaneName *name, pid_t pid)
     struct sockaddr_un to = {.sun_family = AF_UNIX};
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
+    lane_disown();
     own_close(&trainer);
     sent = (Head){.worker = (uint64_t)getpid() << 32 |
                             (uint32_t)((uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000)};

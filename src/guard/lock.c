@@ -19,7 +19,8 @@
  *   - the pool is forgotten: the parent issues those segments, and only one process may issue a segment;
  *   - unused views are unmapped, and those that only wait for the parent's copies; views in use stay, with
  * their holds, because the child may reach the tensors; nothing is registered with CUDA any more (pins.c);
- *   - pending tensors are forgotten: they belong to threads that the child does not have.
+ *   - pending tensors are forgotten: they belong to threads that the child does not have;
+ *   - the lane's ends in a trainer stay: the child may go on reading (lane.c).
  *
  * vfork, and clone without these handlers: the child may share our memory and still have descriptors of its
  * own, so that a close() in it says nothing about ours. It is recognised by its pid, and all its calls are
@@ -64,6 +65,12 @@ static void fork_prepare(void)
     if (!before)
         pthread_mutex_lock(&lock);
     was_inside = before;
+    if (!before && lane_any() && owner == getpid()) {
+        int cancel = 0;
+        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+        lane_before_fork();
+        pthread_setcancelstate(cancel, NULL);
+    }
 }
 
 static void fork_parent(void)
@@ -85,7 +92,7 @@ static void fork_child(void)
     view_forget_inherited();
     pending_clear();
     broker_forget();
-    lane_forget();
+    lane_inherit();
     tables_check();
     pthread_mutex_unlock(&lock);
     inside = false;

@@ -74,13 +74,15 @@ static Object *part_send(Object *self, Object *arguments)
     return PyLong_FromUnsignedLongLong(packet);
 }
 
+/* Into a list of the caller's, which has them whatever a signal handler raises when this returns. */
 static Object *part_take(Object *self, Object *arguments)
 {
     (void)self;
     LaneFds fds = {0};
     unsigned long long worker = 0;
     unsigned long long packet = 0;
-    if (!PyArg_ParseTuple(arguments, "KK", &worker, &packet))
+    Object *list = NULL;
+    if (!PyArg_ParseTuple(arguments, "OKK", &list, &worker, &packet))
         return NULL;
     bool taken = false;
     errno = ECONNRESET;
@@ -90,16 +92,14 @@ static Object *part_take(Object *self, Object *arguments)
     }
     if (!taken)
         return PyErr_SetFromErrno(*PyExc_OSError);
-    Object *numbers = PyTuple_New((ssize_t)fds.n);
-    for (size_t i = 0; numbers && i < fds.n; i++)
-        PyTuple_SetItem(numbers, (ssize_t)i, PyLong_FromLong(fds.fds[i]));
-    if (numbers && !PyErr_Occurred())
-        return numbers;
-    for (size_t i = 0; i < fds.n; i++) /* there is no memory */
-        real_close(fds.fds[i]);
-    if (numbers)
-        Py_DecRef(numbers);
-    return NULL;
+    for (size_t i = 0; i < fds.n; i++) {
+        Object *number = PyErr_Occurred() ? NULL : PyLong_FromLong(fds.fds[i]);
+        if (!number || PyList_Append(list, number) < 0) /* there is no memory */
+            real_close(fds.fds[i]);
+        if (number)
+            Py_DecRef(number);
+    }
+    return PyErr_Occurred() ? NULL : PyLong_FromLong(0);
 }
 
 static Object *part_shut(Object *self, Object *arguments)
@@ -134,24 +134,44 @@ static Object *part_file_of(Object *self, Object *arguments)
 /* --- Messages, as Python's Connection frames them: a size of four bytes, or -1 and one of eight --- */
 
 /* One write of so few bytes is done at once or not at all, if the pipe has room for them and no other process
- * writes to it. */
+ * writes to it: a forked one may, and has the same semaphore then. */
+static bool message_write(int fd, const char *text, size_t n)
+{
+    char message[PIPE_BUF];
+    uint32_t head = htonl((uint32_t)n);
+    struct pollfd pipe = {.fd = fd, .events = POLLOUT};
+    if (n > sizeof message - sizeof head || real_poll(&pipe, 1, 0) != 1 || pipe.revents != POLLOUT)
+        return false;
+    memcpy(message, &head, sizeof head);
+    memcpy(message + sizeof head, text, n);
+    return real_write(fd, message, sizeof head + n) > 0;
+}
+
+/* The semaphore is taken here and not in Python, where a signal handler could raise while we have it. */
 static Object *part_deliver(Object *self, Object *arguments)
 {
+    static int (*take)(sem_t *);
+    static int (*post)(sem_t *);
     (void)self;
     int fd = -1;
+    unsigned long long semaphore = 0;
     Object *bytes = NULL;
     char *text = NULL;
     ssize_t n = 0;
-    char message[PIPE_BUF];
-    if (!PyArg_ParseTuple(arguments, "iO", &fd, &bytes) || PyBytes_AsStringAndSize(bytes, &text, &n) < 0)
+    if (!PyArg_ParseTuple(arguments, "iKO", &fd, &semaphore, &bytes) ||
+        PyBytes_AsStringAndSize(bytes, &text, &n) < 0)
         return NULL;
-    uint32_t head = htonl((uint32_t)n);
-    struct pollfd pipe = {.fd = fd, .events = POLLOUT};
-    if ((size_t)n > sizeof message - sizeof head || real_poll(&pipe, 1, 0) != 1 || pipe.revents != POLLOUT)
-        return PyLong_FromLong(0);
-    memcpy(message, &head, sizeof head);
-    memcpy(message + sizeof head, text, (size_t)n);
-    return PyLong_FromLong(real_write(fd, message, sizeof head + (size_t)n) > 0);
+    if (!take || !post) { /* Python has them, in a library that moved with glibc 2.34 */
+        take = (int (*)(sem_t *))python_symbol("sem_trywait");
+        post = (int (*)(sem_t *))python_symbol("sem_post");
+    }
+    sem_t *lock = (sem_t *)(uintptr_t)semaphore;
+    bool written = false;
+    if (take && post && take(lock) == 0) {
+        written = message_write(fd, text, (size_t)n);
+        post(lock);
+    }
+    return PyLong_FromLong(written);
 }
 
 /* The next message. A short one is here as a whole, because it was written at once. Of a longer one, only the
@@ -171,7 +191,7 @@ typedef struct Arrival {
     char text[SHORT_BYTES];
 } Arrival;
 
-/* Without the interpreter's lock. FAILED with errno. */
+/* FAILED with errno. */
 static void arrival_read(int fd, int msec, Arrival *ret)
 {
     struct pollfd pipe = {.fd = fd, .events = POLLIN};
@@ -242,9 +262,9 @@ static Object *part_receive(Object *self, Object *arguments)
         return NULL;
     uint64_t began = now_msec();
     uint64_t end = began + (seconds < INT_MAX / 1e3 ? (uint64_t)(seconds * 1e3 + 0.999) : INT_MAX);
-    for (;;) {
-        int msec = turn_msec(end);
-        void *thread = python_let_run();
+    /* A message that is here already is read at once: to let other threads run costs a change to and fro. */
+    for (int msec = 0;; msec = turn_msec(end)) {
+        void *thread = msec > 0 ? python_let_run() : NULL;
         arrival_read(fd, msec, &arrival);
         int error = errno;
         python_go_on(thread);
@@ -374,4 +394,5 @@ const PythonPart lane_part = {
     .methods = methods,
     .is_wanted = lane_is_wanted,
     .decline = python_decline,
+    .in_loaders = true,
 };

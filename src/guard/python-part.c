@@ -17,9 +17,12 @@
  * When: Python's multiprocessing makes semaphores "/mp-..." for every queue, and a DataLoader makes its
  * queues before its workers. At each semaphore the interpreter is asked to call us (Py_AddPendingCall), which
  * it does in its main thread, under its lock, between two instructions of the program. A process without such
- * semaphores pays nothing, and one without PyTorch's loader pays for a look into sys.modules: a text is
- * compiled when the modules that it is about are there. A part on request is called, in the same way, when
- * the supervisor asks for it: the request is made between two batches, where Python waits in poll.
+ * semaphores pays nothing. One whose semaphores are not a loader's pays for a look at its callers and one
+ * into sys.modules: `import torch` alone imports the loader's modules, and progress bars make semaphores, so
+ * it is the loader's own file among the callers that tells. A child that was spawned finds it in the file
+ * that starts such children. A child that was forked inherits the answer. A part on request is called, in the
+ * same way, when the supervisor asks for it: the request is made between two batches, where Python waits in
+ * poll.
  *
  * Nothing of the interpreter is kept between two calls, so it may be finalized at any time. An interpreter
  * that is started after that gets a part of its own.
@@ -44,6 +47,7 @@ enum { PARTS = sizeof parts / sizeof parts[0] };
 
 static atomic_bool is_over[PARTS]; /* not wanted, or it has declined for good */
 static atomic_bool is_found;       /* the functions are known */
+static atomic_bool is_loading;     /* a loader has made a semaphore here, or this process was spawned */
 static _Atomic pid_t asked;        /* the process whose interpreter will call us; 0: none */
 static _Atomic pid_t requested;    /* the same, for a part on request */
 
@@ -132,6 +136,12 @@ static int part_call(const PythonPart *part, Object *modules)
     return there ? part_attend(part, names) : -1;
 }
 
+static bool part_may_go_on(size_t i)
+{
+    return !parts[i]->on_request && !atomic_load(&is_over[i]) &&
+           (!parts[i]->in_loaders || atomic_load(&is_loading));
+}
+
 /*
  * What is raised here is the program's own: by a handler of a signal that came while a part ran, or for lack
  * of memory. It is passed on, as if it had come between two instructions of the program, and the next
@@ -143,7 +153,7 @@ static int called(void *only)
     Object *modules = PyImport_GetModuleDict();
     int goes_on = 1;
     for (size_t i = 0; modules && goes_on >= 0 && i < PARTS; i++) {
-        if (atomic_load(&is_over[i]) || (only ? parts[i] != only : parts[i]->on_request))
+        if (only ? parts[i] != only || atomic_load(&is_over[i]) : !part_may_go_on(i))
             continue;
         goes_on = part_call(parts[i], modules);
         if (goes_on == 0)
@@ -204,19 +214,75 @@ static bool guard_is_on(void)
     return on;
 }
 
-static bool any_part_goes_on(void)
+/* The attribute, in the place of what it belongs to. */
+static Object *attribute_take(Object *object, const char *name)
+{
+    Object *found = PyObject_GetAttrString(object, name);
+    Py_DecRef(object);
+    return found;
+}
+
+static bool frame_is_loader(Object *frame)
+{
+    static const char *const files[] = {"torch/utils/data/dataloader.py", "multiprocessing/spawn.py"};
+    Object *code = PyObject_GetAttrString(frame, "f_code");
+    Object *file = code ? attribute_take(code, "co_filename") : NULL;
+    const char *text = file ? PyUnicode_AsUTF8(file) : NULL;
+    bool is = false;
+    for (size_t i = 0; text && i < sizeof files / sizeof files[0]; i++) {
+        size_t n = strlen(files[i]);
+        is = is || (strlen(text) >= n && strcmp(text + strlen(text) - n, files[i]) == 0);
+    }
+    if (file)
+        Py_DecRef(file);
+    return is;
+}
+
+/* Under the interpreter's lock: whether a loader, or the start of a spawned process, has led to this call. */
+static bool caller_is_loader(void)
+{
+    enum { FRAMES_MAX = 64 };
+    Object *first = PyErr_Occurred() ? NULL : PyEval_GetFrame(); /* not ours to release */
+    if (!first)
+        return false;
+    bool is = frame_is_loader(first);
+    Object *frame = PyObject_GetAttrString(first, "f_back");
+    for (int i = 0; !is && frame && i < FRAMES_MAX; i++) {
+        is = frame_is_loader(frame);
+        frame = attribute_take(frame, "f_back"); /* that of None fails */
+    }
+    if (frame)
+        Py_DecRef(frame);
+    PyErr_Clear();
+    return is;
+}
+
+static bool any_part_may_go_on(void)
 {
     for (size_t i = 0; i < PARTS; i++)
-        if (!parts[i]->on_request && !atomic_load(&is_over[i]))
+        if (part_may_go_on(i))
             return true;
+    return false;
+}
+
+static bool any_part_waits_for_a_loader(void)
+{
+    for (size_t i = 0; i < PARTS; i++)
+        if (parts[i]->in_loaders && !atomic_load(&is_over[i]))
+            return !atomic_load(&is_loading);
     return false;
 }
 
 void python_part_offer(const char *semaphore)
 {
     pid_t self = getpid();
-    if (strncmp(semaphore, "/mp-", 4) != 0 || !any_part_goes_on() || atomic_load(&asked) == self ||
-        !interpreter_is_ours() || !guard_is_on())
+    bool waits = any_part_waits_for_a_loader();
+    if (strncmp(semaphore, "/mp-", 4) != 0 || (!waits && !any_part_may_go_on()) ||
+        (!waits && atomic_load(&asked) == self) || !interpreter_is_ours() || !guard_is_on())
+        return;
+    if (waits && caller_is_loader())
+        atomic_store(&is_loading, true);
+    if (!any_part_may_go_on() || atomic_load(&asked) == self)
         return;
     atomic_store(&asked, self);
     if (Py_AddPendingCall(called, NULL) != 0) /* the queue is full: at the next semaphore, then */

@@ -51,6 +51,7 @@ enum { METHOD_ARGUMENTS = 1 }; /* METH_VARARGS */
     X(Object *, PyMemoryView_FromMemory, (char *bytes, ssize_t size, int flags))                             \
     X(ssize_t, PyTuple_Size, (Object * tuple))                                                               \
     X(Object *, PyTuple_GetItem, (Object * tuple, ssize_t place))                                            \
+    X(int, PyList_Append, (Object * list, Object * value))                                                   \
     X(Object *, PyTuple_New, (ssize_t size))                                                                 \
     X(int, PyTuple_SetItem, (Object * tuple, ssize_t place, Object * value))                                 \
     X(Object *, PyErr_SetFromErrno, (Object * class))                                                        \
@@ -58,6 +59,8 @@ enum { METHOD_ARGUMENTS = 1 }; /* METH_VARARGS */
     X(Object *, PyErr_Occurred, (void))                                                                      \
     X(void, PyErr_Clear, (void))                                                                             \
     X(int, PyErr_CheckSignals, (void))                                                                       \
+    X(Object *, PyEval_GetFrame, (void))                                                                     \
+    X(const char *, PyUnicode_AsUTF8, (Object * text))                                                       \
     X(Object *, PyObject_GetAttrString, (Object * object, const char *name))                                 \
     X(int, PyGILState_Ensure, (void))                                                                        \
     X(void, PyGILState_Release, (int state))
@@ -81,6 +84,7 @@ typedef struct PythonPart {
     bool (*is_wanted)(void); /* by the constructor, once */
     void (*decline)(void);   /* the interpreter is another one */
     bool on_request;         /* not at semaphores, but after python_part_request */
+    bool in_loaders;         /* not before a DataLoader, or a spawned process, has made one */
 } PythonPart;
 
 extern const PythonPart lane_part;

@@ -710,6 +710,28 @@ def abandoned_iteration(job):
     return results
 
 
+def read_on(iterator, results):
+    results.put([digest(next(iterator)) for _ in range(8)])
+
+
+@case
+def fork_of_a_trainer_reads_on(job):
+    """A child goes on where its parent was, and takes what no process took for what it is."""
+    results = []
+    for words in (100, LARGE // 2):
+        iterator = iter(job.loader(Samples(48, words)))
+        kept = [next(iterator) for _ in range(2)]
+        answers = mp.get_context("fork").SimpleQueue()
+        child = mp.get_context("fork").Process(target=read_on, args=(iterator, answers))
+        child.start()
+        results.append(answers.get())
+        ended(child)
+        results.append(digest(kept))
+        for worker in iterator._workers:  # they wait for orders of the child
+            worker.terminate()
+    return results
+
+
 @case
 def pinned(job):
     if not torch.cuda.is_available():

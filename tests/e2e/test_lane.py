@@ -96,10 +96,13 @@ RESULTS = {
     "other_loop": ["plain"],
     "own_reducer": ["plain"],
     "no_loader": ["('100 locks', False)"],
+    "progress_bar": ["(100, False, 'by value')"],
     "interrupted_get": ["passed on"],
     "fork_of_a_trainer": ["done"],
     "dropped_queues": ["(4, True)"],  # of the loader that is kept, its worker and the queue from it
     "part_of_a_size": ["40"],
+    "queue_methods": [str(["Empty"] * 4 + [(0, "x"), 1, False, False, 0, True, (1, "xx"), 0, True])],
+    "two_writers": ["True"],
 }
 ENDS = [version for version in INTERPRETERS if is_known(version)]
 ENDS = sorted({min(ENDS), max(ENDS)}) if ENDS else []

@@ -98,6 +98,13 @@ def reduce_tensor(tensor):
     raise TypeError("there are none")
 
 
+def of_a_loader(function):
+    """The library looks for the loader's file among the callers of sem_open."""
+    if hasattr(function.__code__, "replace"):  # since 3.8
+        function.__code__ = function.__code__.replace(co_filename="/any/where/torch/utils/data/dataloader.py")
+    return function
+
+
 BATCHES = [b"batch" * 100, b"x" * (8 << 20)], [b"longer" * 1000, b"y" * 3000, b"z" * (1 << 20)]
 
 
@@ -127,10 +134,12 @@ def echo(index_queue, result_queue):
 class Iterator:
     """The queues of a loader."""
 
-    def __init__(self, worker):
-        self._worker_result_queue = multiprocessing.Queue()
-        self._index_queues = [multiprocessing.Queue()]
-        self.worker = multiprocessing.Process(target=worker, args=(self._index_queues[0], self._worker_result_queue))
+    @of_a_loader
+    def __init__(self, worker, method):
+        context = multiprocessing.get_context(method)
+        self._worker_result_queue = context.Queue()
+        self._index_queues = [context.Queue()]
+        self.worker = context.Process(target=worker, args=(self._index_queues[0], self._worker_result_queue))
         self.worker.start()
         self._reset()
 
@@ -163,6 +172,7 @@ def make_torch(version="2.13.0+stub", loop=_worker_loop):
     ForkingPickler.register(TypedStorage, None)
 
 
+@of_a_loader
 def load(method="fork"):
     """As a DataLoader does: a queue, then a worker. How small storages came; large ones come in segments if those come by value."""
     context = multiprocessing.get_context(method)
@@ -188,8 +198,9 @@ def is_installed():
     return hasattr(sys.modules.get("torch.multiprocessing.reductions"), "_shmguard")
 
 
-def semaphores():
-    locks = [multiprocessing.Lock() for _ in range(100)]
+@of_a_loader
+def semaphores(count=100):
+    locks = [multiprocessing.Lock() for _ in range(count)]
     return "%d locks" % len(locks)
 
 
@@ -225,8 +236,7 @@ def case_other_loop():
 
     worker = sys.modules["torch.utils.data._utils.worker"]
     known, worker._worker_loop = worker._worker_loop, _worker_loop
-    multiprocessing.Lock()
-    time.sleep(0)
+    semaphores()
     worker._worker_loop = known
     return load()
 
@@ -235,6 +245,14 @@ def case_no_loader():
     for name in [name for name in sys.modules if name.startswith("torch")]:
         del sys.modules[name]
     return semaphores(), is_installed()
+
+
+def case_progress_bar():
+    """It makes semaphores, and PyTorch is there, but no loader."""
+    locks = [multiprocessing.Lock() for _ in range(100)]
+    time.sleep(0)
+    before = is_installed()
+    return len(locks), before, load()
 
 
 def case_late_loader():
@@ -259,7 +277,7 @@ def case_half_imported():
 def case_thread():
     """The loader is made by another thread while the main thread works."""
     ways = []
-    thread = threading.Thread(target=lambda: (multiprocessing.Lock(), time.sleep(0.1), ways.append(load())))
+    thread = threading.Thread(target=lambda: (semaphores(1), time.sleep(0.1), ways.append(load())))
     thread.start()
     while thread.is_alive():
         time.sleep(0.001)
@@ -382,7 +400,7 @@ def case_alarm():
             signal.signal(signal.SIGALRM, handler)
             try:
                 signal.setitimer(signal.ITIMER_REAL, 0.0001 + number * 0.00003)
-                multiprocessing.Lock()
+                semaphores(1)
                 end = time.perf_counter() + 0.02
                 while time.perf_counter() < end:
                     pass
@@ -395,8 +413,8 @@ def case_alarm():
     return lost, seen > 100
 
 
-def made_iterator(worker=echo):
-    return sys.modules["torch.utils.data.dataloader"]._MultiProcessingDataLoaderIter(worker)
+def made_iterator(worker=echo, method="fork"):
+    return sys.modules["torch.utils.data.dataloader"]._MultiProcessingDataLoaderIter(worker, method)
 
 
 def case_queues():
@@ -490,6 +508,59 @@ def case_fork_of_a_trainer():
     return "done"
 
 
+def raised(function, *arguments):
+    try:
+        return function(*arguments)
+    except Exception as error:
+        return type(error).__name__
+
+
+def case_queue_methods():
+    """What else programs call. All of it answers as Python's own queue does, also in a spawned process that replaces a worker."""
+    iterator = made_iterator(method="spawn")
+    to, back = iterator._index_queues[0], iterator._worker_result_queue
+    seen = [raised(back.get, True, timeout) for timeout in (0, -1, 1e-9)] + [raised(back.get_nowait)]
+    to.put_nowait((0, [1]))
+    seen.append(raised(back.get, True, 1e6))
+    to.put(None)
+    iterator.worker.join()
+    to.put((1, [2]))
+    seen += [to.qsize(), to.empty(), to.full(), back.qsize(), back.empty()]
+    worker = multiprocessing.get_context("spawn").Process(target=echo, args=(to, back))
+    worker.start()
+    seen.append(raised(back.get, True, 60))
+    to.put(None)
+    worker.join()
+    to.put((2, [3]))
+    to.cancel_join_thread()
+    for each in to, back:
+        each.close()
+        each.close()
+        each.join_thread()
+    return [*seen, worker.exitcode, raised(to.put, None) in ("ValueError", "AssertionError")]
+
+
+def put_many(to, first):
+    for number in range(first, first + 500):
+        to.put((number, [number % 50]))
+    to.close()
+    to.join_thread()
+
+
+def case_two_writers():
+    """A forked child writes, too, while the queue's thread of its parent writes messages in parts."""
+    iterator = made_iterator()
+    to, back = iterator._index_queues[0], iterator._worker_result_queue
+    child = multiprocessing.get_context("fork").Process(target=put_many, args=(to, 1000))
+    child.start()
+    for number in range(500):
+        to.put((number, [number % 50] + [0] * (2000 if number % 100 == 50 else 0)))
+    got = sorted(back.get(timeout=60) for _ in range(1000))
+    child.join()
+    to.put(None)
+    return got == [(number, "x" * (number % 50)) for number in [*range(500), *range(1000, 1500)]]
+
+
 def case_dropped_queues():
     """They end with the loader, without the garbage collector: no descriptor is left."""
     import gc
@@ -520,7 +591,7 @@ def case_cost():
     """Milliseconds of the processor: in the trainer for its first semaphore, in its first worker, and in one that it starts after it has had a
     loader."""
     start = time.process_time()
-    multiprocessing.Lock()
+    semaphores(1)
     time.sleep(0)
     print((time.process_time() - start) * 1e3, flush=True)
     os.environ["STUB_COST"] = "1"

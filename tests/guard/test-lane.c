@@ -315,7 +315,8 @@ static int forget(void **state)
 {
     (void)state;
     must(guard_enter());
-    lane_forget();
+    lane_inherit();
+    lane_disown();
     guard_leave(false);
     return 0;
 }
@@ -424,19 +425,87 @@ static void test_a_program_that_closes_everything(void **state)
     assert_true(send_fd(STDIN_FILENO) == 1 && take_fd(worker, 1) >= 0);
 }
 
-static void test_a_child_has_none(void **state)
+static void child_must_succeed(pid_t child)
+{
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+/* A child of the trainer goes on where it was, whether the worker had connected before the fork or not; and
+ * the trainer after it. */
+static void test_a_child_reads_on(void **state)
+{
+    (void)state;
+    uint64_t worker = worker_of_ours();
+    for (int i = 0; i < 4; i++)
+        assert_true(send_fd(STDIN_FILENO) != 0);
+    for (uint64_t i = 1; i <= 3; i += 2) {
+        pid_t child = fork();
+        if (child == 0)
+            _exit(take_fd(worker, i) >= 0 && send_fd(STDIN_FILENO) == 0 ? 0 : 1);
+        child_must_succeed(child);
+        assert_true(take_fd(worker, i + 1) >= 0);
+    }
+}
+
+/* A child that has workers of its own, and is a worker itself. */
+static void test_a_child_has_its_own(void **state)
 {
     (void)state;
     int before = open_descriptors();
     uint64_t worker = worker_of_ours();
     assert_true(send_fd(STDIN_FILENO) == 1);
     pid_t child = fork();
-    if (child == 0)
-        _exit(open_descriptors() == before && send_fd(STDIN_FILENO) == 0 && take_fd(worker, 1) < 0 ? 0 : 1);
-    int status = -1;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
-    assert_true(take_fd(worker, 1) >= 0);
+    if (child == 0) {
+        uint64_t another = worker_of_ours(); /* disowns */
+        _exit(another != worker && open_descriptors() == before + 2 && send_fd(STDOUT_FILENO) == 1 &&
+                      take_fd(worker, 1) < 0 && take_fd(another, 1) >= 0
+                  ? 0
+                  : 1);
+    }
+    child_must_succeed(child);
+    child = fork();
+    if (child == 0) {
+        LaneName name = listen_here();
+        _exit(name.n > 0 && take_fd(worker, 1) >= 0 ? 0 : 1); /* its listener is another one */
+    }
+    child_must_succeed(child);
+    assert_true(send_fd(STDIN_FILENO) == 2 && take_fd(worker, 2) >= 0);
+}
+
+/* What the trainer closes unread is gone, although a child that does not read could have read it. */
+static void test_a_child_keeps_nothing(void **state)
+{
+    (void)state;
+    int there[2];
+    int end[2];
+    assert_true(pipe2(there, O_CLOEXEC) == 0 && pipe2(end, O_CLOEXEC) == 0);
+    LaneName name = listen_here();
+    pid_t trainer = getpid();
+    uint64_t id = 0;
+    pid_t sender = fork();
+    if (sender == 0) {
+        id = connect_to(&name, trainer);
+        must(send_fd(STDIN_FILENO) == 1 && send_fd(there[1]) == 2);
+        must(write(there[1], &id, sizeof id) == sizeof id);
+        _exit(0);
+    }
+    assert_int_equal(read(there[0], &id, sizeof id), sizeof id);
+    assert_true(take_fd(id, 1) >= 0);
+    pid_t child = fork();
+    if (child == 0) {
+        close(there[1]);
+        close(end[1]);
+        char byte;
+        _exit(read(end[0], &byte, 1) == 0 ? 0 : 1);
+    }
+    close(there[1]);
+    child_must_succeed(sender); /* and its lane is closed */
+    char byte;
+    assert_int_equal(read(there[0], &byte, 1), 0); /* nobody can write to it any more */
+    close(end[1]);
+    child_must_succeed(child);
 }
 
 static void test_strangers(void **state)
@@ -494,7 +563,9 @@ int main(void)
         cmocka_unit_test_teardown(test_lost_messages_are_bounded, forget),
         cmocka_unit_test_teardown(test_a_full_socket_declines, forget),
         cmocka_unit_test_teardown(test_no_descriptor_left, forget),
-        cmocka_unit_test_teardown(test_a_child_has_none, forget),
+        cmocka_unit_test_teardown(test_a_child_reads_on, forget),
+        cmocka_unit_test_teardown(test_a_child_has_its_own, forget),
+        cmocka_unit_test_teardown(test_a_child_keeps_nothing, forget),
         cmocka_unit_test_teardown(test_strangers, forget),
         cmocka_unit_test_teardown(test_dead_workers, forget),
         cmocka_unit_test_teardown(test_a_program_that_closes_everything, forget),
