@@ -329,6 +329,11 @@ void recording_set_open_files(Recording *recording, uint64_t limit)
     recording->open_files_due = true;
 }
 
+const char *recording_library(void)
+{
+    return sqlite3_libversion();
+}
+
 int recording_create(const char *path, const History *head, Recording **ret)
 {
     if (path[0] == '\0')

@@ -2,6 +2,7 @@
 /* Prints the commands and their options as JSON, for scripts/manuals. */
 #include <jansson.h>
 
+#include "begin.h"
 #include "checks.h"
 #include "command.h"
 
@@ -49,6 +50,15 @@ static json_t *command_pack(const Command *command)
                      "operands", command->operands, "about", command->about, "options", options);
 }
 
+static json_t *situation_pack(const Situation *situation)
+{
+    json_t *ways = json_array();
+    for (size_t i = 0; i < BEGIN_WAYS && situation->ways[i].command; i++)
+        json_array_append_new(ways, json_pack("{s:s, s:s}", "command", situation->ways[i].command, "what",
+                                              situation->ways[i].what));
+    return json_pack("{s:s, s:o}", "when", situation->when, "ways", ways);
+}
+
 int main(void)
 {
     json_t *made = json_array();
@@ -58,7 +68,11 @@ int main(void)
     const Check *check = NULL;
     for (size_t i = 0; (check = check_at(i)); i++)
         json_array_append_new(findings, json_string(check->id));
-    json_t *tables = json_pack("{s:s, s:o, s:o}", "version", SHMGUARD_VERSION, "commands", made, "findings", findings);
+    json_t *begin = json_array();
+    for (const Situation *situation = situations; situation->when; situation++)
+        json_array_append_new(begin, situation_pack(situation));
+    json_t *tables = json_pack("{s:s, s:o, s:o, s:o}", "version", SHMGUARD_VERSION, "commands", made,
+                               "findings", findings, "situations", begin);
     int r = tables ? json_dumpf(tables, stdout, JSON_INDENT(1)) : -1;
     json_decref(tables);
     return r != 0 || fflush(stdout) != 0;

@@ -5,8 +5,10 @@ kubelet does besides (control groups, seccomp, SELinux) is not there.
 """
 
 import contextlib
+import pathlib
 import shutil
 import subprocess
+import tempfile
 
 from conftest import BUILD, PROGRAM, Machine, wait_until
 
@@ -62,11 +64,9 @@ class Pod:
         self.machine = machine or Machine()
         self.images = images
         self.volumes = {**{volume["name"]: self._empty(volume) for volume in spec.get("volumes", []) if "emptyDir" in volume}, **dict(node)}
-        self.roots = 0
 
     def _empty(self, volume):
-        directory = self.scratch / f"volume-{volume['name']}"
-        directory.mkdir()
+        directory = pathlib.Path(tempfile.mkdtemp(prefix=volume["name"], dir=self.scratch))
         directory.chmod(0o777)
         return directory
 
@@ -91,9 +91,7 @@ class Pod:
         for variable in container.get("env", []):
             environment[variable["name"]] = variable["value"] if "value" in variable else self.field(variable["valueFrom"])
         words = [*(container.get("command") or entrypoint), *container.get("args", [])]
-        self.roots += 1
-        root = self.scratch / f"root-{self.roots}"
-        root.mkdir()
+        root = tempfile.mkdtemp(dir=self.scratch)
         host = self.spec.get("hostPID", False)
         mounts = [str(word) for mount in self._mounts(container) for word in mount]
         return ["unshare", "--propagation", "private", *namespaces, *([] if host else ["--pid", "--fork", "--kill-child"]),

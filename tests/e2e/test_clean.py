@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from conftest import MIB, PYTHONS, as_user, end_tree, holder, needs_root, open_to_all, python_of
+from conftest import MIB, PYTHONS, as_user, end_tree, holder, needs_root, open_to_all, python_of, wait_until
 from leftovers import ALICE, BOB, DAVE, IN_USE, KNOWN, OTHER, SERVERS, WAITING, make
 from manifests import built, pod_specs
 from pod import TOKEN, Pod, image, serve_pod
@@ -334,8 +334,8 @@ def test_a_server_in_kubernetes(old, tmp_path):
     serve = serve_pod(daemons[0], tmp_path, images, machine)
     for without, orphaned in [((), range(len(SERVERS), len(everything) + 1)), (("LEASE",), [0])]:
         with serve.running(serve.containers()["serve"], without=without) as ask:
-            found = re.search(r"^shmguard_orphans (\d+)$", ask("/metrics", TOKEN)[1], re.M)
-            assert int(found.group(1)) in orphaned
+            wait_until(lambda: "\nshmguard_orphans " in ask("/metrics", TOKEN)[1], 30, "the first survey is there")  # noqa: B023
+            assert int(re.search(r"^shmguard_orphans (\d+)$", ask("/metrics", TOKEN)[1], re.M).group(1)) in orphaned
 
     server = Pod(deployment, tmp_path, images, machine, node={"shm": "/dev/shm"})
     with holder(machine, "held = open('/dev/shm/vllm_ec_5e0c7a52.mmap')"):
