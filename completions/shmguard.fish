@@ -5,6 +5,11 @@ function __shmguard_pids
     shmguard ps --color never 2>/dev/null | awk '$1 ~ /^[0-9]+$/ { print $1 }'
 end
 
+# Files with this suffix, and directories.
+function __shmguard_files
+    __fish_complete_path (commandline -ct) | string match -r '^.*(?:/|'(string escape --style=regex -- $argv[1])')(?:\t.*)?$'
+end
+
 # Whether the words so far belong to this command of shmguard, and not to the user's command behind "--".
 function __shmguard_in
     set -l words (commandline -opc)
@@ -98,7 +103,7 @@ complete -c shmguard -n '__shmguard_in plan' -s h -l help -d 'show this help'
 complete -c shmguard -n '__shmguard_in plan' -a --
 complete -c shmguard -n '__shmguard_in run' -s q -l quiet -d 'print no summary, no lines about attempts and no progress line'
 complete -c shmguard -n '__shmguard_in run' -l no-guard -d 'leave tensors in /dev/shm, without a budget; how processes end is still recorded'
-complete -c shmguard -n '__shmguard_in run' -l record -x -a '(__fish_complete_suffix .db)' -d 'record memory use once a second, all attempts in one FILE; see shmguard report'
+complete -c shmguard -n '__shmguard_in run' -l record -x -a '(__shmguard_files .db)' -d 'record memory use once a second, all attempts in one FILE; see shmguard report'
 complete -c shmguard -n '__shmguard_in run' -l report -r -F -d 'write the result to FILE as JSON, even after a crash'
 complete -c shmguard -n '__shmguard_in run' -l check -d 'start nothing; only report what threatens this job, with the exit codes of doctor'
 complete -c shmguard -n '__shmguard_in run' -l shm -x -a 'auto off' -d 'give the job its own /dev/shm, where permissions allow it (default: off)'
@@ -126,22 +131,22 @@ complete -c shmguard -n '__shmguard_in tune' -s j -l json -d 'print one JSON obj
 complete -c shmguard -n '__shmguard_in tune' -l color -x -a 'auto always never' -d 'auto, always or never (default: auto; NO_COLOR is honoured)'
 complete -c shmguard -n '__shmguard_in tune' -s h -l help -d 'show this help'
 complete -c shmguard -n '__shmguard_in tune' -a --
-complete -c shmguard -n '__shmguard_in record' -s o -l output -x -a '(__fish_complete_suffix .db)' -d 'write the recording to FILE; an existing recording is renamed to FILE.old'
+complete -c shmguard -n '__shmguard_in record' -s o -l output -x -a '(__shmguard_files .db)' -d 'write the recording to FILE; an existing recording is renamed to FILE.old'
 complete -c shmguard -n '__shmguard_in record' -s p -l pid -x -a '(__shmguard_pids)' -d 'record a running training, with all processes below it'
 complete -c shmguard -n '__shmguard_in record' -s i -l interval -x -d 'time between two samples, at least 0.05 (default: 1)'
 complete -c shmguard -n '__shmguard_in record' -l where -d 'find the line that leaks: look into COMMAND\'s processes now and then, and closer where memory grows'
 complete -c shmguard -n '__shmguard_in record' -s q -l quiet -d 'print no progress and no summary'
 complete -c shmguard -n '__shmguard_in record' -s h -l help -d 'show this help'
 complete -c shmguard -n '__shmguard_in record' -a --
-complete -c shmguard -n '__shmguard_in report' -s o -l output -x -a '(__fish_complete_suffix .html)' -d 'write a page for the browser to this one file; - is standard output'
+complete -c shmguard -n '__shmguard_in report' -s o -l output -x -a '(__shmguard_files .html)' -d 'write a page for the browser to this one file; - is standard output'
 complete -c shmguard -n '__shmguard_in report' -s j -l json -d 'print one JSON object instead of text'
 complete -c shmguard -n '__shmguard_in report' -l color -x -a 'auto always never' -d 'auto, always or never (default: auto; NO_COLOR is honoured)'
 complete -c shmguard -n '__shmguard_in report' -s h -l help -d 'show this help'
-complete -c shmguard -n '__shmguard_in report' -k -a '(__fish_complete_suffix .db)'
+complete -c shmguard -n '__shmguard_in report' -a '(__shmguard_files .db)'
 complete -c shmguard -n '__shmguard_in watch' -l once -d 'print one picture as text, and exit'
 complete -c shmguard -n '__shmguard_in watch' -s i -l interval -x -d 'time between two samples, at least 0.1s (default: 1s)'
 complete -c shmguard -n '__shmguard_in watch' -s p -l pid -x -a '(__shmguard_pids)' -d 'show only this process and all below it'
-complete -c shmguard -n '__shmguard_in watch' -l replay -x -a '(__fish_complete_suffix .db)' -d 'show a recording instead of this machine, forwards and backwards'
+complete -c shmguard -n '__shmguard_in watch' -l replay -x -a '(__shmguard_files .db)' -d 'show a recording instead of this machine, forwards and backwards'
 complete -c shmguard -n '__shmguard_in watch' -l color -x -a 'auto always never' -d 'auto, always or never (default: auto; NO_COLOR is honoured)'
 complete -c shmguard -n '__shmguard_in watch' -s h -l help -d 'show this help'
 complete -c shmguard -n '__shmguard_in serve' -l listen -x -d 'IP address and port, such as 0.0.0.0:9477 for all addresses; port 0 is any free one (default: 127.0.0.1:9477). Beyond this machine, a token is required'

@@ -133,8 +133,8 @@
 /* --- doctor ------------------------------------------------------------------------------------------- */
 
 /* What was given, and an id. */
-#define CLI_DOCTOR_ID      "doctor: there is no finding \"%s\"; man shmguard lists the ids under FINDINGS"
-#define CLI_DOCTOR_ID_NEAR "doctor: there is no finding \"%s\"; did you mean %s?"
+#define CLI_DOCTOR_ID      "doctor: --only: there is no finding \"%s\"; man shmguard lists the ids under FINDINGS"
+#define CLI_DOCTOR_ID_NEAR "doctor: --only: there is no finding \"%s\"; did you mean %s?"
 
 /* --- clean -------------------------------------------------------------------------------------------- */
 

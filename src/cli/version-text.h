@@ -15,7 +15,7 @@
 /* What the kernel permits here, and what makes use of it. */
 #define FEATURE_NAME_MEMFD           "memfd_create: memory of the guard"
 #define FEATURE_NAME_OFD_LOCKS       "open file description locks: recycling of the guard"
-#define FEATURE_NAME_PROCMAP_QUERY   "PROCMAP_QUERY (Linux 6.11): ps and doctor read mappings faster"
+#define FEATURE_NAME_PROCMAP_QUERY   "PROCMAP_QUERY (Linux 6.11): mappings are read faster"
 #define FEATURE_NAME_LEASES          "leases in /dev/shm: clean can prove that a file is unused"
 #define FEATURE_NAME_USER_NAMESPACES "user namespaces: run --shm works without root"
 #define FEATURE_YES                  "yes"

@@ -80,6 +80,7 @@ BAD_VALUES = {
     "NAME=V1,V2,...": ["batch", "a-b=1", ""],
     "DTYPE[D0,D1,...]": ["float33", "float32[3", "float32[0]", ""],
     '"NAME=VALUE;..."': ["workers", "wrkers=2"],
+    "ID": ["shm-orphan", "shm", ""],
     "WORD": ["a b", "", "../x"],
     "ADDRESS": ["node17", "", "127.0.0.1:x", "[::1", "1.2.3.4:65536"],
 }
