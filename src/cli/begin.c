@@ -4,7 +4,7 @@
 #include "options.h"
 #include "terminal.h"
 
-const Situation situations[] = {
+const StartingPoint starting_points[] = {
     {BEGIN_DIED,
      {{"shmguard explain train.log", BEGIN_EXPLAIN}, {"shmguard run -- python train.py", BEGIN_RUN}}},
     {BEGIN_STARTS,
@@ -23,11 +23,11 @@ void begin_print(FILE *out)
 {
     const Terminal terminal = {.out = out, .columns = HELP_COLUMNS};
     fprintf(out, "%s\n", BEGIN_TITLE);
-    for (const Situation *situation = situations; situation->when; situation++) {
-        fprintf(out, "\n%s\n", situation->when);
-        for (size_t i = 0; i < BEGIN_WAYS && situation->ways[i].command; i++) {
-            fprintf(out, "  %s\n      ", situation->ways[i].command);
-            terminal_wrap(&terminal, 6, 6, situation->ways[i].what);
+    for (const StartingPoint *point = starting_points; point->when; point++) {
+        fprintf(out, "\n%s\n", point->when);
+        for (size_t i = 0; i < BEGIN_WAYS && point->ways[i].command; i++) {
+            fprintf(out, "  %s\n      ", point->ways[i].command);
+            terminal_wrap(&terminal, 6, 6, point->ways[i].what);
         }
     }
     fputc('\n', out);

@@ -6,15 +6,15 @@
 
 enum { BEGIN_WAYS = 2 };
 
-typedef struct Situation {
+typedef struct StartingPoint {
     const char *when;
     struct {
         const char *command; /* to paste; NULL: none */
         const char *what;
     } ways[BEGIN_WAYS];
-} Situation;
+} StartingPoint;
 
 /* In the order in which they are shown; `when` is NULL behind the last. */
-extern const Situation situations[];
+extern const StartingPoint starting_points[];
 
 void begin_print(FILE *out);

@@ -4,8 +4,8 @@
 #include <sys/utsname.h>
 
 #include "commit.h"
-#include "kernel-features.h"
 #include "http-server.h"
+#include "kernel-features.h"
 #include "preload-library.h"
 #include "recording.h"
 #include "version-text.h"

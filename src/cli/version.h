@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The answer of --version: the first line is the version alone, for scripts; the others are for bug reports. */
+/* The answer of --version: the first line is the version alone, for scripts; the others are for bug reports.
+ */
 #pragma once
 
 #include <stdio.h>

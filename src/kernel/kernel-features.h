@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What this kernel, or the sandbox around us, lets a process do that the guard and the commands make use of. Each is tried. */
+/* What this kernel, or the sandbox around us, lets a process do that the guard and the commands make use of.
+ * Each is tried. */
 #pragma once
 
 #include "sandbox.h"

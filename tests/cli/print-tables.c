@@ -36,9 +36,9 @@ static json_t *option_pack(const Option *option)
     json_t *choices = json_array();
     for (const char *const *choice = option->choices; choice && *choice; choice++)
         json_array_append_new(choices, json_string(*choice));
-    return json_pack("{s:s, s:s, s:s%, s:s?, s:o, s:s}", "type", type_name(option->type), "name", option->name,
-                     "letter", &option->letter, (size_t)(option->letter != 0), "argument", option->argument,
-                     "choices", choices, "help", option->help);
+    return json_pack("{s:s, s:s, s:s%, s:s?, s:o, s:s}", "type", type_name(option->type), "name",
+                     option->name, "letter", &option->letter, (size_t)(option->letter != 0), "argument",
+                     option->argument, "choices", choices, "help", option->help);
 }
 
 static json_t *command_pack(const Command *command)
@@ -50,13 +50,13 @@ static json_t *command_pack(const Command *command)
                      "operands", command->operands, "about", command->about, "options", options);
 }
 
-static json_t *situation_pack(const Situation *situation)
+static json_t *starting_point_pack(const StartingPoint *point)
 {
     json_t *ways = json_array();
-    for (size_t i = 0; i < BEGIN_WAYS && situation->ways[i].command; i++)
-        json_array_append_new(ways, json_pack("{s:s, s:s}", "command", situation->ways[i].command, "what",
-                                              situation->ways[i].what));
-    return json_pack("{s:s, s:o}", "when", situation->when, "ways", ways);
+    for (size_t i = 0; i < BEGIN_WAYS && point->ways[i].command; i++)
+        json_array_append_new(
+            ways, json_pack("{s:s, s:s}", "command", point->ways[i].command, "what", point->ways[i].what));
+    return json_pack("{s:s, s:o}", "when", point->when, "ways", ways);
 }
 
 int main(void)
@@ -69,8 +69,8 @@ int main(void)
     for (size_t i = 0; (check = check_at(i)); i++)
         json_array_append_new(findings, json_string(check->id));
     json_t *begin = json_array();
-    for (const Situation *situation = situations; situation->when; situation++)
-        json_array_append_new(begin, situation_pack(situation));
+    for (const StartingPoint *point = starting_points; point->when; point++)
+        json_array_append_new(begin, starting_point_pack(point));
     json_t *tables = json_pack("{s:s, s:o, s:o, s:o}", "version", SHMGUARD_VERSION, "commands", made,
                                "findings", findings, "situations", begin);
     int r = tables ? json_dumpf(tables, stdout, JSON_INDENT(1)) : -1;
