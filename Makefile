@@ -1,5 +1,5 @@
 # The front door. Meson does the work; every target installs what it needs (Debian packages, with sudo when not root).
-.PHONY: all build page demo test test-distros test-frameworks test-wheel test-deb test-container sanitize coverage soak gpu bench lint fuzz install wheel dist deb clean
+.PHONY: all build page demo test test-distros test-frameworks test-wheel test-deb test-container sanitize coverage soak gpu bench lint fuzz site pictures install wheel dist deb clean
 
 BUILD := build
 PYTHON := /usr/bin/python3
@@ -127,6 +127,17 @@ fuzz:
 	    CC=clang meson setup $(BUILD)-fuzz -Dfuzz=true -Dtests=disabled -Dpage=disabled -Db_sanitize=address,undefined -Db_lundef=false
 	@ninja -C $(BUILD)-fuzz
 	scripts/fuzz $(BUILD)-fuzz $(FUZZ_SECONDS)
+
+# The README and docs/ as pages that open from the disk, in build/site.
+site:
+	@scripts/need site
+	@scripts/site $(BUILD)/site
+
+# The pictures of the README and the guides, from real runs on this machine, which should be idle. Needs root.
+pictures: page
+	@scripts/need test browser
+	@scripts/playwright
+	@scripts/pictures $(BUILD)/shmguard $(PYTHON)
 
 install: build
 	meson install -C $(BUILD)

@@ -40,7 +40,7 @@ _shmguard() {
         prev=${COMP_WORDS[COMP_CWORD - 2]}
     fi
     if ((COMP_CWORD == 1)); then
-        _shmguard_words "doctor ps clean explain plan run tune record report watch serve where kernel --help --version"
+        _shmguard_words "doctor ps clean explain plan run tune record report watch serve where kernel bugreport --help --version"
         return
     fi
     case ${COMP_WORDS[1]} in
@@ -274,7 +274,7 @@ _shmguard() {
             return
             ;;
         esac
-        options="--quiet --no-guard --record --report --check --shm --budget --wait --pin --lane --freeze --where --retry --degrade --resume --help"
+        options="--quiet --verbose --no-guard --record --report --check --shm --budget --wait --pin --lane --freeze --where --retry --degrade --resume --help"
         [[ $cur == -* ]] || options="--"
         _shmguard_words "$options"
         ;;
@@ -456,6 +456,20 @@ _shmguard() {
             _shmguard_words "install"
             return
         fi
+        _shmguard_words "$options"
+        ;;
+    bugreport)
+        case $prev in
+        -o | --output)
+            _shmguard_files ''
+            return
+            ;;
+        --report)
+            _shmguard_files ''
+            return
+            ;;
+        esac
+        options="--output --report --help"
         _shmguard_words "$options"
         ;;
     esac

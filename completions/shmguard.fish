@@ -50,6 +50,7 @@ complete -c shmguard -n __shmguard_begins -a watch -d 'show shared memory and tr
 complete -c shmguard -n __shmguard_begins -a serve -d 'show the same live in the browser, and give Prometheus its metrics'
 complete -c shmguard -n __shmguard_begins -a where -d 'find the line that leaks in a running training'
 complete -c shmguard -n __shmguard_begins -a kernel -d 'run notebooks under the guard, by a kernel for Jupyter'
+complete -c shmguard -n __shmguard_begins -a bugreport -d 'pack what a bug report needs, without secrets'
 complete -c shmguard -n '__shmguard_in doctor' -s p -l pid -x -a '(__shmguard_pids)' -d 'judge only the job of this process'
 complete -c shmguard -n '__shmguard_in doctor' -l only -x -a 'shm-missing shm-too-small shm-nearly-full shm-inodes-low memory-low cgroup-near-limit oom-recent open-files-low max-map-count-low disk-low shm-share-of-memory memory-pressure swap-low shm-orphans remove-ipc workers-exceed-cpus threads-exceed-cpus spawn-copies fork-copies workers-use-cuda fork-after-cuda workers-are-threads shm-huge-pages shm-of-pod shm-of-job shm-need guard-unavailable' -d 'look for this finding only, such as shm-orphans; repeat the option for more'
 complete -c shmguard -n '__shmguard_in doctor' -s j -l json -d 'print one JSON object instead of text'
@@ -102,6 +103,7 @@ complete -c shmguard -n '__shmguard_in plan' -l color -x -a 'auto always never' 
 complete -c shmguard -n '__shmguard_in plan' -s h -l help -d 'show this help'
 complete -c shmguard -n '__shmguard_in plan' -a --
 complete -c shmguard -n '__shmguard_in run' -s q -l quiet -d 'print no summary, no lines about attempts and no progress line'
+complete -c shmguard -n '__shmguard_in run' -s v -l verbose -d 'print in the summary how segments, batches and names were served, in figures'
 complete -c shmguard -n '__shmguard_in run' -l no-guard -d 'leave tensors in /dev/shm, without a budget; how processes end is still recorded'
 complete -c shmguard -n '__shmguard_in run' -l record -x -a '(__shmguard_files .db)' -d 'record memory use once a second, all attempts in one FILE; see shmguard report'
 complete -c shmguard -n '__shmguard_in run' -l report -r -F -d 'write the result to FILE as JSON, even after a crash'
@@ -166,3 +168,6 @@ complete -c shmguard -n '__shmguard_in kernel' -l name -x -d 'the directory of t
 complete -c shmguard -n '__shmguard_in kernel' -l display-name -x -d 'what Jupyter calls the kernel (default: Python 3 (shmguard))'
 complete -c shmguard -n '__shmguard_in kernel' -s h -l help -d 'show this help'
 complete -c shmguard -n '__shmguard_in kernel' -a install
+complete -c shmguard -n '__shmguard_in bugreport' -s o -l output -r -F -d 'write the archive to this new file (default: shmguard-bugreport-DATE.tar.gz)'
+complete -c shmguard -n '__shmguard_in bugreport' -l report -r -F -d 'also pack the report that shmguard run --report wrote to FILE'
+complete -c shmguard -n '__shmguard_in bugreport' -s h -l help -d 'show this help'

@@ -117,6 +117,9 @@
 
 /* --- kernel ------------------------------------------------------------------------------------------- */
 
+#define CLI_BUGREPORT_NO_PYTHON                                                                              \
+    "bugreport: there is no python3 in PATH; install it, or activate your environment"
+
 #define CLI_KERNEL_WHAT "kernel: say what to do: shmguard kernel install"
 #define CLI_KERNEL_NAME                                                                                      \
     "kernel: --name takes letters, digits, dots, dashes and underscores, and no dot at the start, not "      \

@@ -22,6 +22,7 @@ enum { RETRY_NOT_GIVEN = -1, RECORD_SECONDS = 1, FREEZING_SECONDS = 1 };
 
 typedef struct RunOptions {
     bool quiet;
+    bool verbose;
     bool no_guard;
     bool check;
     const char *record;
@@ -44,6 +45,8 @@ static const char *const auto_or_off[] = {"auto", "off", NULL};
 static const Option run_options[] = {
     {OPTION_FLAG, 'q', "quiet", offsetof(RunOptions, quiet),
      .help = "print no summary, no lines about attempts and no progress line"},
+    {OPTION_FLAG, 'v', "verbose", offsetof(RunOptions, verbose),
+     .help = "print in the summary how segments, batches and names were served, in figures"},
     {OPTION_FLAG, 0, "no-guard", offsetof(RunOptions, no_guard),
      .help = "leave tensors in /dev/shm, without a budget; how processes end is still recorded"},
     {OPTION_TEXT, 0, "record", offsetof(RunOptions, record), "FILE",
@@ -414,7 +417,7 @@ static int job_open(RunCommand *run)
 static void run_show(RunCommand *run, const Terminal *terminal)
 {
     SiteView sites = {0};
-    show_run(terminal, &run->job.report);
+    show_run(terminal, &run->job.report, run->options.verbose);
     if (site_view_make(run_sites(run->job.run), NULL, &run->job.arena, &sites) >= 0)
         show_sites(terminal, &sites);
 }

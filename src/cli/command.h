@@ -19,6 +19,7 @@ struct Command {
     int (*run)(const Command *command, int argc, char **argv); /* argv[0] is the command's name */
 };
 
+extern const Command command_bugreport;
 extern const Command command_clean;
 extern const Command command_doctor;
 extern const Command command_explain;
@@ -34,7 +35,7 @@ extern const Command command_watch;
 extern const Command command_where;
 
 /* In the order in which they are listed; NULL behind the last. */
-enum { COMMANDS = 13 };
+enum { COMMANDS = 14 };
 extern const Command *const commands[COMMANDS + 1];
 
 /* Options that mean the same everywhere; T is the command's struct of values. */

@@ -3,7 +3,7 @@
 #include "command.h"
 
 const Command *const commands[COMMANDS + 1] = {
-    &command_doctor, &command_ps,    &command_clean,  &command_explain, &command_plan,
-    &command_run,    &command_tune,  &command_record, &command_report,  &command_watch,
-    &command_serve,  &command_where, &command_kernel,
+    &command_doctor, &command_ps,    &command_clean,  &command_explain,   &command_plan,
+    &command_run,    &command_tune,  &command_record, &command_report,    &command_watch,
+    &command_serve,  &command_where, &command_kernel, &command_bugreport,
 };

@@ -25,7 +25,7 @@ static void usage_print(FILE *out)
           "Commands:\n",
           out);
     for (const Command *const *command = commands; *command; command++)
-        fprintf(out, "  %-8s  %s\n", (*command)->name, (*command)->summary);
+        fprintf(out, "  %-9s  %s\n", (*command)->name, (*command)->summary);
     fputs("\nshmguard COMMAND --help shows the options of a command, shmguard --version the\nversion.\n",
           out);
 }

@@ -161,7 +161,7 @@ LOAD = """\
 def report_of(tmp_path, python, *options, strategy="file_descriptor"):
     report, script = tmp_path / "report.json", tmp_path / "load.py"
     script.write_text(textwrap.dedent(LOAD))
-    done = subprocess.run([PROGRAM, "run", "--report", report, *options, "--", python, "-W", "ignore", script, strategy],
+    done = subprocess.run([PROGRAM, "run", "-v", "--report", report, *options, "--", python, "-W", "ignore", script, strategy],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(report.read_text()), done

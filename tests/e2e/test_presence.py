@@ -102,7 +102,7 @@ def test_beside_another_allocator(mark, order):
     with mount_namespace("size=1m") as machine:
         job, out, err = run_job(machine, mark, "sh", "-c", f"LD_PRELOAD={order.format(ours=LIBRARY)} {load}")
     assert job.returncode == 0 and "finished 8 steps" in out, err
-    assert "shared tensors kept out of /dev/shm" in err
+    assert "shared tensors were kept out of /dev/shm" in err
 
 
 def test_behind_a_sanitizer(here, mark):
@@ -379,7 +379,7 @@ def test_the_inner_run_joins(here, mark, tmp_path):
     inner, outer = tmp_path / "inner.json", tmp_path / "outer.json"
     job, out, err = run_job(here, mark, *nested("--budget", "1G", "--wait", "5", "--report", inner), *load, options=("--report", outer))
     assert job.returncode == 0 and "finished 10 steps" in out, err
-    assert err.count("shared tensors kept out of /dev/shm") == 1 and err.count("joined the outer") == 1
+    assert err.count("shared tensors were kept out of /dev/shm") == 1 and err.count("joined the outer") == 1
     assert f"joined the outer shmguard run (pid {job.pid})" in err and "--budget and --wait have no effect here" in err
     inner, outer = (json.loads(path.read_text())["guard"] for path in (inner, outer))
     assert (inner["joined"], inner["active"], inner["segments_created"]) == (True, False, 0)

@@ -11,23 +11,26 @@ README = (PROJECT / "README.md").read_text()
 OWN = ["--help", "--version"]
 
 
-def command_lines():
-    """(command, options) of each `shmguard COMMAND …` in the README, without the words of the user's command."""
-    text = README.replace("\\\n", " ")
+def command_lines(text):
+    """(command, options) of each `shmguard COMMAND …` in a text, without the words of the user's command."""
+    text = text.replace("\\\n", " ")
     for line in re.findall(r"shmguard ((?:%s)\b[^\n`]*)" % "|".join(COMMANDS), text):
         words = re.split(r"\s(?:--(?=\s)|#)", line, maxsplit=1)[0]
         yield words.split()[0], re.findall(r"(?<!\S)--[a-z-]+", words)
 
 
 def test_commands():
-    named = {command for command, _ in command_lines()}
+    named = {command for command, _ in command_lines(README)}
     assert named == set(COMMANDS)
 
 
+def commands_with_unknown_options(text):
+    return [(command, option) for command, options in command_lines(text) for option in options
+            if option not in options_of(command) and option not in OWN]
+
+
 def test_options_of_command_lines():
-    wrong = [(command, option) for command, options in command_lines() for option in options
-             if option not in options_of(command) and option not in OWN]
-    assert not wrong
+    assert commands_with_unknown_options(README) == []
 
 
 def test_options_in_prose():
@@ -40,6 +43,18 @@ def test_options_in_prose():
 def test_links():
     links = [link.split("#")[0] for link in re.findall(r"\]\(([^)]+)\)", README) if "://" not in link]
     assert links and [link for link in links if not (PROJECT / link).exists()] == []
+
+
+def test_chinese():
+    """The Chinese README has the same examples, figures and links."""
+    chinese = (PROJECT / "README.zh-CN.md").read_text()
+
+    def parts(text):
+        links = [link.replace(".zh-CN", "") for link in re.findall(r"\]\(([^)]+)\)", text)]
+        rows = [re.findall(r"\d[\d.]*(?= times| MiB| GiB|\)| to|\s*\|)", row) for row in re.findall(r"^\| .*", text, re.M)]
+        return re.findall(r"^```.*?^```$", text, re.M | re.S), sorted(set(links) - {"README.md"}), rows, len(re.findall(r"^##+ ", text, re.M))
+
+    assert parts(chinese) == parts(README)
 
 
 def test_json():

@@ -26,7 +26,7 @@
 #define END_GOOD           "The command succeeded."
 #define END_EXITED         "%s exited with code %d." /* the name of the program */
 #define END_EXITED_COMMAND "The command exited with code %d."
-#define END_LEFT           "%s exited with code %d by itself: its code called exit()."
+#define END_LEFT           "%s exited with code %d by itself; no signal ended it."
 #define END_STOPPED        "The command was asked to stop (%s), and did." /* SIGTERM */
 #define END_INTERRUPTED    "The command was interrupted (%s)."            /* SIGQUIT */
 #define END_CTRL_C         "The command was interrupted (%s, as from Ctrl-C)."
@@ -284,6 +284,9 @@
     "The line is in a library: look for the message among the issues of that library, try another version "  \
     "of it, and run it once with num_workers=0 and pin_memory=False."
 #define FIX_NCCL_DEBUG "Run it again with NCCL's own log, and look at the output of every rank."
+#define FIX_EXIT_CALLS                                                                                       \
+    "Look in the dataset and the libraries that it uses for calls of exit (sys.exit, os._exit, exit in C): " \
+    "they end the worker without a message."
 #define FIX_NO_WORKERS                                                                                       \
     "Run it once without workers (num_workers=0; n_jobs=1; nnUNet_n_proc_DA=0): an exception then shows "    \
     "its "                                                                                                   \

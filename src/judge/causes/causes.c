@@ -563,12 +563,17 @@ static bool judge_told(CauseContext *context, Diagnosis *ret)
     return ret->cause.id == CAUSE_CGROUP_OOM || ret->cause.id == CAUSE_SYSTEM_OOM || !text_decides(context);
 }
 
-/* The process that the text reports as gone, if it exited by itself. */
+/* The process that the text reports as gone, or if it names none, the first child of the command that failed
+ * shortly before it. NULL unless it exited by itself. A worker may end before its first sample, so its role
+ * may be unknown. */
 static const Ended *ended_by_exit(const Evidence *evidence, int pid)
 {
-    for (size_t i = 0; pid > 0 && i < evidence->n_ended; i++) {
+    for (size_t i = 0; i < evidence->n_ended; i++) {
         const Ended *ended = &evidence->ended[i];
-        if (ended->pid == pid && ended->has_status && ended->signal == 0 && !ended->by_us)
+        bool meant = pid > 0 ? ended->pid == pid
+                             : ended->ppid == evidence->pid && ended->code != 0 &&
+                                   evidence->seconds - ended->seconds <= SECONDS_NEAR_OTHER;
+        if (meant && ended->has_status && ended->signal == 0 && !ended->by_us)
             return ended;
     }
     return NULL;
@@ -577,11 +582,14 @@ static const Ended *ended_by_exit(const Evidence *evidence, int pid)
 static void judge_unknown(CauseContext *context, Diagnosis *ret)
 {
     const Evidence *evidence = context->evidence;
-    const Ended *left = ended_by_exit(evidence, ret->cause.pid);
     bool symptom = context->log->cause.confidence > 0;
+    const Ended *left = symptom || ret->cause.pid > 0 ? ended_by_exit(evidence, ret->cause.pid) : NULL;
     ret->from_log = ret->from_log && !left && symptom;
-    if (left)
+    if (left) {
+        ret->detail = "worker-exited";
+        ret->cause.pid = left->pid;
         ret->cause.summary = cause_printf(context, END_LEFT, ended_who(context, left), left->code);
+    }
     diagnosis_evidence(context, ret, cause_printf(context, EVIDENCE_EXIT_CODE, evidence->code));
     ret->cause.pid = ret->cause.pid > 0 ? ret->cause.pid : evidence->pid;
     if (symptom)

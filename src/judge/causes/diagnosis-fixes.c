@@ -33,7 +33,7 @@ typedef enum Situation {
     IN_KUBERNETES = 1 << 21, /* LOG: the log shows Kubernetes */
     IN_DOCKER = 1 << 22,     /* LOG: the log shows Docker */
     THREADS = 1 << 23,       /* LOG: the DataLoader's workers are threads */
-    WORKER_GONE = 1 << 24,   /* LOG: a worker died of an unknown cause, or the log blames shared memory */
+    WORKER_GONE = 1 << 24,   /* a worker ended for an unknown reason; LOG: or the log blames shared memory */
     FOREIGN = 1 << 25,       /* LOG: the log shows macOS or Windows */
     WINDOWS = 1 << 26,       /* LOG: the log shows Windows */
     HARMLESS = 1 << 27,      /* LOG: nothing but noise at the end of a program */
@@ -306,6 +306,8 @@ static const FixRule rules[] = {
      .command = "shmguard doctor"},
     {OF(CAUSE_UNKNOWN), LOG | NCCL_FAILED, .what = FIX_NCCL_DEBUG, .command = "export NCCL_DEBUG=INFO"},
     {OF(CAUSE_UNKNOWN), LOG, HARMLESS, .what = FIX_NO_WORKERS},
+    {OF(CAUSE_UNKNOWN), RUN | WORKER_GONE, .what = FIX_EXIT_CALLS},
+    {OF(CAUSE_UNKNOWN), RUN | WORKER_GONE, .what = FIX_NO_WORKERS},
     {OF(CAUSE_UNKNOWN) | OF(CAUSE_WORKER_HANG), LOG | WORKER_GONE, FOREIGN, NEEDS_RESTART, FIX_TRY_SHM,
      "docker run --shm-size=8g IMAGE COMMAND"},
 };
@@ -378,10 +380,11 @@ static unsigned situation_of_run(const CauseContext *context, const Diagnosis *d
 {
     const Evidence *evidence = context->evidence;
     bool inodes = diagnosis->detail && strcmp(diagnosis->detail, "inodes") == 0;
+    bool left = diagnosis->detail && strcmp(diagnosis->detail, "worker-exited") == 0;
     bool refused = diagnosis->cause.id == CAUSE_BUDGET_EXCEEDED && evidence->refused_for_want;
     return RUN | (diagnosis->from_log ? FROM_LOG : 0) | (evidence->guarded ? GUARDED : 0) |
            (!evidence->guarded && context->guard->ready ? UNGUARDED : 0) |
-           (inodes && context->machine ? INODES : 0) | (refused ? MEMORY : 0) |
+           (inodes && context->machine ? INODES : 0) | (left ? WORKER_GONE : 0) | (refused ? MEMORY : 0) |
            (diagnosis->stack ? PYTHON_STACK : 0) | (evidence->passed_on != 0 ? REQUESTED : 0);
 }
 

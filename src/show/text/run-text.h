@@ -48,8 +48,8 @@
 
 /* --- What the guard did --------------------------------------------------------------------------------- */
 
-#define RUN_TENSORS     "%s of shared tensors kept out of /dev/shm, at most %s at a time"
-#define RUN_MEMORY_PEAK "at most %s of shared memory kept out of /dev/shm at a time"
+#define RUN_TENSORS     "%s of shared tensors were kept out of /dev/shm, in at most %s of memory at a time."
+#define RUN_MEMORY_PEAK "at most %s of shared memory was kept out of /dev/shm at a time."
 
 /* Figures on one line, separated by semicolons. */
 #define RUN_SEGMENTS  "segments issued: %" PRIu64 " (%" PRIu64 " created, %" PRIu64 "%% recycled)"

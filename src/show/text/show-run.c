@@ -107,9 +107,11 @@ static void show_freeze(const Terminal *terminal, const FreezeFigures *freeze)
     }
 }
 
-static void show_guard(const Terminal *terminal, const GuardFigures *guard)
+/* The sentence for everybody, what did not go its usual way, and if asked for, the figures. */
+static void show_guard(const Terminal *terminal, const GuardFigures *guard, bool verbose)
 {
     _cleanup_buffer_ Buffer bytes = {0};
+    _cleanup_buffer_ Buffer unusual = {0};
     _cleanup_buffer_ Buffer figures = {0};
     /* A segment whose request was refused has never held a tensor. */
     bool served = guard->bytes_backed > 0 || guard->refused == 0;
@@ -125,16 +127,18 @@ static void show_guard(const Terminal *terminal, const GuardFigures *guard)
         message_add(&figures, "; ", RUN_SMALL, guard->small_backed);
     if (guard->lane.batches > 0)
         message_add(&figures, "; ", RUN_LANE, guard->lane.batches, SIZE_TEXT(guard->lane.by_value_bytes));
-    if (no_lane_words(guard))
-        message_add(&figures, "; ", "%s", no_lane_words(guard));
     if (guard->names_made > 0)
         message_add(&figures, "; ", RUN_NAMES, guard->names_made, guard->names_served);
     if (guard->waits > 0)
         message_add(&figures, "; ", RUN_WAITS, guard->waits, guard->waited_seconds);
+    if (no_lane_words(guard))
+        message_add(&unusual, "; ", "%s", no_lane_words(guard));
     if (guard->fallbacks > 0)
-        message_add(&figures, "; ", RUN_FALLBACKS, guard->fallbacks);
+        message_add(&unusual, "; ", RUN_FALLBACKS, guard->fallbacks);
     message_print_line(terminal, &bytes);
-    message_print_line(terminal, &figures);
+    message_print_line(terminal, &unusual);
+    if (verbose)
+        message_print_line(terminal, &figures);
     show_freeze(terminal, &guard->freeze);
 }
 
@@ -292,7 +296,7 @@ static void show_strays(const Terminal *terminal, const RunResult *result)
     message_print_line(terminal, &left);
 }
 
-void show_run(const Terminal *terminal, const RunReport *report)
+void show_run(const Terminal *terminal, const RunReport *report, bool verbose)
 {
     const RunAttempt *last = report_last(report);
     const RunResult *result = &last->result;
@@ -304,7 +308,7 @@ void show_run(const Terminal *terminal, const RunReport *report)
     else if (result->guarded && result->guard.refused > 0)
         show_refused(terminal, &result->guard, cause == CAUSE_OK);
     if (result->guarded) {
-        show_guard(terminal, &result->guard);
+        show_guard(terminal, &result->guard, verbose);
         show_idle(terminal, &last->evidence, cause == CAUSE_OK && result->guard.refused == 0);
         show_waits(terminal, result);
     }

@@ -6,9 +6,10 @@
 #include "json.h"
 #include "terminal.h"
 
-/* The summary of a run: what the guard did and, after a failure, what died, the evidence and what to do.
- * Prints nothing when the command could not be started, since that was reported when it failed. */
-void show_run(const Terminal *terminal, const RunReport *report);
+/* The summary of a run: what the guard did (verbose: with its figures) and, after a failure, what died, the
+ * evidence and what to do. Prints nothing when the command could not be started, since that was reported when
+ * it failed. */
+void show_run(const Terminal *terminal, const RunReport *report, bool verbose);
 
 /* The command returned before its work was done, and what to do about it. A part of show_run. */
 void show_stray_work(const Terminal *terminal, const StrayWork *work);

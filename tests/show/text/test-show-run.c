@@ -21,7 +21,7 @@ static char *text_shown(const RunAttempt *attempt, const char *path, bool color)
     Terminal terminal = {.out = out, .columns = 80, .color = color};
     RunAttempt only = *attempt;
     RunReport report = {.attempts = &only, .n_attempts = 1, .path = path};
-    show_run(&terminal, &report);
+    show_run(&terminal, &report, true);
     fclose(out);
     return text;
 }
@@ -42,7 +42,8 @@ static void test_text(void **state)
                     .segments_reused = 1176,
                     .bytes_backed = UINT64_C(1200) << 25,
                     .bytes_peak = 24 << 25}},
-         "shmguard: 37.5 GiB of shared tensors kept out of /dev/shm, at most 768.0 MiB at a time\n"
+         "shmguard: 37.5 GiB of shared tensors were kept out of /dev/shm, in at most 768.0 MiB of memory at "
+         "a time.\n"
          "shmguard: segments issued: 1200 (24 created, 98% recycled)\n"},
         {{.pid = 7,
           .guarded = true,
@@ -54,10 +55,10 @@ static void test_text(void **state)
                     .names_made = 1,
                     .names_served = 2,
                     .fallbacks = 3}},
-         "shmguard: 1.0 MiB of shared tensors kept out of /dev/shm, at most 1.0 MiB at a time\n"
-         "shmguard: segments issued: 2 (1 created, 50% recycled); names kept: 1 (opened: 2); tensors that "
-         "went "
-         "through /dev/shm instead: 3\n"
+         "shmguard: 1.0 MiB of shared tensors were kept out of /dev/shm, in at most 1.0 MiB of memory at a "
+         "time.\n"
+         "shmguard: tensors that went through /dev/shm instead: 3\n"
+         "shmguard: segments issued: 2 (1 created, 50% recycled); names kept: 1 (opened: 2)\n"
          "shmguard: ended 1 process that the command had left running\n"},
         {{.pid = 7, .strays = 3, .work = {1, 4711, 2.5, "python train.py"}},
          "shmguard: The command returned, but process 4711 (python train.py), which it had\n"
@@ -70,7 +71,7 @@ static void test_text(void **state)
          "  that starts its training in the background must wait for it: put \"wait\" on its\n"
          "  last line. The exit code is 1.\n"},
         {{.pid = 7, .guarded = true, .guard = {.bytes_peak = 4096, .names_made = 2, .names_served = 1}},
-         "shmguard: at most 4.0 KiB of shared memory kept out of /dev/shm at a time\n"
+         "shmguard: at most 4.0 KiB of shared memory was kept out of /dev/shm at a time.\n"
          "shmguard: names kept: 2 (opened: 1)\n"},
         {{.pid = 7, .guarded = true, .guard = {.small_backed = 1}}, "shmguard: small tensors: 1\n"},
         {{.pid = 7, .guarded = true, .guard.freeze = {1, 64, 0.01, 0, NULL}},
@@ -107,7 +108,8 @@ static void test_text(void **state)
                     .n_refusals = 1}},
          "shmguard: 2 requests for shared memory were refused; the largest was for 9.0\n"
          "  MiB. No memory was left. The command handled this and continued.\n"
-         "shmguard: 60.0 MiB of shared tensors kept out of /dev/shm, at most 60.0 MiB at a time\n"
+         "shmguard: 60.0 MiB of shared tensors were kept out of /dev/shm, in at most 60.0 MiB of memory at a "
+         "time.\n"
          "shmguard: segments issued: 60 (60 created, 0% recycled)\n"},
     };
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
