@@ -34,6 +34,7 @@ demo:
 test:
 	@scripts/need build test
 	@scripts/prometheus || echo "without a real Prometheus, which some tests need" >&2
+	@scripts/slurm || echo "without a real Slurm, which some tests need" >&2
 	@test -e $(BUILD)/build.ninja || meson setup $(BUILD) --prefix=$(PREFIX)
 	@meson configure $(BUILD) -Dtests=enabled
 	@ninja -C $(BUILD)

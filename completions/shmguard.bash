@@ -90,12 +90,16 @@ _shmguard() {
         ;;
     clean)
         case $prev in
+        --user)
+            _shmguard_words ""
+            return
+            ;;
         --color)
             _shmguard_words "auto always never"
             return
             ;;
         esac
-        options="--dry-run --private --json --color --help"
+        options="--dry-run --private --user --json --color --help"
         _shmguard_words "$options"
         ;;
     explain)
@@ -273,8 +277,16 @@ _shmguard() {
             _shmguard_words ""
             return
             ;;
+        --forked)
+            _shmguard_words ""
+            return
+            ;;
+        --cause-fd)
+            _shmguard_words ""
+            return
+            ;;
         esac
-        options="--quiet --verbose --no-guard --record --report --check --shm --budget --wait --pin --lane --freeze --where --retry --degrade --resume --help"
+        options="--quiet --verbose --no-guard --record --report --check --shm --budget --wait --pin --lane --freeze --where --retry --degrade --resume --forked --cause-fd --help"
         [[ $cur == -* ]] || options="--"
         _shmguard_words "$options"
         ;;

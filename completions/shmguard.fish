@@ -67,6 +67,7 @@ complete -c shmguard -n '__shmguard_in ps' -l color -x -a 'auto always never' -d
 complete -c shmguard -n '__shmguard_in ps' -s h -l help -d 'show this help'
 complete -c shmguard -n '__shmguard_in clean' -s n -l dry-run -d 'only list what would be removed'
 complete -c shmguard -n '__shmguard_in clean' -l private -d 'in a container: no process outside it uses this /dev/shm'
+complete -c shmguard -n '__shmguard_in clean' -l user -x -d 'only segments of this user; if it has no process left, they need not be a minute old'
 complete -c shmguard -n '__shmguard_in clean' -s j -l json -d 'print one JSON object instead of text'
 complete -c shmguard -n '__shmguard_in clean' -l color -x -a 'auto always never' -d 'auto, always or never (default: auto; NO_COLOR is honoured)'
 complete -c shmguard -n '__shmguard_in clean' -s h -l help -d 'show this help'
@@ -118,6 +119,8 @@ complete -c shmguard -n '__shmguard_in run' -l where -d 'find the line that leak
 complete -c shmguard -n '__shmguard_in run' -l retry -x -d 'after a failure, try again up to N times'
 complete -c shmguard -n '__shmguard_in run' -l degrade -x -d 'replace {NAME} in COMMAND with V1, and with the next value when memory, open files or the like ran out; repeat the option for more names'
 complete -c shmguard -n '__shmguard_in run' -l resume -x -d 'extra arguments from the second attempt on; {latest:GLOB} is the newest complete checkpoint'
+complete -c shmguard -n '__shmguard_in run' -l forked -x -d 'for launchers: COMMAND is already a child of this process and waits at the socket FD'
+complete -c shmguard -n '__shmguard_in run' -l cause-fd -x -d 'for launchers: write the cause of the end to FD, one line'
 complete -c shmguard -n '__shmguard_in run' -s h -l help -d 'show this help'
 complete -c shmguard -n '__shmguard_in run' -a --
 complete -c shmguard -n '__shmguard_in tune' -l vary -x -d 'try these values in place of {NAME} in COMMAND; A..B stands for all whole numbers from A to B'

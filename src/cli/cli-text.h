@@ -287,12 +287,15 @@
 /* --- run ---------------------------------------------------------------------------------------------- */
 
 /* What the parser says about the value. */
-#define CLI_RUN_DEGRADE     "run: --degrade: %s"
-#define CLI_RUN_RESUME      "run: --resume: %s"
-#define CLI_RUN_NEEDS_GUARD "run: --%s needs the guard; remove --%s or --no-guard"
-#define CLI_RUN_NEEDS_RETRY "run: --%s needs --retry N, the number of further attempts"
-#define CLI_RUN_REPORT      "run: --report %s: %s; the command was not started"
-#define CLI_RUN_REPORT_LOST "the report could not be written: %s"
+#define CLI_RUN_DEGRADE      "run: --degrade: %s"
+#define CLI_RUN_RESUME       "run: --resume: %s"
+#define CLI_RUN_NEEDS_GUARD  "run: --%s needs the guard; remove --%s or --no-guard"
+#define CLI_RUN_NEEDS_RETRY  "run: --%s needs --retry N, the number of further attempts"
+#define CLI_RUN_FORKED       "run: --forked starts the command once and as it is; remove --%s"
+#define CLI_RUN_FORKED_NONE  "run: --forked %d: no child of this process waits there"
+#define CLI_RUN_FORKED_PLAIN "run: the command goes on without shmguard"
+#define CLI_RUN_REPORT       "run: --report %s: %s; the command was not started"
+#define CLI_RUN_REPORT_LOST  "the report could not be written: %s"
 /* Why, as private-shm.h has it. */
 #define CLI_RUN_NO_SHM     "run: --shm: %s; the command was not started"
 #define CLI_RUN_SHARED_SHM "the job has no /dev/shm of its own: %s"

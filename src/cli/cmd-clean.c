@@ -11,6 +11,7 @@ typedef struct CleanOptions {
     bool json;
     bool dry_run;
     bool private;
+    int user;
     int color;
 } CleanOptions;
 
@@ -18,6 +19,8 @@ static const Option clean_options[] = {
     {OPTION_FLAG, 'n', "dry-run", offsetof(CleanOptions, dry_run), .help = "only list what would be removed"},
     {OPTION_FLAG, 0, "private", offsetof(CleanOptions, private),
      .help = "in a container: no process outside it uses this /dev/shm"},
+    {OPTION_COUNT, 0, "user", offsetof(CleanOptions, user), "UID",
+     .help = "only segments of this user; if it has no process left, they need not be a minute old"},
     OPTION_JSON(CleanOptions),
     OPTION_COLOR(CleanOptions),
     {OPTION_END},
@@ -26,6 +29,8 @@ static const Option clean_options[] = {
 /* One run: what was found, and what was done about it. */
 typedef struct Clean {
     const Survey *survey;
+    int user; /* whose segments are meant; negative: everybody's */
+    bool user_is_gone;
     Arena arena;
     Cleaning cleaning;
     size_t n_denied;       /* orphans that could not be removed for lack of permission */
@@ -96,17 +101,23 @@ static int remove_one(Clean *clean, const Root *root, const Segment *segment)
     return 0;
 }
 
+static Orphan judge(Clean *clean, const Segment *segment, const char **ret_why)
+{
+    return clean->user_is_gone ? orphan_judge_of_gone(clean->survey, segment, &clean->arena, ret_why)
+                               : orphan_judge(clean->survey, segment, &clean->arena, ret_why);
+}
+
 static int clean_segments(Clean *clean, const Root *root)
 {
     int r = 0;
     for (size_t i = 0; i < clean->survey->n_segments && r >= 0; i++) {
         const Segment *segment = &clean->survey->segments[i];
         const char *why = NULL;
-        if (!has_name_here(segment))
+        if (!has_name_here(segment) || (clean->user >= 0 && segment->uid != (uint32_t)clean->user))
             continue;
         if (segment->kind == KIND_OTHER)
             r = keep(clean, segment, CLI_KEPT_OTHER);
-        else if (orphan_judge(clean->survey, segment, &clean->arena, &why) != ORPHAN_YES)
+        else if (judge(clean, segment, &why) != ORPHAN_YES)
             r = keep(clean, segment, why);
         else if (clean->cleaning.dry_run)
             r = count_removed(clean, segment, segment->allocated_bytes);
@@ -130,7 +141,7 @@ static int denied_complain(const Clean *clean)
 
 static int clean_run(const Command *command, int argc, char **argv)
 {
-    CleanOptions options = {0};
+    CleanOptions options = {.user = -1};
     Operands operands;
     int code = EX_OK;
     if (!command_parse(command, argc, argv, &options, &operands, &code))
@@ -150,7 +161,12 @@ static int clean_run(const Command *command, int argc, char **argv)
     Sandbox *sandbox = &opened.survey.machine.sandbox;
     sandbox->sees_all = sandbox->sees_all || (options.private && !sandbox->hidepid);
 
-    _cleanup_(clean_free) Clean clean = {.survey = &opened.survey, .cleaning = {.dry_run = options.dry_run}};
+    _cleanup_(clean_free) Clean clean = {
+        .survey = &opened.survey,
+        .user = options.user,
+        .user_is_gone = options.user >= 0 && user_is_gone(&opened.survey, (uint32_t)options.user),
+        .cleaning = {.dry_run = options.dry_run},
+    };
     int r = clean_segments(&clean, &opened.root);
     /* Shows what was done, even if the rest failed. */
     Terminal terminal = terminal_of(stdout, (ColorMode)options.color);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -7,6 +8,8 @@
 
 #include "cli-text.h"
 #include "command.h"
+#include "crash.h"
+#include "forked-command.h"
 #include "outer.h"
 #include "preload-library.h"
 #include "progress.h"
@@ -18,7 +21,13 @@
 #include "show-sites.h"
 #include "user-command.h"
 
-enum { RETRY_NOT_GIVEN = -1, RECORD_SECONDS = 1, FREEZING_SECONDS = 1 };
+enum {
+    RETRY_NOT_GIVEN = -1,
+    FD_NOT_GIVEN = -1,
+    CAUSE_LINE_MAX = 400,
+    RECORD_SECONDS = 1,
+    FREEZING_SECONDS = 1
+};
 
 typedef struct RunOptions {
     bool quiet;
@@ -37,6 +46,8 @@ typedef struct RunOptions {
     int retry;
     OptionList degrade;
     const char *resume;
+    int forked;
+    int cause_fd;
 } RunOptions;
 
 enum { CHOICE_AUTO, CHOICE_OFF };
@@ -81,6 +92,10 @@ static const Option run_options[] = {
              "ran out; repeat the option for more names"},
     {OPTION_TEXT, 0, "resume", offsetof(RunOptions, resume), "ARGS",
      .help = "extra arguments from the second attempt on; {latest:GLOB} is the newest complete checkpoint"},
+    {OPTION_COUNT, 0, "forked", offsetof(RunOptions, forked), "FD",
+     .help = "for launchers: COMMAND is already a child of this process and waits at the socket FD"},
+    {OPTION_COUNT, 0, "cause-fd", offsetof(RunOptions, cause_fd), "FD",
+     .help = "for launchers: write the cause of the end to FD, one line"},
     {OPTION_END},
 };
 
@@ -93,7 +108,8 @@ typedef struct RunCommand {
     bool guarded; /* this attempt, by us */
     Progress progress;
     JobRun job;
-    bool typed; /* Ctrl-C was pressed between two attempts */
+    bool typed;   /* Ctrl-C was pressed between two attempts */
+    pid_t forked; /* the command, which waits; 0: it is yet to be started */
 } RunCommand;
 
 static void run_command_free(RunCommand *run)
@@ -149,11 +165,23 @@ static bool retry_options_check(const RunOptions *options, int *ret_code)
     return false;
 }
 
+static bool forked_options_check(const RunOptions *options, int *ret_code)
+{
+    const char *idle = options->retry != RETRY_NOT_GIVEN ? "retry"
+                       : options->shm.kind != WISH_OFF   ? "shm"
+                                                         : NULL;
+    if (options->forked == FD_NOT_GIVEN || !idle)
+        return true;
+    *ret_code = complain(EX_USAGE, CLI_RUN_FORKED, idle);
+    return false;
+}
+
 static bool run_parse(const Command *command, int argc, char **argv, RunCommand *run, int *ret_code)
 {
     return command_take(command, argc, argv, &run->options, &run->words, ret_code) &&
            guard_options_check(&run->options, ret_code) && retry_options_check(&run->options, ret_code) &&
-           degrade_parse(run, ret_code) && resume_take(run, ret_code);
+           forked_options_check(&run->options, ret_code) && degrade_parse(run, ret_code) &&
+           resume_take(run, ret_code);
 }
 
 static int report_open(const char *path, ReportFile *ret)
@@ -400,6 +428,8 @@ static int job_open(RunCommand *run)
         (void)run_relay(job->run, recorder_relay(job->recorder));
     if (outer_find(&run->outer) && !options->quiet)
         outer_say(run);
+    if (run->forked > 0)
+        run_forked(job->run, run->forked, options->forked);
     job->command = run->words;
     job->retries = options->retry;
     job->guard = (GuardWish){.only_witness = options->no_guard,
@@ -422,46 +452,88 @@ static void run_show(RunCommand *run, const Terminal *terminal)
         show_sites(terminal, &sites);
 }
 
+/* "cgroup-oom The kernel killed …". A launcher that does not read, or is gone, loses it. */
+static void cause_tell(int fd, const RunReport *report)
+{
+    const Cause *cause = &report_last(report)->judged.cause;
+    _cleanup_buffer_ Buffer line = {0};
+    if (fcntl(fd, F_SETFL, O_NONBLOCK) == 0 &&
+        buffer_printf(&line, "%s %.*s\n", cause_name(cause->id), CAUSE_LINE_MAX, cause->summary) >= 0)
+        (void)!write(fd, line.data, line.size);
+}
+
+static int job_do(RunCommand *run)
+{
+    const RunOptions *options = &run->options;
+    _cleanup_report_file_ ReportFile file = REPORT_FILE_NONE;
+    int code = EX_OK;
+    if (options->report && (code = report_open(options->report, &file)) != EX_OK)
+        return code;
+    code = job_open(run);
+    if (code != EX_OK)
+        return code;
+    Terminal terminal = terminal_of(stderr, COLOR_AUTO);
+    run->progress =
+        progress_open(&terminal, STDOUT_FILENO, options->quiet || options->no_guard || run->outer.socket);
+    run_on_tick(run->job.run, progress_tick, run);
+    run_on_site(run->job.run, site_record, run);
+    int r = attempts_make(run);
+    if (r < 0)
+        return complain(EX_SOFTWARE, CLI_FAILED, "run", strerror(-r));
+    run->forked = 0;
+
+    /* The reader of our messages may be gone; the exit code must be the command's in any case. */
+    signal(SIGPIPE, SIG_IGN);
+    const RunReport *report = &run->job.report;
+    const RunResult *result = &report_last(report)->result;
+    if (options->report)
+        report_write(&file, report);
+    if (options->cause_fd != FD_NOT_GIVEN)
+        cause_tell(options->cause_fd, report);
+    if (!options->quiet)
+        run_show(run, &terminal);
+    else if (result->work.n > 0) /* otherwise nothing would explain the exit code 1 */
+        show_stray_work(&terminal, &result->work);
+    record_finish(run);
+    if (run->typed || result->typed)
+        run_die();
+    return report_exit_code(report);
+}
+
+/* Its launcher must not lose it because we cannot watch it. */
+static int forked_go_on(const RunCommand *run)
+{
+    complain(0, CLI_RUN_FORKED_PLAIN);
+    forked_command_release(run->options.forked, environ, NULL);
+    int code = crash_await(run->forked);
+    return code < 0 ? complain(EX_SOFTWARE, CLI_FAILED, "run", strerror(-code)) : code;
+}
+
 static int run_run(const Command *command, int argc, char **argv)
 {
     _cleanup_(run_command_free) RunCommand run = {
-        .options = {.retry = RETRY_NOT_GIVEN, .shm.kind = WISH_OFF, .wait_seconds = -1},
+        .options = {.retry = RETRY_NOT_GIVEN,
+                    .shm.kind = WISH_OFF,
+                    .wait_seconds = -1,
+                    .forked = FD_NOT_GIVEN,
+                    .cause_fd = FD_NOT_GIVEN},
         .progress = PROGRESS_NONE,
         .job.report.peaks = PEAKS_UNKNOWN,
     };
     const RunOptions *options = &run.options;
     int code = EX_OK;
-    if (!run_parse(command, argc, argv, &run, &code) || !look_ahead(options, &run.shm, &code))
+    if (!run_parse(command, argc, argv, &run, &code))
         return code;
-    _cleanup_report_file_ ReportFile file = REPORT_FILE_NONE;
-    if (options->report && (code = report_open(options->report, &file)) != EX_OK)
-        return code;
-    code = job_open(&run);
-    if (code != EX_OK)
-        return code;
-    Terminal terminal = terminal_of(stderr, COLOR_AUTO);
-    run.progress =
-        progress_open(&terminal, STDOUT_FILENO, options->quiet || options->no_guard || run.outer.socket);
-    run_on_tick(run.job.run, progress_tick, &run);
-    run_on_site(run.job.run, site_record, &run);
-    int r = attempts_make(&run);
-    if (r < 0)
-        return complain(EX_SOFTWARE, CLI_FAILED, "run", strerror(-r));
-
-    /* The reader of our messages may be gone; the exit code must be the command's in any case. */
-    signal(SIGPIPE, SIG_IGN);
-    const RunReport *report = &run.job.report;
-    const RunResult *result = &report_last(report)->result;
-    if (options->report)
-        report_write(&file, report);
-    if (!options->quiet)
-        run_show(&run, &terminal);
-    else if (result->work.n > 0) /* otherwise nothing would explain the exit code 1 */
-        show_stray_work(&terminal, &result->work);
-    record_finish(&run);
-    if (run.typed || result->typed)
-        run_die();
-    return report_exit_code(report);
+    if (options->cause_fd != FD_NOT_GIVEN)
+        (void)fcntl(options->cause_fd, F_SETFD, FD_CLOEXEC);
+    if (options->forked != FD_NOT_GIVEN) {
+        if (forked_command_find(options->forked, &run.forked) < 0)
+            return complain(EX_USAGE, CLI_RUN_FORKED_NONE, options->forked);
+        (void)fcntl(options->forked, F_SETFD, FD_CLOEXEC);
+    }
+    if (look_ahead(options, &run.shm, &code))
+        code = job_do(&run);
+    return run.forked > 0 ? forked_go_on(&run) : code;
 }
 
 const Command command_run = {

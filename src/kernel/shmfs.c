@@ -44,8 +44,9 @@ static bool user_may_create(const Root *root, const char *path, const FileStat *
 
 /*
  * job_container/tmpfs mounts directories of BasePath/JOB/.JOB over those of the job, such as "_tmp" over
- * /tmp, and an ordinary tmpfs over /dev/shm (_mount_private_dirs and _mount_private_shm of the plugin). The
- * directories cannot be mistaken, and are there unless Dirs= leaves all others out.
+ * /tmp, and an ordinary tmpfs over /dev/shm (_mount_private_dirs and _mount_private_shm of the plugin).
+ * Before Slurm 23.02, it mounts BasePath/JOB/.JOB itself over /tmp. These cannot be mistaken, and are there
+ * unless Dirs= leaves all others out.
  */
 static bool is_of_slurm_job(const Mount *mount)
 {
@@ -55,7 +56,8 @@ static bool is_of_slurm_job(const Mount *mount)
         Text id = text_skip(part, 1);
         bool same = before.size > 0 && before.size == id.size && text_digits(before).size == before.size &&
                     memcmp(before.data, id.data, id.size) == 0;
-        if (same && text_starts(part, ".") && text_starts(path, "_"))
+        bool old = path.size == 0 && strcmp(mount->mount_point, "/tmp") == 0;
+        if (same && text_starts(part, ".") && (old || text_starts(path, "_")))
             return true;
     }
     return false;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "child.h"
+#include "forked-command.h"
 #include "macro.h"
 #include "sentinel.h"
 
@@ -73,6 +74,15 @@ int child_start(char *const *command, char *const *environment, const Inherited 
     }
     *ret = child;
     return 0;
+}
+
+void child_release(pid_t pid, int fd, char *const *environment, const Inherited *inherited, Child *ret)
+{
+    *ret = (Child){.pid = pid, .group = getpgrp()};
+    setpgid(pid, pid);
+    ret->terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
+    sentinel_watch(inherited->sentinel, pid, inherited->mark);
+    forked_command_release(fd, environ, environment);
 }
 
 void child_signal(const Child *child, int signo, bool group)

@@ -51,6 +51,9 @@ typedef struct Child {
 int child_start(char *const *command, char *const *environment, const Inherited *inherited, Child *ret,
                 ChildStage *ret_stage);
 
+/* The same with a command that waits at this socket (forked-command.h), whose pid is known. */
+void child_release(pid_t pid, int fd, char *const *environment, const Inherited *inherited, Child *ret);
+
 /* Sends a signal to the command alone, or to all of its group. Does nothing when it has ended. */
 void child_signal(const Child *child, int signo, bool group);
 

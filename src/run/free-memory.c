@@ -74,17 +74,62 @@ Spare free_memory_spare(const FreeMemory *free_memory)
 {
     Cgroup group;
     MemInfo memory;
-    Spare spare = {U64_UNKNOWN, U64_UNKNOWN, false};
+    Spare spare = {U64_UNKNOWN, U64_UNKNOWN, false, false};
     uint64_t swap = 0;
     if (meminfo_read(&free_memory->root, &memory) == 0 && memory.available_bytes != U64_UNKNOWN) {
         swap = memory.swap_free_bytes == U64_UNKNOWN ? 0 : memory.swap_free_bytes;
         spare_limit(&spare, memory.available_bytes, memory.total_bytes, swap);
     }
     if (cgroup_read(&free_memory->root, 0, &free_memory->mounts, &group) == 0 &&
-        group.memory_room_bytes != U64_UNKNOWN)
+        group.memory_room_bytes != U64_UNKNOWN) {
+        uint64_t of_machine = spare.bytes;
         spare_limit(&spare, group.memory_room_bytes, group.memory_limit_bytes,
                     MIN(swap, group.swap_limit_bytes));
+        spare.of_group = spare.bytes < of_machine;
+    }
     return spare;
+}
+
+static uint64_t number_in(const Root *root, const char *name)
+{
+    Text value;
+    uint64_t number = 0;
+    return root_environment(root, name, &value) && text_u64(value, 10, &number) == 0 ? number : 0;
+}
+
+/* "4(x2),3": four tasks on each of the first two nodes, and three on the next one. 0: it does not say. */
+static uint64_t slurm_tasks_parse(Text list, uint64_t node)
+{
+    for (Text part; text_until(&list, ',', &part);) {
+        uint64_t tasks = 0;
+        uint64_t nodes = 1;
+        Text digits = text_digits(part);
+        Text times = text_skip(part, digits.size);
+        if (text_u64(digits, 10, &tasks) < 0 ||
+            (text_starts(times, "(x") && text_u64(text_digits(text_skip(times, 2)), 10, &nodes) < 0))
+            return 0;
+        if (node < nodes)
+            return tasks;
+        node -= nodes;
+    }
+    return 0;
+}
+
+/* Both limits are in MiB; 0 stands for all memory of the node. */
+uint64_t free_memory_allotted(const FreeMemory *free_memory)
+{
+    const Root *root = &free_memory->root;
+    Text tasks_per_node = {0};
+    uint64_t tasks = 0;
+    uint64_t mib = number_in(root, "SLURM_MEM_PER_NODE");
+    if (mib == 0 && __builtin_mul_overflow(number_in(root, "SLURM_MEM_PER_CPU"),
+                                           number_in(root, "SLURM_CPUS_ON_NODE"), &mib))
+        return U64_UNKNOWN;
+    if (mib == 0 || mib > U64_UNKNOWN >> 20)
+        return U64_UNKNOWN;
+    if (root_environment(root, "SLURM_STEP_TASKS_PER_NODE", &tasks_per_node))
+        tasks = slurm_tasks_parse(tasks_per_node, number_in(root, "SLURM_NODEID"));
+    return (mib << 20) / MAX(tasks, UINT64_C(1));
 }
 
 uint64_t free_memory_total(const FreeMemory *free_memory)

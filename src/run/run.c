@@ -54,9 +54,12 @@ struct Run {
     Inherited inherited;
     Sentinel sentinel; /* of the command that runs */
     FreeMemory free_memory;
+    pid_t forked; /* waits at forked_fd to become the command; 0: none does */
+    int forked_fd;
     const char *library;
     const char *outer; /* NULL: this run has joined none */
     Broker *broker;    /* NULL: without the guard */
+    BudgetBasis budget_basis;
     bool only_witness;
     bool no_pin;
     bool no_lane;
@@ -361,6 +364,7 @@ int run_finish(Run *run, RunResult *ret)
         .seconds = run->ended - run->began,
         .guarded = run->broker && !run->only_witness && !run->outer,
         .joined = run->outer != NULL,
+        .budget_basis = run->budget_basis,
         .keeper = run->keeper,
     };
     if (ret->guarded)
@@ -549,12 +553,20 @@ static void ending_note(void *context, int pid)
 }
 
 /* The size that a wish means here and now; U64_UNKNOWN: no limit. */
-static uint64_t budget_bytes(const Run *run, const SizeWish *wish)
+static uint64_t budget_bytes(const Run *run, const SizeWish *wish, BudgetBasis *ret_basis)
 {
-    if (wish->kind == WISH_SIZE)
-        return wish->bytes;
-    uint64_t spare = wish->kind == WISH_OFF ? U64_UNKNOWN : free_memory_spare(&run->free_memory).bytes;
-    return spare == U64_UNKNOWN ? U64_UNKNOWN : MAX(spare / 4 * 3, BUDGET_LEAST_BYTES);
+    *ret_basis = wish->kind == WISH_SIZE ? BUDGET_OF_USER : BUDGET_OF_NOTHING;
+    if (wish->kind != WISH_AUTO)
+        return wish->kind == WISH_SIZE ? wish->bytes : U64_UNKNOWN;
+    Spare spare = free_memory_spare(&run->free_memory);
+    uint64_t allotted = free_memory_allotted(&run->free_memory);
+    uint64_t bytes = MIN(spare.bytes, allotted);
+    if (bytes == U64_UNKNOWN)
+        return U64_UNKNOWN;
+    *ret_basis = allotted < spare.bytes ? BUDGET_OF_SLURM
+                 : spare.of_group       ? BUDGET_OF_GROUP
+                                        : BUDGET_OF_MACHINE;
+    return MAX(bytes / 4 * 3, BUDGET_LEAST_BYTES);
 }
 
 /* By the environment that the command inherits. */
@@ -576,7 +588,7 @@ int run_guard(Run *run, const char *library, const GuardWish *wish)
     run->no_freeze = !wish->outer && wish->no_freeze;
     BrokerOwner owner = {
         .root = &run->free_memory.root,
-        .budget_bytes = budget_bytes(run, &wish->budget),
+        .budget_bytes = budget_bytes(run, &wish->budget, &run->budget_basis),
         .budget_is_wished = wish->budget.kind == WISH_SIZE,
         .no_lane = run->no_lane || is_switched_off(PROTOCOL_LANE),
         .no_freeze = run->no_freeze || is_switched_off(PROTOCOL_FREEZE),
@@ -631,6 +643,12 @@ static GuardSettings guard_settings(const Run *run)
     };
 }
 
+void run_forked(Run *run, pid_t pid, int fd)
+{
+    run->forked = pid;
+    run->forked_fd = fd;
+}
+
 int run_start(Run *run, char *const *command, char *const *settings, ChildStage *ret_stage)
 {
     char **environment = NULL;
@@ -672,7 +690,10 @@ int run_start(Run *run, char *const *command, char *const *settings, ChildStage 
     stray_times_free(&run->awaited);
     run->work = (StrayWork){0};
     run->began = now_seconds();
-    r = child_start(command, environment, &run->inherited, &run->child, ret_stage);
+    if (run->forked > 0)
+        child_release(TAKE(run->forked, 0), run->forked_fd, environment, &run->inherited, &run->child);
+    else
+        r = child_start(command, environment, &run->inherited, &run->child, ret_stage);
     if (r < 0) {
         sentinel_end(&run->sentinel);
         return r;
@@ -767,6 +788,7 @@ int run_evidence(Run *run, const RunResult *result, Arena *arena, Evidence *ret)
         evidence.shared = guard_has_served(&result->guard);
         evidence.turned_away = result->guard.turned_away;
         evidence.budget_bytes = result->guard.budget_bytes;
+        evidence.budget_basis = result->budget_basis;
         evidence.refused = result->guard.refused;
         evidence.refused_bytes = result->guard.refused_bytes;
         evidence.refused_pid = result->guard.refused_pid;

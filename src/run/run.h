@@ -81,6 +81,7 @@ typedef struct RunResult {
     bool guarded;
     bool joined; /* the guard was an outer run's, which has the figures */
     GuardFigures guard;
+    BudgetBasis budget_basis;
     Keeper keeper; /* the process that kept most memory during a crawl; pid 0: there was no long crawl */
 } RunResult;
 
@@ -108,6 +109,9 @@ void run_unwatched(Run *run);
 /* Another thread looks at the job and hands over what it sees, so that no process is looked at twice. The
  * relay must stay until run_finish has returned for the last time. */
 int run_relay(Run *run, MomentRelay *relay);
+
+/* The next command to be started is this child, which waits at the socket fd (forked-command.h). */
+void run_forked(Run *run, pid_t pid, int fd);
 
 /* `settings` are "NAME=value" for the command's environment, NULL-terminated. *ret_stage: the stage that
  * failed. */

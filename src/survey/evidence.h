@@ -69,6 +69,15 @@ typedef struct Ended {
     Sample last;
 } Ended;
 
+/* Where the size of a budget comes from. */
+typedef enum BudgetBasis {
+    BUDGET_OF_NOTHING, /* there is none */
+    BUDGET_OF_USER,
+    BUDGET_OF_MACHINE, /* what could be spared at the start, here and in the next two */
+    BUDGET_OF_GROUP,   /* a control group */
+    BUDGET_OF_SLURM,   /* what Slurm has allotted */
+} BudgetBasis;
+
 /* Why the preload library does nothing for us in a process. */
 typedef enum Absence {
     ABSENCE_NONE,
@@ -153,6 +162,7 @@ typedef struct Evidence {
     uint64_t turned_away; /* connections of other users' processes that could not be shown to be the job's */
     Coverage coverage;
     uint64_t budget_bytes; /* U64_UNKNOWN: none */
+    BudgetBasis budget_basis;
     uint64_t refused; /* requests for memory that were refused, because of the budget or because memory was
                          missing */
     uint64_t refused_bytes; /* of the last one */

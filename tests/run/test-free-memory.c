@@ -102,8 +102,45 @@ static void test_spare(void **state)
     }
 }
 
+static void test_allotted(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *environment;
+        uint64_t bytes;
+    } cases[] = {
+        {"", U64_UNKNOWN},
+        {"SLURM_JOB_ID=7\n", U64_UNKNOWN},
+        {"SLURM_MEM_PER_NODE=600\n", UINT64_C(600) << 20},
+        {"SLURM_MEM_PER_NODE=0\n", U64_UNKNOWN}, /* all memory of the node */
+        {"SLURM_MEM_PER_NODE=600M\n", U64_UNKNOWN},
+        {"SLURM_MEM_PER_NODE=99999999999999999\n", U64_UNKNOWN},
+        {"SLURM_MEM_PER_CPU=100\nSLURM_CPUS_ON_NODE=8\n", UINT64_C(800) << 20},
+        {"SLURM_MEM_PER_CPU=100\n", U64_UNKNOWN},
+        {"SLURM_MEM_PER_CPU=99999999999\nSLURM_CPUS_ON_NODE=99999999999\n", U64_UNKNOWN},
+        {"SLURM_MEM_PER_NODE=600\nSLURM_STEP_TASKS_PER_NODE=4\n", UINT64_C(150) << 20},
+        {"SLURM_MEM_PER_NODE=600\nSLURM_STEP_TASKS_PER_NODE=4(x2),3\nSLURM_NODEID=1\n", UINT64_C(150) << 20},
+        {"SLURM_MEM_PER_NODE=600\nSLURM_STEP_TASKS_PER_NODE=4(x2),3\nSLURM_NODEID=2\n", UINT64_C(200) << 20},
+        {"SLURM_MEM_PER_NODE=600\nSLURM_STEP_TASKS_PER_NODE=4(x2),3\nSLURM_NODEID=3\n", UINT64_C(600) << 20},
+        {"SLURM_MEM_PER_NODE=600\nSLURM_STEP_TASKS_PER_NODE=4(x\n", UINT64_C(600) << 20},
+        {"SLURM_MEM_PER_NODE=600\nSLURM_STEP_TASKS_PER_NODE=0\n", UINT64_C(600) << 20},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        TempRoot temp = temp_root_make();
+        FreeMemory free_memory;
+        temp_root_write(&temp, "proc/meminfo", PLENTY);
+        temp_root_write(&temp, ".capture/env", cases[i].environment);
+        assert_int_equal(free_memory_open(temp.path, &free_memory), 0);
+        if (free_memory_allotted(&free_memory) != cases[i].bytes)
+            fail_msg("case %zu", i);
+        free_memory_close(&free_memory);
+        temp_root_free(&temp);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_shortage), cmocka_unit_test(test_spare)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_shortage), cmocka_unit_test(test_spare),
+                                       cmocka_unit_test(test_allotted)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

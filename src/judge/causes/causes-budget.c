@@ -117,12 +117,28 @@ static const char *refused_text(CauseContext *context)
                                             : text;
 }
 
-static void evidence_refused(CauseContext *context, Diagnosis *ret)
+static const char *budget_text(CauseContext *context)
 {
     uint64_t budget = context->evidence->budget_bytes;
+    switch (context->evidence->budget_basis) {
+    case BUDGET_OF_MACHINE:
+        return cause_printf(context, EVIDENCE_BUDGET_MACHINE, SIZE_TEXT(budget));
+    case BUDGET_OF_GROUP:
+        return cause_printf(context, EVIDENCE_BUDGET_GROUP, SIZE_TEXT(budget));
+    case BUDGET_OF_SLURM:
+        return cause_printf(context, EVIDENCE_BUDGET_SLURM, SIZE_TEXT(budget));
+    case BUDGET_OF_NOTHING:
+    case BUDGET_OF_USER:
+        break;
+    }
+    return cause_printf(context, EVIDENCE_BUDGET, SIZE_TEXT(budget));
+}
+
+static void evidence_refused(CauseContext *context, Diagnosis *ret)
+{
     diagnosis_evidence(context, ret, refused_text(context));
-    if (budget != U64_UNKNOWN)
-        diagnosis_evidence(context, ret, cause_printf(context, EVIDENCE_BUDGET, SIZE_TEXT(budget)));
+    if (context->evidence->budget_bytes != U64_UNKNOWN)
+        diagnosis_evidence(context, ret, budget_text(context));
 }
 
 static void refusal_begin(CauseContext *context, Diagnosis *ret)

@@ -187,6 +187,12 @@
 #define EVIDENCE_REFUSED_BY        "%llu came from %s." /* how many of them; WHO_*_INSIDE */
 #define EVIDENCE_REFUSED_BY_OTHERS "The rest came from other processes."
 #define EVIDENCE_BUDGET            "The job's budget was %s."
+#define EVIDENCE_BUDGET_MACHINE                                                                              \
+    "The job's budget was %s, three quarters of the memory that the machine could spare at the start."
+#define EVIDENCE_BUDGET_GROUP                                                                                \
+    "The job's budget was %s, three quarters of the memory that its control group could spare at the start."
+#define EVIDENCE_BUDGET_SLURM                                                                                \
+    "The job's budget was %s, three quarters of the memory that Slurm has allotted to the task."
 
 /* --- What to do --- */
 

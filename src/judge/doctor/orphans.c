@@ -10,7 +10,8 @@
  *
  * 1. No visible process holds it.
  *
- * 2. It has not changed for a minute: the process that has just made it may be about to open it.
+ * 2. It has not changed for a minute: the process that has just made it may be about to open it. Or there is
+ * no such process: orphan_judge_of_gone.
  *
  * 3. The kernel itself says that no process has the file open or mapped, in any pid namespace: it grants a
  * lease. Neither a pid nor an age shows that. We cannot see all by ourselves: not another container that
@@ -85,7 +86,18 @@ static const char *reopened_by(const Survey *survey, const Segment *segment, Are
     return maker ? arena_printf(arena, ORPHAN_WHY_MAKER, maker->pid) : NULL;
 }
 
-Orphan orphan_judge(const Survey *survey, const Segment *segment, Arena *arena, const char **ret_why)
+bool user_is_gone(const Survey *survey, uint32_t uid)
+{
+    if (uid == 0 || !survey->machine.sandbox.sees_all)
+        return false;
+    for (size_t i = 0; i < survey->n_processes; i++)
+        if (survey->processes[i].uid == uid && survey->processes[i].has_memory)
+            return false;
+    return true;
+}
+
+static Orphan judge(const Survey *survey, const Segment *segment, double least_age, Arena *arena,
+                    const char **ret_why)
 {
     const char *unused;
     const char **why = ret_why ? ret_why : &unused;
@@ -97,7 +109,7 @@ Orphan orphan_judge(const Survey *survey, const Segment *segment, Arena *arena, 
         return ORPHAN_NO;
     }
     double age = machine->realtime - segment->changed;
-    if (age < ORPHAN_AGE_SECONDS) {
+    if (age < least_age) {
         *why = age < 0 ? ORPHAN_WHY_FUTURE : arena_printf(arena, ORPHAN_WHY_CHANGED, DURATION_TEXT(age));
         return ORPHAN_NO;
     }
@@ -119,6 +131,16 @@ Orphan orphan_judge(const Survey *survey, const Segment *segment, Arena *arena, 
         return ORPHAN_UNKNOWN;
     *why = arena_printf(arena, ORPHAN_WHY_YES, DURATION_TEXT(age));
     return ORPHAN_YES;
+}
+
+Orphan orphan_judge(const Survey *survey, const Segment *segment, Arena *arena, const char **ret_why)
+{
+    return judge(survey, segment, ORPHAN_AGE_SECONDS, arena, ret_why);
+}
+
+Orphan orphan_judge_of_gone(const Survey *survey, const Segment *segment, Arena *arena, const char **ret_why)
+{
+    return judge(survey, segment, 0, arena, ret_why);
 }
 
 const char *orphan_name(Orphan orphan)

@@ -107,11 +107,21 @@ static json_t *json_keeper(const Keeper *keeper)
                                         role_name(keeper->role), "bytes_most", json_size(keeper->bytes));
 }
 
+static const char *budget_basis_name(BudgetBasis basis)
+{
+    static const char *const names[] = {[BUDGET_OF_NOTHING] = NULL,
+                                        [BUDGET_OF_USER] = "option",
+                                        [BUDGET_OF_MACHINE] = "machine",
+                                        [BUDGET_OF_GROUP] = "cgroup",
+                                        [BUDGET_OF_SLURM] = "slurm"};
+    return names[basis];
+}
+
 static json_t *json_guard(const RunResult *result, const Evidence *evidence)
 {
     const GuardFigures *guard = &result->guard;
     return json_pack("{s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:o, s:o, "
-                     "s:o, s:o, s:o, s:s?, s:o, s:b}",
+                     "s:o, s:o, s:o, s:s?, s:o, s:b, s:o, s:s?}",
                      "active", result->guarded, "segments_created", json_size(guard->segments_created),
                      "segments_reused", json_size(guard->segments_reused), "bytes_backed",
                      json_size(guard->bytes_backed), "small_backed", json_size(guard->small_backed),
@@ -125,7 +135,9 @@ static json_t *json_guard(const RunResult *result, const Evidence *evidence)
                      "keeper", json_keeper(&result->keeper), "batches", json_size(guard->batches),
                      "processes", json_size(evidence->coverage.guarded), "idle",
                      result->guarded ? idle_name(idle_judge(evidence)) : NULL, "unguarded",
-                     json_unguarded(&evidence->coverage), "joined", result->joined);
+                     json_unguarded(&evidence->coverage), "joined", result->joined, "budget_bytes",
+                     json_size(result->guarded ? guard->budget_bytes : U64_UNKNOWN), "budget_from",
+                     result->guarded ? budget_basis_name(result->budget_basis) : NULL);
 }
 
 static json_t *json_lane(const RunResult *result)

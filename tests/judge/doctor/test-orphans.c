@@ -212,8 +212,40 @@ static void test_table(void **state)
     }
 }
 
+/* Whose user has no process left, so that none can be about to open what it has just made. */
+static void test_user_is_gone(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *what;
+        uint32_t uid;
+        Process other;
+        bool blind;
+        bool gone;
+    } of[] = {
+        {"nobody is left", 7, {.pid = 9, .uid = 8, .has_memory = true}, false, true},
+        {"one process is left", 7, {.pid = 9, .uid = 7, .has_memory = true}, false, false},
+        {"a dead one that was not waited for", 7, {.pid = 9, .uid = 7}, false, true},
+        {"others may be hidden", 7, {.pid = 9, .uid = 8, .has_memory = true}, true, false},
+        {"root is never gone", 0, {.pid = 9, .uid = 8, .has_memory = true}, false, false},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(of); i++) {
+        Process other = of[i].other;
+        Survey survey = {.machine.sandbox.sees_all = !of[i].blind, .processes = &other, .n_processes = 1};
+        if (user_is_gone(&survey, of[i].uid) != of[i].gone)
+            fail_msg("%s", of[i].what);
+    }
+    _cleanup_arena_ Arena arena = {0};
+    Survey survey = {.machine = {.realtime = NOW, .sandbox.sees_all = true}};
+    Segment young = {.changed = NOW - 1, .open = OPEN_NOWHERE, .kind = KIND_TORCH, .uid = 7};
+    assert_int_equal(orphan_judge(&survey, &young, &arena, NULL), ORPHAN_NO);
+    assert_int_equal(orphan_judge_of_gone(&survey, &young, &arena, NULL), ORPHAN_YES);
+    young.open = OPEN_SOMEWHERE;
+    assert_int_equal(orphan_judge_of_gone(&survey, &young, &arena, NULL), ORPHAN_NO);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_table)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_table), cmocka_unit_test(test_user_is_gone)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
