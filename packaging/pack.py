@@ -23,7 +23,8 @@ VERSION = re.search(r"^ *version: '(.*)',$", (ROOT / "meson.build").read_text(),
 PROGRAM = "bin/shmguard"
 LIBRARY = "libexec/shmguard/libshmguard-preload.so"
 API = "lib/libshmguard.so.1"
-MANUAL = "share/man/man1/shmguard.1"
+# Manual pages and completions.
+FOR_PEOPLE = ("share/man/man1/*", "share/bash-completion/completions/*", "share/zsh/site-functions/*", "share/fish/vendor_completions.d/*")
 
 
 def linked(sources):
@@ -76,7 +77,7 @@ def write_wheel(path, files, licenses, bill, tags):
     members = {
         f"shmguard-{VERSION}.data/scripts/shmguard": files[PROGRAM],
         f"shmguard-{VERSION}.data/data/{LIBRARY}": files[LIBRARY],
-        f"shmguard-{VERSION}.data/data/{MANUAL}": files[MANUAL],
+        **{f"shmguard-{VERSION}.data/data/{name}": data for name, data in files.items() if name.startswith("share/")},
         "shmguard/libshmguard.so": files[API],
         **{f"shmguard/{source.name}": source.read_bytes() for source in sorted((ROOT / "python/shmguard").iterdir())
            if source.suffix in (".py", ".typed")},
@@ -112,7 +113,9 @@ def write_archive(path, files, licenses, bill, top):
 
 
 def main(kind, prefix, sources, architecture, glibc, out):
-    files = {name: pathlib.Path(prefix, name).read_bytes() for name in (PROGRAM, LIBRARY, API, MANUAL)}
+    prefix = pathlib.Path(prefix)
+    texts = sorted(str(path.relative_to(prefix)) for pattern in FOR_PEOPLE for path in prefix.glob(pattern))
+    files = {name: (prefix / name).read_bytes() for name in (PROGRAM, LIBRARY, API, *texts)}
     parts = list(linked(pathlib.Path(sources)))
     licenses = {"LICENSE": (ROOT / "LICENSE").read_bytes(), **{f"{part[0]}-LICENSE": part[-1] for part in parts if part[-1]}}
     bill = bill_of_materials(files, parts)

@@ -161,6 +161,13 @@
 #define CLI_KERNEL_INSTALLED                                                                                 \
     _("wrote %s; choose \"%s\" as the kernel of a notebook. To remove it: jupyter kernelspec remove %s")
 
+/* --- doctor ------------------------------------------------------------------------------------------- */
+
+/* What was given, and an id. */
+#define CLI_DOCTOR_ID                                                                                        \
+    _("doctor: --only: there is no finding \"%s\"; man shmguard lists the ids under FINDINGS")
+#define CLI_DOCTOR_ID_NEAR _("doctor: --only: there is no finding \"%s\"; did you mean %s?")
+
 /* --- clean -------------------------------------------------------------------------------------------- */
 
 #define CLI_CLEAN_NOT_TMPFS  _("/dev/shm is not a tmpfs; shmguard doctor says what to do")

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "bugreport.h"
 #include "cli-text.h"
 #include "command.h"
+#include "version.h"
 
 typedef struct BugreportOptions {
     const char *output;
@@ -31,8 +33,19 @@ static int bugreport_run(const Command *command, int argc, char **argv)
     struct tm local;
     if (localtime_r(&now, &local))
         (void)strftime(name, sizeof name, "shmguard-bugreport-%Y%m%d-%H%M%S.tar.gz", &local);
-    int r = bugreport_become(options.output ? options.output : name, "shmguard " SHMGUARD_VERSION,
-                             options.report);
+    char *versions = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&versions, &size);
+    if (!out)
+        return complain(EX_SOFTWARE, CLI_OUT_OF_MEMORY);
+    {
+        IN_ENGLISH;
+        version_print(out);
+    }
+    if (fclose(out) != 0)
+        return complain(EX_SOFTWARE, CLI_OUT_OF_MEMORY);
+    int r = bugreport_become(options.output ? options.output : name, versions, options.report);
+    free(versions);
     return r == -ENOENT ? complain(EX_UNAVAILABLE, CLI_BUGREPORT_NO_PYTHON)
                         : complain(EX_SOFTWARE, CLI_FAILED, "bugreport", error_text(-r));
 }

@@ -5,9 +5,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "begin.h"
 #include "cli-text.h"
 #include "command.h"
 #include "crash.h"
+#include "version.h"
 
 static const Command *command_find(const char *name)
 {
@@ -56,7 +58,7 @@ static int dispatch(int argc, char **argv)
 {
     const char *word = argc > 1 ? argv[1] : NULL;
     if (!word) {
-        usage_print(stderr);
+        begin_print(stderr);
         return EX_USAGE;
     }
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
@@ -64,7 +66,7 @@ static int dispatch(int argc, char **argv)
         return EX_OK;
     }
     if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0) {
-        fputs("shmguard " SHMGUARD_VERSION "\n", stdout);
+        version_print(stdout);
         return EX_OK;
     }
     if (strcmp(word, CRASH_WORD) == 0)

@@ -11,6 +11,11 @@ int http_server_open(const HttpSettings *settings, HttpServer **ret)
     return -ENOSYS;
 }
 
+const char *http_server_library(void)
+{
+    return NULL;
+}
+
 void http_server_close(HttpServer *server)
 {
     (void)server;

@@ -569,6 +569,11 @@ int http_server_open(const HttpSettings *settings, HttpServer **ret)
     return 0;
 }
 
+const char *http_server_library(void)
+{
+    return MHD_get_version();
+}
+
 void http_server_close(HttpServer *server)
 {
     if (!server)

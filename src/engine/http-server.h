@@ -41,6 +41,9 @@ int http_server_open(const HttpSettings *settings, HttpServer **ret);
 void http_server_close(HttpServer *server);
 
 /* With the port that the kernel chose, if 0 was wanted. */
+/* The version of libmicrohttpd; NULL: built without it. */
+const char *http_server_library(void);
+
 ListenAddress http_server_address(const HttpServer *server);
 
 /* Readable when documents are wanted; http_server_wanted returns them as bits and forgets them. */

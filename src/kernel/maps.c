@@ -299,6 +299,13 @@ static int query_count(int fd, uint64_t *ret)
     return 0;
 }
 
+int maps_can_query(const Root *root)
+{
+    uint64_t count = 0;
+    _cleanup_close_ int fd = maps_open(root, 0);
+    return fd < 0 ? fd : query_count(fd, &count) == 0;
+}
+
 int maps_count(const Root *root, int pid, uint64_t *ret)
 {
     _cleanup_close_ int fd = maps_open(root, pid);

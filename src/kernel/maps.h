@@ -54,5 +54,9 @@ int maps_find_in(const Root *root, int fd, uint64_t address, Buffer *scratch, Ma
 /* How many mappings the process has, of any kind: the number that vm.max_map_count limits. */
 int maps_count(const Root *root, int pid, uint64_t *ret);
 
+/* Whether the kernel can be asked for single mappings (PROCMAP_QUERY): 1 or 0, or why /proc/self/maps cannot
+ * be opened. */
+int maps_can_query(const Root *root);
+
 /* The stat of what is mapped at entry (through map_files; needs CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN). */
 int maps_stat(const Root *root, int pid, const MapEntry *entry, FileStat *ret);

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -26,6 +28,7 @@ enum {
     KEEP_SECONDS = 900,   /* of the past, for verdicts and the page */
     KEEP_SAMPLES = 240,   /* at least */
     HISTORY_SAMPLES = 10, /* after which the history for new pages is made again */
+    NODE_NAME_MAX = 253,  /* as Kubernetes allows */
 };
 
 /* In seconds. */
@@ -57,7 +60,7 @@ typedef struct Serve {
     uint64_t orphan_bytes;
     uint64_t orphans;
     MetricsChoice choice;
-    char node[HOST_NAME_MAX + 1];
+    char node[NODE_NAME_MAX + 1];
     double sampled; /* CLOCK_MONOTONIC, like all that follow */
     double sample_next;
     double orphans_next;
@@ -386,6 +389,16 @@ static int signals_open(void)
     return fd < 0 ? -errno : fd;
 }
 
+/* In a pod, the host name is that of the pod. */
+static void node_name(char node[static NODE_NAME_MAX + 1])
+{
+    const char *given = getenv("SHMGUARD_NODE");
+    if (given)
+        snprintf(node, NODE_NAME_MAX + 1, "%s", given);
+    else if (gethostname(node, NODE_NAME_MAX) < 0)
+        node[0] = '\0';
+}
+
 static int serve_open(Serve *serve)
 {
     double now = now_seconds();
@@ -396,8 +409,7 @@ static int serve_open(Serve *serve)
         r = history_init(&serve->history, "", 0, clock_seconds(CLOCK_REALTIME), serve->settings.interval);
     if (r < 0)
         return r;
-    if (gethostname(serve->node, sizeof serve->node - 1) < 0)
-        serve->node[0] = '\0';
+    node_name(serve->node);
     serve->sampled = serve->sample_next = serve->orphans_next = serve->tick_next = now;
     return 0;
 }

@@ -380,6 +380,11 @@ void recording_set_python(Recording *recording, unsigned minor)
     recording->python_due = true;
 }
 
+const char *recording_library(void)
+{
+    return sqlite3_libversion();
+}
+
 int recording_create(const char *path, const History *head, Recording **ret)
 {
     if (path[0] == '\0')

@@ -15,6 +15,9 @@
 
 typedef struct Recording Recording;
 
+/* The version of SQLite. */
+const char *recording_library(void);
+
 /*
  * Creates the file. An existing recording becomes FILE.old; any other existing file is -EEXIST, and stays; so
  * does a recording that another process has open (-EBUSY), or if FILE.old is not a recording (-ENOTEMPTY).

@@ -11,6 +11,7 @@ from conftest import MIB, PYTHONS, as_user, children, end_tree, has_ended, mount
 
 # User ids that only these tests use: the manager of someone else's training must not affect them.
 ALICE, BOB, CAROL, DAVE = 64001, 64002, 64003, 64004
+SERVER = 1000  # of deploy/kubernetes/server
 
 KNOWN = {  # name: bytes
     "torch_4242_3312048626_0": MIB, "torch_4242_7": 4096, "nccl-AbCdEf": 2 * MIB, "psm_1a2b3c4d": 100, "pym-77-ab_c12xy": 4096,
@@ -79,6 +80,8 @@ class Leftovers:
             setattr(self, name, machine)
         self.pods = self.machine()
         make(self.pods, {**SERVERS, **WAITING, **IN_USE, "vllm_notes.mmap": 4096})
+        self.node = self.machine()
+        make(self.node, {**SERVERS, **WAITING, "vllm_notes.mmap": 4096}, uid=SERVER)
         self.sender = self.start_sender()
         self.race = self.machine()
         make(self.race, {f"psm_{i:08x}": 4096 for i in range(400)})

@@ -82,6 +82,7 @@ BAD_VALUES = {
     "NAME=V1,V2,...": ["batch", "a-b=1", ""],
     "DTYPE[D0,D1,...]": ["float33", "float32[3", "float32[0]", ""],
     '"NAME=VALUE;..."': ["workers", "wrkers=2"],
+    "ID": ["shm-orphan", "shm", ""],
     "WORD": ["a b", "", "../x"],
     "ADDRESS": ["node17", "", "127.0.0.1:x", "[::1", "1.2.3.4:65536"],
 }
@@ -263,8 +264,32 @@ def test_no_proc():
 def test_no_command(here):
     done = here.shmguard()
     assert done.returncode == 64 and done.stdout == b""
-    assert done.stderr.startswith(b"Usage: shmguard COMMAND")
-    assert all(name.encode() in done.stderr for name in COMMANDS)
+    ways = re.findall(r"^  shmguard (\w+)(.*)$", done.stderr.decode(), re.M)
+    assert [name for name, _ in ways] == ["explain", "run", "run", "plan", "record", "report", "tune", "watch", "doctor"]
+    for name, words in ways:
+        assert set(re.findall(r"--[a-z]+", words.split(" -- ")[0])) <= {*options_of(name)}
+    assert b"shmguard --help" in done.stderr and max(map(len, done.stderr.splitlines())) <= 80
+
+
+def test_version(here):
+    """The first line is for scripts, the others are for bug reports."""
+    done = here.shmguard("--version", text=True)
+    first, *rest = done.stdout.splitlines()
+    assert done.returncode == 0 and re.fullmatch(r"shmguard \d+\.\d+\.\d+", first)
+    rows = {row[:12].strip(): row[14:] for row in rest if row[0] != " "}
+    assert list(rows) == ["commit", "built with", "libraries", "kernel", "tested with"]
+    assert re.match(r"(gcc|clang) \d", rows["built with"]) and rows["kernel"].startswith(f"Linux {os.uname().release}, ")
+    assert re.fullmatch(r"[0-9a-f]{7,40}(-dirty)?|not known", rows["commit"])
+    features = [row.split()[0] for row in rest if re.match(r" +(yes|no|\?) ", row)]
+    assert len(features) == 5 and features[:2] == ["yes", "yes"]
+
+
+def test_version_says_what_is_forbidden(here):
+    """In a user namespace that forbids further ones."""
+    done = here.run("unshare", "--user", "--map-root-user", "sh", "-c", 'echo 0 >/proc/sys/user/max_user_namespaces; exec "$0" --version', PROGRAM, text=True)
+    if "unshare" in done.stderr:
+        pytest.skip(f"no user namespace: {done.stderr}")
+    assert re.search(r"^ +no +user namespaces: ", done.stdout, re.M) and re.search(r"^ +yes +memfd_create: ", done.stdout, re.M), done
 
 
 @pytest.mark.parametrize("line", [["--help"], ["-h"], *([name, "--help"] for name in COMMANDS), *([name, "-h"] for name in COMMANDS)])

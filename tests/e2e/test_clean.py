@@ -2,13 +2,16 @@
 """Removing what belongs to nobody, and only that. These tests run last: an orphan is a minute old (see leftovers.py)."""
 
 import os
+import re
 import socket
 import subprocess
 
 import pytest
 
-from conftest import MIB, PYTHONS, as_user, end_tree, holder, needs_root, python_of
+from conftest import MIB, PYTHONS, as_user, end_tree, holder, needs_root, open_to_all, python_of, wait_until
 from leftovers import ALICE, BOB, DAVE, IN_USE, KNOWN, OTHER, SERVERS, WAITING, make
+from manifests import built, pod_specs
+from pod import TOKEN, Pod, image, serve_pod
 
 pytestmark = [needs_root, pytest.mark.outside]  # inside, others could hold what nobody seems to hold
 
@@ -314,3 +317,30 @@ def test_text_for_people(private_shm):
     assert lines[0] == "Kept" and lines[-1] == "0 would be removed, 2 kept, 0 B would be freed"
     assert any(line.startswith("psm_f2e50001 ") and "changed" in line for line in lines)
     assert any(line.startswith("dataset.bin ") and "kind" in line for line in lines)
+
+
+def test_a_server_in_kubernetes(old, tmp_path):
+    """What a crash left in the node's /dev/shm is gone before the server starts, in a new pod and when its container is started again.
+    serve counts it as orphans meanwhile, which needs CAP_LEASE."""
+    deployment, = [spec for thing in built("server") for spec in pod_specs(thing)]
+    daemons = [spec for thing in built("serve") for spec in pod_specs(thing)]
+    open_to_all(tmp_path)
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    (workspace / "server.py").write_text("import os; print(sorted(os.listdir('/dev/shm')))")
+    images = {"shmguard": {"/shmguard": image(tmp_path / "image")}, "server": {"/workspace": workspace}}
+    machine = old.node
+    everything = names(machine)
+    serve = serve_pod(daemons[0], tmp_path, images, machine)
+    for without, orphaned in [((), range(len(SERVERS), len(everything) + 1)), (("LEASE",), [0])]:
+        with serve.running(serve.containers()["serve"], without=without) as ask:
+            wait_until(lambda: "\nshmguard_orphans " in ask("/metrics", TOKEN)[1], 30, "the first survey is there")  # noqa: B023
+            assert int(re.search(r"^shmguard_orphans (\d+)$", ask("/metrics", TOKEN)[1], re.M).group(1)) in orphaned
+
+    server = Pod(deployment, tmp_path, images, machine, node={"shm": "/dev/shm"})
+    with holder(machine, "held = open('/dev/shm/vllm_ec_5e0c7a52.mmap')"):
+        server.prepare()
+        assert names(machine) == everything - (set(SERVERS) - {"vllm_ec_5e0c7a52.mmap"})
+    done = server.run(server.containers()["server"])
+    kept = everything - set(SERVERS)
+    assert done.returncode == 0 and done.stdout.endswith(f"{sorted(kept)}\n") and names(machine) == kept

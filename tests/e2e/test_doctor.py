@@ -12,7 +12,7 @@ import tempfile
 
 import pytest
 
-from conftest import MIB, PYTHONS, children, control_group, holder, mount_namespace, needs_root, prepared_namespace, wait_until
+from conftest import MIB, PYTHONS, ROOTS, children, control_group, holder, mount_namespace, needs_root, prepared_namespace, wait_until
 
 PYTHON = PYTHONS["system"]
 GIB = 1 << 30
@@ -406,3 +406,16 @@ def test_advice_for_a_user_without_rights(small_shm, ordinary):
     # With no_new_privs, sudo cannot work.
     confined = ordinary(alone.within("setpriv", "--no-new-privs")).doctor()["by_id"]["shm-too-small"]
     assert {fix["needs"] for fix in confined["fixes"]} <= {"nothing", "admin", "restart"}
+
+
+def test_only_some_findings(here):
+    """What else is wrong counts neither for the findings nor for the exit code."""
+    root = ("--root", ROOTS / "docker")
+    everything = here.doctor(*root)
+    assert {"shm-too-small", "workers-exceed-cpus"} <= set(everything["by_id"]), everything["by_id"]
+    only = here.doctor(*root, "--only", "workers-exceed-cpus", "--only", "swap-low")
+    assert set(only["by_id"]) == {"workers-exceed-cpus", "swap-low"} & set(everything["by_id"])
+    assert only["by_id"]["workers-exceed-cpus"] == everything["by_id"]["workers-exceed-cpus"]
+    assert here.shmguard("doctor", *root, "--only", "shm-too-small").returncode == 2
+    none = here.json("doctor", *root, "--only", "remove-ipc", codes=(0,))
+    assert none["findings"] == [] and none["verdict"] == "ok" and all(line.startswith("remove-ipc:") for line in none["skipped"])

@@ -24,18 +24,13 @@ def rows(title):
 
 def test_commands():
     assert re.findall(r"^### (\w+)$", REFERENCE, re.M) == COMMANDS
-    assert set(re.findall(r"^\.SS (\w+)$", MANUAL, re.M)) == set(COMMANDS)
+    assert re.findall(r"^\.BR shmguard-(\w+) \(1\)$", section(MANUAL, "COMMANDS", ".SH"), re.M) == COMMANDS
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_options(command):
     listed = set(re.findall(r"^\| .*?`(--[a-z-]+)", section(REFERENCE, command, "###"), re.M))
     assert listed == set(options_of(command))
-    synopsis = re.findall(rf"^\.B shmguard {command}\b.*?\n\.br$", MANUAL, re.M | re.S)
-    told = "".join(synopsis) + section(MANUAL, command, ".SS") + section(MANUAL, "OPTIONS", ".SH")
-    assert listed <= set(re.findall(r"--[a-z-]+", told))
-    named = set(re.findall(r"--[a-z-]+", "".join(synopsis)))
-    assert named <= listed | {"--output"}, "the synopsis names an option that does not exist"
     assert help_of(command).startswith(f"Usage: shmguard {command} ")
 
 

@@ -83,6 +83,11 @@ ScreenError screen_open(const Terminal *terminal)
     return SCREEN_GOOD;
 }
 
+const char *screen_library(void)
+{
+    return curses_version();
+}
+
 void screen_close(void)
 {
     mousemask(0, NULL);

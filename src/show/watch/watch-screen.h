@@ -22,6 +22,9 @@ typedef enum ScreenError {
 ScreenError screen_open(const Terminal *terminal);
 void screen_close(void);
 
+/* "ncurses 6.4.20221231" */
+const char *screen_library(void);
+
 /* Around a time in which another program has the terminal, and after its size has changed. */
 void screen_leave(void);
 void screen_return(void);
