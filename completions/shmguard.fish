@@ -145,7 +145,7 @@ complete -c shmguard -n '__shmguard_in record' -l where -d 'find the line that l
 complete -c shmguard -n '__shmguard_in record' -s q -l quiet -d 'print no progress and no summary'
 complete -c shmguard -n '__shmguard_in record' -s h -l help -d 'show this help'
 complete -c shmguard -n '__shmguard_in record' -a --
-complete -c shmguard -n '__shmguard_in report' -s o -l output -x -a '(__shmguard_files .html)' -d 'write a page for the browser to this one file; - is standard output'
+complete -c shmguard -n '__shmguard_in report' -s o -l output -x -a '(__shmguard_files .html)' -d 'write a page for the browser to this one file instead of text; - is standard output'
 complete -c shmguard -n '__shmguard_in report' -s j -l json -d 'print one JSON object instead of text'
 complete -c shmguard -n '__shmguard_in report' -l color -x -a 'auto always never' -d 'auto, always or never (default: auto; NO_COLOR is honoured)'
 complete -c shmguard -n '__shmguard_in report' -s h -l help -d 'show this help'

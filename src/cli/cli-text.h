@@ -347,7 +347,8 @@
     _("report: -o %s is a database, most likely another recording; give the page another name")
 #define CLI_REPORT_FAILED   _("report: %s: %s; give -o a file that can be written")
 #define CLI_STANDARD_OUTPUT _("standard output")
-#define CLI_REPORT_WRITTEN  _("The page is in %s; open it in any browser.")
+#define CLI_REPORT_WRITTEN                                                                                   \
+    _("wrote %s, whose verdict is %s; open it in any browser") /* the id of a verdict */
 
 /* --- run ---------------------------------------------------------------------------------------------- */
 

@@ -22,7 +22,7 @@ typedef struct ReportOptions {
 
 static const Option report_options[] = {
     {OPTION_TEXT, 'o', "output", offsetof(ReportOptions, out), "FILE",
-     .help = N_("write a page for the browser to this one file; - is standard output")},
+     .help = N_("write a page for the browser to this one file instead of text; - is standard output")},
     OPTION_JSON(ReportOptions),
     OPTION_COLOR(ReportOptions),
     {OPTION_END},
@@ -198,14 +198,13 @@ static int answer(const ReportOptions *options, const FleetView *fleet)
         return code;
     if (options->json)
         return json_finish(json_report(stdout, terminal.is_tty, fleet));
-    show_report(&terminal, fleet);
     if (options->out) {
         _cleanup_buffer_ Buffer safe = {0};
         (void)text_escape(text_of(options->out), &safe);
-        fflush(stdout);
-        fprintf(stderr, CLI_REPORT_WRITTEN, buffer_text(&safe));
-        fputc('\n', stderr);
-    }
+        printf(CLI_REPORT_WRITTEN, buffer_text(&safe), verdict_name(fleet->overall));
+        putchar('\n');
+    } else
+        show_report(&terminal, fleet);
     return EX_OK;
 }
 
