@@ -149,13 +149,13 @@ class Cluster:
         self.process = subprocess.Popen(
             ["unshare", "--pid", "--fork", "--kill-child", "--mount", "--propagation", "private", "--mount-proc", "--ipc", "--net", "--uts",
              "bash", boot, directory, *groups], stdin=subprocess.DEVNULL, stdout=(directory / "boot.out").open("wb"), stderr=subprocess.STDOUT)
-        wait_until(self.find_init, 10, "process 1 of the cluster")
+        wait_until(self.find_init, "process 1 of the cluster")
         enter = ["nsenter", "-t", str(self.init), "-m", "-p", "-n", "-i", "-u", *(["-C"] if groups else []), f"--wd={self.work}",
                  "env", "-u", "LD_LIBRARY_PATH", "-u", "SHMGUARD", f"SLURM_CONF={directory}/slurm.conf"]
         self.root = Machine(enter, self.init, str(self.program))
         self.user = Machine([*enter, *as_user(TRAINER)], self.init, str(self.program))
         try:
-            wait_until(self.is_up, 10, "the nodes are up")
+            wait_until(self.is_up, "the nodes are up")
         except AssertionError as error:
             raise AssertionError(self.log()) from error
 
@@ -219,7 +219,7 @@ class Cluster:
 
     def wait(self, number, wanted="COMPLETED"):
         """Waits until a job has ended, as it should."""
-        wait_until(lambda: self.job(number)["JobState"] not in ("PENDING", "CONFIGURING", "RUNNING", "COMPLETING"), 60, f"job {number} ends")
+        wait_until(lambda: self.job(number)["JobState"] not in ("PENDING", "CONFIGURING", "RUNNING", "COMPLETING"), f"job {number} ends")
         assert self.job(number)["JobState"] == wanted, (self.job(number)["JobState"], [path.read_text() for path in self.work.glob("*.out")])
 
     def processes(self):
@@ -260,7 +260,7 @@ def cluster(public, more=""):
         yield made
     finally:
         made.stop()
-        wait_until(lambda: not any((group / "cgroup.procs").read_text() for group in groups), 20, "the cluster ends")
+        wait_until(lambda: not any((group / "cgroup.procs").read_text() for group in groups), "the cluster ends")
         groups_remove(groups)
         shutil.rmtree(directory, ignore_errors=True)
 

@@ -136,7 +136,7 @@ class Pod:
             return (int(status), body) if asked.returncode == 0 else (0, asked.stderr)
 
         try:
-            wait_until(lambda: process.poll() is not None or ask("/healthz")[0] == 200, 30, "the container is ready")
+            wait_until(lambda: process.poll() is not None or ask("/healthz")[0] == 200, "the container is ready")
             assert process.poll() is None, process.stderr.read()
             yield ask
         finally:

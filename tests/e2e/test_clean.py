@@ -334,7 +334,7 @@ def test_a_server_in_kubernetes(old, tmp_path):
     serve = serve_pod(daemons[0], tmp_path, images, machine)
     for without, orphaned in [((), range(len(SERVERS), len(everything) + 1)), (("LEASE",), [0])]:
         with serve.running(serve.containers()["serve"], without=without) as ask:
-            wait_until(lambda: "\nshmguard_orphans " in ask("/metrics", TOKEN)[1], 30, "the first survey is there")  # noqa: B023
+            wait_until(lambda: "\nshmguard_orphans " in ask("/metrics", TOKEN)[1], "the first survey is there")  # noqa: B023
             assert int(re.search(r"^shmguard_orphans (\d+)$", ask("/metrics", TOKEN)[1], re.M).group(1)) in orphaned
 
     server = Pod(deployment, tmp_path, images, machine, node={"shm": "/dev/shm"})

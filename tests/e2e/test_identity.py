@@ -27,5 +27,7 @@ def rounds(*cases):
                                                  "beside_files", "protected"))
 def test_remembered(here, case, version):
     command = [python_of(version), "-W", "ignore", SCRIPT, case]
-    guarded = here.run(here.program, "run", "--quiet", "--", *command)
+    # To rebuild a sparse tensor, PyTorch looks at all modules that it has: they may not be imported by that (site/sitecustomize.py).
+    whole = ["env", "-u", "PYTHONPATH"] if case == "sparse_and_nested" else []
+    guarded = here.run(*whole, here.program, "run", "--quiet", "--", *command)
     assert (guarded.returncode, guarded.stdout) == (0, b"wrong: 0\n"), guarded.stderr.decode()

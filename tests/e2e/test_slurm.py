@@ -36,8 +36,8 @@ def plugin(slurm):
 def nothing_is_left(slurm):
     yield
     slurm.root.run("scancel", "-u", "trainer")
-    wait_until(lambda: not slurm.left(), 30, f"nothing is left: {slurm.left()}")
-    wait_until(lambda: not slurm.root.run("squeue", "-h").stdout, 30, "no job is left")
+    wait_until(lambda: not slurm.left(), f"nothing is left: {slurm.left()}")
+    wait_until(lambda: not slurm.root.run("squeue", "-h").stdout, "no job is left")
 
 
 def train(slurm, *options):
@@ -59,7 +59,7 @@ def last_job(slurm):
 
 
 def wait_for_line(path, text):
-    wait_until(lambda: path.exists() and text in path.read_text(), 60, f"{text} in {path}")
+    wait_until(lambda: path.exists() and text in path.read_text(), f"{text} in {path}")
 
 
 def test_without_any_of_them(slurm):
@@ -162,7 +162,7 @@ def test_out_of_memory(plugin):
     assert done.returncode != 0 and b"Out Of Memory" in done.stderr, done
     job = last_job(plugin)
     assert report(plugin, f"shmguard-{job}.0.0.json")["cause"]["id"] == "cgroup-oom"
-    wait_until(lambda: plugin.job(job).get("AdminComment", "").startswith("shmguard: step 0: cgroup-oom "), 10, "the comment is there")
+    wait_until(lambda: plugin.job(job).get("AdminComment", "").startswith("shmguard: step 0: cgroup-oom "), "the comment is there")
 
 
 def test_the_task_prolog(slurm):
@@ -200,7 +200,7 @@ def test_killed_at_once(plugin):
     job = plugin.submit(" ".join(map(str, forever(plugin))), "--shmguard", "-o", "killed.out")
     wait_for_line(plugin.work / "killed.out", "holding")
     plugin.user.run("scancel", "--full", "--signal=KILL", job)
-    wait_until(lambda: plugin.job(job)["JobState"] not in ("RUNNING", "COMPLETING"), 60, "the job ends")
+    wait_until(lambda: plugin.job(job)["JobState"] not in ("RUNNING", "COMPLETING"), "the job ends")
 
 
 def test_an_array_on_shared_nodes(plugin):
@@ -208,7 +208,7 @@ def test_an_array_on_shared_nodes(plugin):
     command = " ".join(map(str, train(plugin)))
     array = plugin.submit(f"[ $SLURM_ARRAY_TASK_ID -gt 0 ] || {command}", "--shmguard", "--array=0-5", "--mem=600M", "-o", "array-%a.out")
     wait_for_line(plugin.work / "array-0.out", "finished 20 steps")
-    wait_until(lambda: len(list(plugin.work.glob("shmguard-*.batch.0.json"))) >= 6, 60, f"all jobs of {array} end")
+    wait_until(lambda: len(list(plugin.work.glob("shmguard-*.batch.0.json"))) >= 6, f"all jobs of {array} end")
 
 
 @pytest.mark.long
@@ -218,9 +218,9 @@ def test_a_requeue(plugin):
                         "--shmguard", "--requeue", "-o", "requeued.out", "--open-mode=append")
     wait_for_line(plugin.work / "requeued.out", "holding")
     plugin.root.run("scontrol", "requeue", job)
-    wait_until(lambda: plugin.job(job)["JobState"] == "PENDING", 60, "it is requeued")
-    wait_until(lambda: not plugin.left(), 30, "nothing is left of the first run")
-    wait_until(lambda: "run 1" in (plugin.work / "requeued.out").read_text(), 240, "it runs again")
+    wait_until(lambda: plugin.job(job)["JobState"] == "PENDING", "it is requeued")
+    wait_until(lambda: not plugin.left(), "nothing is left of the first run")
+    wait_until(lambda: "run 1" in (plugin.work / "requeued.out").read_text(), "it runs again")
     plugin.wait(job)
 
 
@@ -232,7 +232,7 @@ def test_epilog_spares_others(slurm):
         os.chown(path, uid, uid)
     try:
         assert slurm.srun("true").returncode == 0
-        wait_until(lambda: sorted(path.name for path in slurm.root.shm.iterdir()) == ["dataset.bin", "torch_4_5_6"], 30, "the Epilog cleans")
+        wait_until(lambda: sorted(path.name for path in slurm.root.shm.iterdir()) == ["dataset.bin", "torch_4_5_6"], "the Epilog cleans")
         time.sleep(0.2)
         assert len(list(slurm.root.shm.iterdir())) == 2
     finally:
@@ -244,7 +244,7 @@ def test_epilog_spares_others(slurm):
 def test_a_time_limit(plugin):
     """Slurm asks the tasks to end (SIGTERM), and kills them two seconds later."""
     job = plugin.submit(" ".join(map(str, forever(plugin))), "--shmguard", "--time=1", "-o", "limit.out")
-    wait_until(lambda: plugin.job(job)["JobState"] == "TIMEOUT", 200, "the time limit")
+    wait_until(lambda: plugin.job(job)["JobState"] == "TIMEOUT", "the time limit")
     told = report(plugin, f"shmguard-{job}.batch.0.json")
     assert told["cause"]["id"] == "killed" and told["exit"]["signal"] in (9, 15)
 

@@ -46,7 +46,7 @@ class Job:
 def training(python, kind, seconds, folder, **environment):
     clean = [] if kind == "ends" else ["--clean"]  # workers end in the middle of a search
     job = Job(python, STUB, kind, str(seconds), extension_make(folder), *clean, **environment)
-    wait_until(lambda: len(list(children(job.pid))) >= 2, 60, "workers")
+    wait_until(lambda: len(list(children(job.pid))) >= 2, "workers")
     time.sleep(1)
     return job
 

@@ -2,7 +2,9 @@
 // Translations come with the page, as data: English text to translated text. English itself has none.
 import { byId } from "./dom";
 
-const translations = JSON.parse(byId("texts").textContent ?? "{}") as Record<string, string>;
+// Without a document there is no page: tests run parts of it in Node.
+const texts = typeof document === "undefined" ? null : byId("texts").textContent;
+const translations = JSON.parse(texts ?? "{}") as Record<string, string>;
 
 export const _ = (english: string): string => translations[english] ?? english;
 
