@@ -554,7 +554,8 @@ int fleet_view_make(const ReportView *reports, size_t n, Arena *arena, FleetView
         r = steps_measure(&ranks, common, n, arena);
     if (r < 0)
         return r;
-    qsort(ranks.items, ranks.n, sizeof *ranks.items, rank_compare);
+    if (ranks.n > 0)
+        qsort(ranks.items, ranks.n, sizeof *ranks.items, rank_compare);
     for (size_t i = 0; i < ranks.n; i++)
         nodes.items[sources[ranks.items[i].source].node].n_ranks++;
     r = lateness_judge(&ranks, sources, arena, &view.n_late);
