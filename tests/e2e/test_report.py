@@ -62,7 +62,8 @@ def test_page_is_whole_or_not_there(here, recording, tmp_path, page_built):
         done = here.shmguard("report", recording, "-o", html)
     finally:
         os.umask(before)
-    assert done.returncode == 0 and b"fd-leak" in done.stdout and str(html).encode() in done.stderr, done
+    assert done.returncode == 0 and done.stderr == b"" and done.stdout.count(b"\n") == 1, done
+    assert b"fd-leak" in done.stdout and str(html).encode() in done.stdout
     assert os.listdir(tmp_path) == ["report.html"]
     assert stat.S_IMODE(html.stat().st_mode) == 0o644
     text = html.read_text()

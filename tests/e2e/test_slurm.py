@@ -251,12 +251,14 @@ def test_a_time_limit(plugin):
 
 def test_a_job_with_its_own_shm(public):
     """job_container/tmpfs: each job has its own /dev/shm, and doctor says so."""
-    with cluster(public, "JobContainerType=job_container/tmpfs\nPrologFlags=contain\n") as own:
-        for _ in range(5):  # on a busy machine, Slurm 22.05 may fail to start the step that makes the mounts
+    for _ in range(3):  # on a busy machine, Slurm 22.05 may fail to start the step that makes the mounts, and then always fails
+        with cluster(public, "JobContainerType=job_container/tmpfs\nPrologFlags=contain\n") as own:
             done = own.srun(own.program, "doctor", "--json")
-            if b"not ready" not in done.stderr:
-                break
-        assert done.stdout, done
-        answer = json.loads(done.stdout)
-        assert answer["environment"]["slurm"] and answer["environment"]["shm_owner"] == "job", done
-        assert "shm-of-job" in [finding["id"] for finding in answer["findings"]]
+        if b"not ready" not in done.stderr:
+            break
+    else:
+        pytest.skip(f"Slurm could not start a job with its own mounts: {done.stderr.decode()}")
+    assert done.stdout, done
+    answer = json.loads(done.stdout)
+    assert answer["environment"]["slurm"] and answer["environment"]["shm_owner"] == "job", done
+    assert "shm-of-job" in [finding["id"] for finding in answer["findings"]]
