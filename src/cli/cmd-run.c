@@ -521,6 +521,8 @@ static int job_do(RunCommand *run)
     int r = attempts_make(run);
     if (r < 0)
         return complain(EX_SOFTWARE, CLI_FAILED, "run", error_text(-r));
+    if (run_forked_waits(run->job.run)) /* it could not be started with us */
+        return EX_SOFTWARE;
     run->forked = 0;
 
     /* The reader of our messages may be gone; the exit code must be the command's in any case. */
@@ -564,7 +566,10 @@ static int run_run(const Command *command, int argc, char **argv)
     const RunOptions *options = &run.options;
     int code = EX_OK;
     if (!run_parse(command, argc, argv, &run, &code))
-        return code;
+        return code != EX_OK && options->forked != FD_NOT_GIVEN &&
+                       forked_command_find(options->forked, &run.forked) == 0
+                   ? forked_go_on(&run)
+                   : code;
     if (options->cause_fd != FD_NOT_GIVEN)
         (void)fcntl(options->cause_fd, F_SETFD, FD_CLOEXEC);
     if (options->forked != FD_NOT_GIVEN) {

@@ -8,20 +8,32 @@
 
 #include "forked-command.h"
 
-enum { PATIENCE_MSEC = 5000 };
-
 static bool is_child(pid_t pid)
 {
     siginfo_t info = {0};
     return pid > 0 && waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
+static bool has_children(void)
+{
+    siginfo_t info = {0};
+    return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
+/* Without limit: it may be stopped, or wait for a disk, and its end of the socket closes when it ends. */
+static bool is_readable(int fd)
+{
+    struct pollfd ready = {.fd = fd, .events = POLLIN};
+    int n = 0;
+    while ((n = poll(&ready, 1, has_children() ? -1 : 0)) < 0 && errno == EINTR) {
+    }
+    return n > 0;
+}
+
 int forked_command_find(int fd, pid_t *ret)
 {
     pid_t pid = 0;
-    struct pollfd ready = {.fd = fd, .events = POLLIN};
-    if (poll(&ready, 1, PATIENCE_MSEC) <= 0 || recv(fd, &pid, sizeof pid, MSG_DONTWAIT) != sizeof pid ||
-        !is_child(pid))
+    if (!is_readable(fd) || recv(fd, &pid, sizeof pid, MSG_DONTWAIT) != sizeof pid || !is_child(pid))
         return -ENODATA;
     *ret = pid;
     return 0;

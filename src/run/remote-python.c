@@ -18,7 +18,8 @@
  * only the lowest byte is written, and with it all reasons that nobody would repeat: a signal, a call that
  * was asked for, an exception for the thread. The interpreter looks whether there is any. A request for its
  * lock is repeated after some milliseconds, one for a collection with the next object. A reason that we bring
- * back costs one look.
+ * back costs one look, but for a request for the lock: who hands it over to nobody waits until another thread
+ * takes it. So that one is never written.
  *
  * The structures are static parts of the interpreter's data as long as it runs, and what we read of them is
  * only believed within bounds.
@@ -32,6 +33,7 @@ enum {
     INTERPRETERS_MOST = 64,
     OFFSET_MOST = 1 << 24,
     PATH_LEAST = 64,
+    DROP_LOCK = 1 << 0,
     SIGNALS = 1 << 1,
     CALLS = 1 << 2,
     EXCEPTION = 1 << 3,
@@ -234,7 +236,7 @@ int remote_python_ask(const RemotePython *python, const char *path)
         !bytes_write(python->memory, python->pending, &one, sizeof one) ||
         !bytes_read(python->memory, python->breaker, &reasons, sizeof reasons))
         return -EIO;
-    reasons |= SIGNALS | CALLS | EXCEPTION;
+    reasons = (uint8_t)((reasons & ~DROP_LOCK) | SIGNALS | CALLS | EXCEPTION);
     return bytes_write(python->memory, python->breaker, &reasons, sizeof reasons) ? 0 : -EIO;
 }
 

@@ -643,6 +643,11 @@ static GuardSettings guard_settings(const Run *run)
     };
 }
 
+bool run_forked_waits(const Run *run)
+{
+    return run->forked > 0;
+}
+
 void run_forked(Run *run, pid_t pid, int fd)
 {
     run->forked = pid;

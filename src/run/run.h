@@ -113,6 +113,9 @@ int run_relay(Run *run, MomentRelay *relay);
 /* The next command to be started is this child, which waits at the socket fd (forked-command.h). */
 void run_forked(Run *run, pid_t pid, int fd);
 
+/* Whether it still waits. */
+bool run_forked_waits(const Run *run);
+
 /* `settings` are "NAME=value" for the command's environment, NULL-terminated. *ret_stage: the stage that
  * failed. */
 int run_start(Run *run, char *const *command, char *const *settings, ChildStage *ret_stage);

@@ -84,16 +84,19 @@ static Member *member_of(WhereRemote *remote, int pid)
 
 /* --- The file ----------------------------------------------------------------------------------------- */
 
-static int directory_open(int top, const char *path)
+/* The process chooses what its paths lead to, by mounts of its own, and we may have more rights than its
+ * user. So only a directory in which that user could make the file, too, and in which nobody else can
+ * exchange it. */
+static int directory_open(int top, const char *path, uint32_t uid)
 {
     struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT};
     struct stat st;
     _cleanup_close_ int fd = (int)syscall(SYS_openat2, top, path, &how, sizeof how);
     if (fd < 0 || fstat(fd, &st) < 0)
         return -errno;
-    if (st.st_mode & S_IWOTH && !(st.st_mode & S_ISVTX)) /* others could exchange the file */
-        return -EPERM;
-    return TAKE_FD(fd);
+    bool common = (st.st_mode & (S_IWOTH | S_ISVTX)) == (S_IWOTH | S_ISVTX);
+    bool own = st.st_uid == uid && !(st.st_mode & (S_IWGRP | S_IWOTH));
+    return common || own ? TAKE_FD(fd) : -EPERM;
 }
 
 /* ret_path: as the process sees it. */
@@ -107,7 +110,7 @@ static int file_make(const Root *root, int pid, uint32_t uid, RemoteQuestion *qu
     snprintf(question->name, sizeof question->name, "shmguard-where-%016llx", (unsigned long long)random);
     _cleanup_close_ int top = root_openat(root, PROC_PATH(pid, "root"), O_PATH | O_DIRECTORY);
     for (size_t i = 0; top >= 0 && i < ARRAY_SIZE(directories); i++) {
-        question->directory = directory_open(top, directories[i]);
+        question->directory = directory_open(top, directories[i], uid);
         if (question->directory < 0)
             continue;
         question->file = openat(question->directory, question->name,

@@ -71,6 +71,21 @@ static int item_take(const Item *item, TaskOptions *options, Buffer *error)
     return report ? 0 : word_add(options, item->whole, error);
 }
 
+/* What shmguard run would refuse. */
+static int guard_check(const TaskOptions *options, Buffer *error)
+{
+    static const char *const of_the_guard[] = {"--budget=", "--wait=", "--pin=", "--lane=", "--freeze="};
+    const char *idle = NULL;
+    bool no_guard = false;
+    for (size_t i = 0; i < options->n; i++) {
+        no_guard |= strcmp(options->words[i], "--no-guard") == 0;
+        for (size_t j = 0; j < ARRAY_SIZE(of_the_guard); j++)
+            if (strncmp(options->words[i], of_the_guard[j], strlen(of_the_guard[j])) == 0)
+                idle = options->words[i] + 2;
+    }
+    return no_guard && idle ? COMPLAIN(error, SLURM_OPTION_NO_GUARD, text_of(idle)) : 0;
+}
+
 int task_options_parse(Text text, TaskOptions *ret, Buffer *error)
 {
     TaskOptions options = {0};
@@ -81,6 +96,8 @@ int task_options_parse(Text text, TaskOptions *ret, Buffer *error)
         if (r < 0)
             return r;
     }
-    *ret = options;
-    return 0;
+    int r = guard_check(&options, error);
+    if (r >= 0)
+        *ret = options;
+    return r;
 }

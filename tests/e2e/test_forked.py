@@ -31,7 +31,7 @@ if os.fork() == 0:
 theirs.close()
 os.set_inheritable(ours.fileno(), True)
 os.set_inheritable(tells, True)
-more = {"report": ["--report", "/nonexistent/report.json"], "quiet": ["--quiet"]}.get(mode, [])
+more = {"report": ["--report", "/nonexistent/report.json"], "quiet": ["--quiet"], "refused": ["--no-guard", "--budget=8G"]}.get(mode, [])
 os.execv(program, ["shmguard", "run", f"--forked={ours.fileno()}", f"--cause-fd={tells}", *more, "--", *command])
 """
 LOOK = 'echo "$PREPARED ${LD_PRELOAD##*/} ${SHMGUARD_SOCKET:+served}"; '
@@ -54,6 +54,8 @@ def test_it_goes_on_plainly_where_we_cannot_watch(here):
     done = launch(here, "report", "sh", "-c", LOOK + "exit 3")
     assert done.returncode == 3 and done.stdout == b"yes  \n", done
     assert b"the command goes on without shmguard" in done.stderr
+    done = launch(here, "refused", "sh", "-c", LOOK + "exit 3")
+    assert done.returncode == 3 and done.stdout == b"yes  \n" and b"--budget" in done.stderr, done
 
 
 def test_a_signal_reaches_it(here):

@@ -49,6 +49,8 @@ static void test_bad(void **state)
         const char *error;
     } cases[] = {
         {"nix", "unknown option 'nix'"},
+        {"no-guard,budget=8G", "'budget=8G' needs the guard"},
+        {"freeze=off,no-guard", "'freeze=off' needs the guard"},
         {",", "unknown option ''"},
         {"=", "unknown option ''"},
         {"--retry=3", "unknown option '--retry'"},
