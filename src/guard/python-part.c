@@ -298,9 +298,10 @@ static bool is_over_for_good(const PythonPart *part)
 }
 
 /*
- * Python's select module, the interpreter that has it built in, or the lane: it has released the
- * interpreter's lock around this call, takes it again as soon as we return, and holds no other. So we may
- * wait for that lock here. If the interpreter is being finalized, taking it ends this thread, here as there.
+ * Python's select module, the interpreter that has it built in, or the lane. It has released the
+ * interpreter's lock around this call, and takes it again as soon as we return; or it is the lane, which only
+ * looks and has kept the lock, so that taking it here is taking it twice. It holds no other lock. So we may
+ * wait for that one here. If the interpreter is being finalized, taking it ends this thread, here as there.
  */
 static bool caller_is_python(const void *caller)
 {

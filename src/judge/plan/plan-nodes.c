@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "checked-arithmetic.h"
 #include "plan-nodes.h"
 #include "plan-text.h"
 #include "text.h"
@@ -21,24 +22,6 @@ const char *node_limit_name(NodeLimit limit)
     static const char *const names[NODE_LIMITS] = {"shm",        "memory",   "cpus",   "gpus",
                                                    "open_files", "unusable", "unknown"};
     return names[limit];
-}
-
-static int product(uint64_t a, uint64_t b, uint64_t *ret)
-{
-    uint64_t c = 0;
-    if (__builtin_mul_overflow(a, b, &c) || c > INT64_MAX)
-        return -EOVERFLOW;
-    *ret = c;
-    return 0;
-}
-
-static int sum(uint64_t a, uint64_t b, uint64_t *ret)
-{
-    uint64_t c = 0;
-    if (__builtin_add_overflow(a, b, &c) || c > INT64_MAX)
-        return -EOVERFLOW;
-    *ret = c;
-    return 0;
 }
 
 static uint64_t workers_of(const PlanQuestion *question)

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "checked-arithmetic.h"
 #include "need.h"
 #include "plan-text.h"
 #include "plan.h"
@@ -67,27 +68,6 @@ const char *plan_basis_name(PlanBasis basis)
         return "process";
     }
     return "loaders";
-}
-
-/* --- Arithmetic that reports overflow ------------------------------------------------------------------- */
-
-/* No size exceeds that of the largest file, so that every sum can be printed and none equals U64_UNKNOWN. */
-static int product(uint64_t a, uint64_t b, uint64_t *ret)
-{
-    uint64_t c = 0;
-    if (__builtin_mul_overflow(a, b, &c) || c > INT64_MAX)
-        return -EOVERFLOW;
-    *ret = c;
-    return 0;
-}
-
-static int sum(uint64_t a, uint64_t b, uint64_t *ret)
-{
-    uint64_t c = 0;
-    if (__builtin_add_overflow(a, b, &c) || c > INT64_MAX)
-        return -EOVERFLOW;
-    *ret = c;
-    return 0;
 }
 
 static int pages_up(uint64_t bytes, uint64_t page_bytes, uint64_t *ret)
